@@ -1,0 +1,56 @@
+# Everything works from a fresh clone: the first target that needs it makes a virtual environment
+# in .venv, with the package itself installed from the sources (editable). A .venv that is already
+# there is used as it is. `make PYTHON=python3.12 venv` picks the interpreter.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+PYTEST := $(RUN) -m pytest
+FUZZ ?= 20000
+# Arguments of the commands below, for instance `make bench ARGS=overhead`.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test lint fuzz demo bench clean
+
+help:
+	@echo "make venv    the virtual environment in $(VENV)"
+	@echo "make test    style, types and all tests"
+	@echo "make lint    style and types only"
+	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
+	@echo "make demo    the demo, with its picture"
+	@echo "make bench   the benchmarks (ARGS=...)"
+	@echo "make clean   removes what the other targets made"
+
+# A new installation is called for when pyproject.toml changes (dependencies, the mapping of
+# folders), or the set of packages: the import hook of an editable installation remembers which
+# modules were packages, and would go on looking for a module that has become one.
+PACKAGES := $(shell find acs_cl emu benchmarks kernels_cl -name __init__.py | LC_ALL=C sort | cksum)
+STAMP := $(VENV)/.installed-$(firstword $(PACKAGES))
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip --disable-pip-version-check install --quiet --editable ".[pocl,dev]"
+	rm -f $(VENV)/.installed-*
+	touch $@
+
+test: $(STAMP)
+	$(PYTEST) $(ARGS)
+
+lint: $(STAMP)
+	$(PYTEST) tests/test_quality.py tests/test_house.py $(ARGS)
+
+fuzz: $(STAMP)
+	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k random tests/test_random_programs.py $(ARGS)
+
+demo: $(STAMP)
+	$(VENV)/bin/acs-cl demo $(ARGS)
+
+bench: $(STAMP)
+	$(RUN) -m acs_cl.benchmarks.run $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

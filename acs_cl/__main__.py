@@ -1,0 +1,10 @@
+"""``python -m acs_cl``: the same as the command ``acs-cl``."""
+
+from __future__ import annotations
+
+import sys
+
+from acs_cl.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

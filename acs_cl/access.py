@@ -1,0 +1,156 @@
+"""Access: from the arguments of a launch to the bytes it reads and writes.
+
+In: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images) and what the
+kernel may do to each. Out: the arguments as the driver takes them, and an `Access`.
+
+Foreign memory is named by what identifies it to the driver, so that two Python objects for the same
+memory meet: a sub-buffer by its parent and offset, shared virtual memory by address.
+Invariant: what cannot be known is read-write on the whole of its buffer, never "no conflict".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .arrays import Array
+from .errors import UsageError
+from .ranges import spans_of_view
+from .records import EVERYTHING, Access, Span
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+ADDRESS_SPACE = -1
+"""Base number of foreign shared virtual memory; its spans start at addresses."""
+
+ALL = (Span(EVERYTHING, 0, 1, 1, 1),)
+
+
+class Resolved(NamedTuple):
+    """One memory argument: for the driver, its bytes, and a byte offset only the kernel can add."""
+
+    argument: Any
+    spans: tuple[Span, ...]
+    offset: int = 0
+
+
+def resolve(runtime: Runtime, value: Any) -> Resolved | None:
+    """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be used."""
+    if isinstance(value, Array):
+        return _resolve_array(runtime, value)
+    if isinstance(value, cl.SVMPointer):
+        own = runtime._store.owns(int(value.svm_ptr))
+        return Resolved(value, ALL if own else (_svm_span(value),))
+    if isinstance(value, cl.Buffer):
+        span = _buffer_span(value)
+        return Resolved(value, ALL if runtime._store.owns(-span.base) else (span,))
+    if isinstance(value, cl.MemoryObjectHolder):
+        width = max(1, int(value.size))
+        return Resolved(value, (Span(_number(value), 0, width, 1, width),))
+    if hasattr(value, "base_data") and hasattr(value, "strides"):
+        return _resolve_pyopencl_array(value)
+    return None
+
+
+def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
+    if array.runtime is not runtime:
+        raise UsageError("it belongs to another runtime; get() it and make an array of this one")
+    if not array.nbytes:
+        return Resolved(None, ())
+    if array._base is None:
+        raise UsageError("its memory was given back")
+    if array._lead:
+        raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
+    place = array.place_or_raise()
+    return Resolved(place.memory, array._spans, place.offset)
+
+
+def _resolve_pyopencl_array(array: Any) -> Resolved:
+    data, offset = array.base_data, array.offset
+    if data is None or not array.nbytes:
+        return Resolved(None, ())
+    if isinstance(data, cl.SVMPointer):
+        start = data.svm_ptr + offset
+        spans = spans_of_view(
+            ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
+        )
+        if not offset:
+            return Resolved(data, spans)
+        return Resolved(cl.SVM(data.buf[offset:]), spans)
+    whole = _buffer_span(data)
+    spans = spans_of_view(
+        whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
+    )
+    if not offset:
+        return Resolved(data, spans)
+    return Resolved(data, (whole,), offset)
+
+
+def _buffer_span(buffer: Any) -> Span:
+    parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    size = int(buffer.size)
+    if parent is None:
+        return Span(_number(buffer), 0, size, 1, size)
+    return Span(_number(parent), int(buffer.get_info(cl.mem_info.OFFSET)), size, 1, size)
+
+
+def _svm_span(pointer: Any) -> Span:
+    size = pointer.size
+    if size is None:  # an address without an extent may reach anything foreign
+        return Span(ADDRESS_SPACE, 0, 1 << 63, 1, 1 << 63)
+    return Span(ADDRESS_SPACE, int(pointer.svm_ptr), int(size), 1, int(size))
+
+
+def _number(memory: Any) -> int:
+    return -int(memory.int_ptr)
+
+
+def describe(value: Any) -> str:
+    """An argument in an error message: its type, and its value where that is short."""
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"{name} of shape {value.shape}"
+    text = repr(value)
+    return f"{name} {text}" if len(text) <= 40 else name
+
+
+def declared(
+    runtime: Runtime, given: Any, keyword: str, command: str
+) -> tuple[tuple[Any, ...], tuple[Span, ...]]:
+    """The memory named by `reads=` or `writes=`: the objects and their bytes."""
+    if given is None:
+        return (), ()
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        given = (given,)
+    elif isinstance(given, Array):
+        given = (given,)
+    objects = tuple(given)
+    spans: list[Span] = []
+    for value in objects:
+        try:
+            found = resolve(runtime, value)
+        except UsageError as error:
+            raise UsageError(f"{command}: {keyword}= names {value!r}: {error}") from None
+        if found is None:
+            raise UsageError(
+                f"{command}: {keyword}= takes arrays, views and buffers, got {describe(value)}"
+            )
+        spans.extend(found.spans)
+    return objects, tuple(spans)
+
+
+def replace(
+    inferred: Access, reads: Sequence[Span], writes: Sequence[Span]
+) -> Access:
+    """Put declared spans in the place of what was inferred for the bases they name, nothing else."""
+    named = {span.base for span in (*reads, *writes)}
+    return Access(
+        (*(span for span in inferred.reads if span.base not in named), *reads),
+        (*(span for span in inferred.writes if span.base not in named), *writes),
+        tuple(span for span in writes if span not in reads),
+    )

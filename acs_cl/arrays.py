@@ -1,0 +1,234 @@
+"""Arrays of a runtime, and views that share their memory.
+
+In: shapes, dtypes, indices. Out: `Array` objects that kernels take as arguments; every transfer (`get`,
+`set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly which bytes it touches, so
+two columns or tiles of one matrix are independent.
+
+Invariant: an array's `_home` is its runtime while it can be passed to a kernel without further thought
+(one rectangle of bytes, a place that starts at its first byte), and None otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .driver import Place
+from .errors import UsageError
+from .ranges import spans_of_view
+from .records import Span
+from .views import contiguous_strides, index_view, is_contiguous, reshape_view
+
+if TYPE_CHECKING:
+    from .handle import Handle
+    from .memory import Base
+    from .runtime import Runtime
+
+HostArray = np.ndarray[Any, Any]
+
+
+class Array:
+    """Memory on the device, or a view of it. Made by `Runtime.array`, `empty` and `zeros`.
+
+    >>> import acs_cl as acs, numpy as np
+    >>> with acs.Runtime() as rt:
+    ...     x = rt.array(np.arange(6, dtype="f4").reshape(2, 3))
+    ...     column = x[:, 1]                  # a view: shares memory, conflicts only where bytes meet
+    ...     column.fill(9)
+    ...     print(x.get())
+    [[0. 9. 2.]
+     [3. 9. 5.]]
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_argument",
+        "_base",
+        "_exact",
+        "_home",
+        "_lead",
+        "_offset",
+        "_place",
+        "_runtime",
+        "_span",
+        "_spans",
+        "dtype",
+        "nbytes",
+        "shape",
+        "size",
+        "strides",
+    )
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        base: Base | None,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._runtime = runtime
+        self._base = base
+        self._offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.size = prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self._home: Runtime | None = None
+        self._argument: Any = None
+        self._place: Place | None = None
+        self._exact = True
+        self._lead = 0
+        self._spans: tuple[Span, ...] = ()
+        self._span: Span | None = None
+        if base is None or not self.nbytes:
+            return
+        self._spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
+        start = min(span.start for span in self._spans)
+        end = max(span.end for span in self._spans)
+        self._lead = offset - start
+        self._place, self._exact = base.place(start, end - start)
+        if not self._exact:
+            self._spans = (Span(base.number, 0, base.nbytes, 1, base.nbytes),)
+        elif len(self._spans) == 1 and not self._lead:
+            self._span = self._spans[0]
+            self._argument = self._place.memory
+            self._home = runtime
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime it belongs to."""
+        return self._runtime
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def data(self) -> Any:
+        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer that starts at the first byte.
+
+        Commands on other queues are not seen by the runtime; `finish()` or wait for a handle first.
+        """
+        place = self._live().place_or_raise()
+        if place.offset:
+            raise UsageError("this view starts where no sub-buffer can; copy it, or use its base")
+        return place.memory
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = "" if self._base is not None else ", freed"
+        return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
+
+    def __getitem__(self, index: Any) -> Array:
+        """A view. Integers, slices, `...` and `None`, as in NumPy; out of bounds is an error."""
+        self._live()
+        shape, strides, offset = index_view(index, self.shape, self.strides)
+        return self._view(self._offset + offset, shape, strides, self.dtype)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """`x[a:b] = value`: an array of this runtime is copied, a scalar fills, a NumPy array is set."""
+        view = self[index]
+        if isinstance(value, Array):
+            view.copy_from(value)
+        elif np.ndim(value) == 0:
+            view.fill(value)
+        else:
+            view.set(value)
+
+    def reshape(self, *shape: Any) -> Array:
+        """A view with another shape; one length may be -1. Only of contiguous arrays."""
+        self._live()
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        new = reshape_view(self.shape, self.strides, self.dtype.itemsize, tuple(wanted))
+        return self._view(
+            self._offset, new, contiguous_strides(new, self.dtype.itemsize), self.dtype
+        )
+
+    @property
+    def T(self) -> Array:  # noqa: N802  NumPy's name
+        """A view with the dimensions reversed."""
+        self._live()
+        return self._view(self._offset, self.shape[::-1], self.strides[::-1], self.dtype)
+
+    def view(self, dtype: Any) -> Array:
+        """The same bytes read as another type; the last dimension of a contiguous array adapts."""
+        self._live()
+        new = np.dtype(dtype)
+        if new.itemsize == self.dtype.itemsize:
+            return self._view(self._offset, self.shape, self.strides, new)
+        last = self.shape[-1] * self.dtype.itemsize if self.shape else 0
+        if not self.contiguous or not self.shape or last % new.itemsize:
+            raise UsageError(f"a {self.dtype} array of shape {self.shape} cannot be seen as {new}")
+        shape = (*self.shape[:-1], last // new.itemsize)
+        return self._view(self._offset, shape, contiguous_strides(shape, new.itemsize), new)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie in memory one after another, in C order."""
+        return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
+
+    def get(self, out: HostArray | None = None, wait: bool = True) -> Any:
+        """Read back. Blocks on the writers of these bytes and on nothing else.
+
+        With `wait=False` gives a `Handle` whose `wait()` gives the NumPy array; `out` must not be
+        touched before.
+        """
+        handle = self._live()._runtime._read(self, out)
+        return handle.wait() if wait else handle
+
+    def set(self, source: Any, copy: bool = True) -> Handle:
+        """Overwrite with the values of a NumPy array or scalar; broadcasts and converts as NumPy does.
+
+        `source` is copied at once, so it may change afterwards; `copy=False` is a promise that it
+        does not until the returned handle is done.
+        """
+        return self._live()._runtime._write(self, source, copy)
+
+    def fill(self, value: Any) -> Handle:
+        """Overwrite every element with `value`."""
+        return self._live()._runtime._fill(self, value)
+
+    def copy_from(self, source: Array) -> Handle:
+        """Overwrite with the elements of another array of the same shape and type."""
+        return self._live()._runtime._copy(self, source)
+
+    def free(self) -> None:
+        """Give the memory back now; launches in flight still finish with it. Views stop working too
+        only as they are freed or dropped themselves."""
+        self._base = None
+        self._home = None
+        self._argument = None
+        self._place = None
+        self._spans = ()
+        self._span = None
+
+    def place_or_raise(self) -> Place:
+        """Where it is, for the driver."""
+        if self._place is None:
+            raise UsageError(f"{self!r} has no memory")
+        return self._place
+
+    def _view(
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Array:
+        return Array(self._runtime, self._base, offset, shape, strides, dtype)
+
+    def _live(self) -> Array:
+        if self._base is None and self.nbytes:
+            raise UsageError(f"{self!r}: its memory was given back")
+        return self

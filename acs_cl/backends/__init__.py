@@ -1,0 +1,30 @@
+"""Backends: where launches run. One contract (`base.Backend`), a file each.
+
+In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order that
+a launch's upstream asks for and may overlap everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UsageError
+from .base import Backend, Ended
+from .lanes import Lanes
+from .out_of_order import OutOfOrder
+from .serial import Serial
+
+__all__ = ["NAMES", "Backend", "Ended", "create"]
+
+NAMES = ("serial", "out_of_order", "lanes")
+
+
+def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
+    """The backend called `name` on one device."""
+    if name == "serial":
+        return Serial(context, device, profiling)
+    if name == "out_of_order":
+        return OutOfOrder(context, device, profiling)
+    if name == "lanes":
+        return Lanes(context, device, lanes, profiling)
+    raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")

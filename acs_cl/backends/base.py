@@ -1,0 +1,99 @@
+"""The contract of a backend, and what the three host backends share.
+
+In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that ended since
+the last call, with their status (0, or the driver's negative error). The shared part keeps the events of
+launches in flight and drops them as soon as they are seen to have ended.
+
+Invariant: an ended launch is reported once, and never before everything upstream of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, takewhile
+from typing import Any
+
+import pyopencl as cl
+
+from ..records import Launch
+
+Ended = list[tuple[int, int, Any, int]]
+"""(launch number, status, event, lane)."""
+
+
+class Backend:
+    """One device's queues."""
+
+    name = ""
+    in_order = False
+    """Whether launches run in program order whatever their upstream is."""
+
+    def __init__(self, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+        properties: Any = self._properties()
+        if profiling:
+            properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
+        self.queues = [
+            cl.CommandQueue(context, device, properties=properties) for _ in range(lanes)
+        ]
+        self._events: dict[int, Any] = {}
+        self.waits = 0
+        """Events that launches were made to wait for."""
+        self.used: Counter[int] = Counter()
+        """Launches by lane."""
+
+    def _properties(self) -> int:
+        return 0
+
+    def submit(self, launch: Launch) -> None:
+        """Put a launch on a queue, behind its upstream. Raises what the driver raises."""
+        raise NotImplementedError
+
+    def event(self, number: int) -> Any:
+        """The event of a launch in flight, or None when it has been seen to end."""
+        return self._events.get(number)
+
+    @property
+    def in_flight(self) -> int:
+        """Launches submitted and not yet reported."""
+        return len(self._events)
+
+    def poll(self, most: int = 64) -> Ended:
+        """Those of the `most` oldest launches in flight that have ended, in program order."""
+        return self._ended(list(islice(self._events.items(), most)))
+
+    def poll_up_to(self, number: int) -> Ended:
+        """Those launches in flight up to `number` in program order that have ended."""
+        return self._ended(list(takewhile(lambda item: item[0] <= number, self._events.items())))
+
+    def oldest(self) -> Any:
+        """The event of the oldest launch in flight, or None."""
+        return next(iter(self._events.values()), None)
+
+    def _ended(self, candidates: list[tuple[int, Any]]) -> Ended:
+        """Newest first: whatever is upstream of one seen to have ended has then ended too, so that no
+        launch is reported before its upstream."""
+        events = self._events
+        ended: Ended = []
+        candidates.reverse()
+        for number, event in candidates:
+            state = event.command_execution_status
+            if state <= 0:
+                ended.append((number, state, event, 0))
+                del events[number]
+        ended.reverse()
+        return ended
+
+    def flush(self) -> None:
+        """Make sure that the device starts on everything submitted."""
+        for queue in self.queues:
+            queue.flush()
+
+    def wait_all(self) -> None:
+        """Block until everything submitted has ended."""
+        for queue in self.queues:
+            queue.finish()
+
+    def close(self) -> None:
+        """Wait, then let go of the queues."""
+        self.wait_all()
+        self._events.clear()

@@ -1,0 +1,108 @@
+"""A pool of in-order queues with events across them, for drivers that overlap only between queues.
+
+A launch goes behind an upstream that is the last on its lane, where the queue's own order is its wait:
+most edges of a chain need no event. Else it takes the lane with the least in flight. It waits for
+upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a queue
+that was never flushed while another queue waits for it for ever.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from .. import driver
+from ..records import Launch
+from .base import Backend, Ended
+
+
+class Lanes(Backend):
+    """`lanes` in-order queues."""
+
+    name = "lanes"
+
+    def __init__(self, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+        super().__init__(context, device, lanes, profiling)
+        self._lane: dict[int, int] = {}
+        self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
+        self._unflushed = [False] * lanes
+        self._next = 0
+
+    def submit(self, launch: Launch) -> None:
+        """On a parent's lane where it is the last one there, else where least is in flight."""
+        lanes = self._lane
+        upstream = [number for number in launch.upstream if number in lanes]
+        chosen = self._choose(upstream)
+        wait_for = None
+        if upstream:
+            events = self._events
+            wait_for = []
+            for number in upstream:
+                lane = lanes[number]
+                if lane != chosen:
+                    wait_for.append(events[number])
+                    if self._unflushed[lane]:
+                        self.queues[lane].flush()
+                        self._unflushed[lane] = False
+            self.waits += len(wait_for)
+        self._events[launch.number] = launch.command.enqueue(self.queues[chosen], wait_for)
+        lanes[launch.number] = chosen
+        self._queued[chosen].append(launch.number)
+        self._unflushed[chosen] = True
+        self.used[chosen] += 1
+
+    def _choose(self, upstream: list[int]) -> int:
+        queued = self._queued
+        for number in reversed(upstream):
+            lane = self._lane[number]
+            if queued[lane][-1] == number:
+                return lane
+        start = self._next
+        best, least = start, len(queued[start])
+        if least:
+            for step in range(1, len(queued)):
+                lane = (start + step) % len(queued)
+                if len(queued[lane]) < least:
+                    best, least = lane, len(queued[lane])
+                    if not least:
+                        break
+        self._next = (best + 1) % len(queued)
+        return best
+
+    def poll(self, most: int = 64) -> Ended:
+        """Ended launches in program order.
+
+        Two passes: what the second finds includes everything upstream of what the first found, so
+        that no launch is reported before its upstream.
+        """
+        ended: Ended = []
+        if self._collect(ended, most):
+            self._collect(ended, most)
+            ended.sort(key=lambda one: one[0])
+        return ended
+
+    def poll_up_to(self, number: int) -> Ended:
+        """The heads of the lanes tell; a lane behind its head is not looked at."""
+        return self.poll(len(self._events))
+
+    def _collect(self, ended: Ended, most: int) -> bool:
+        """Take what has ended off the heads of the lanes; whether there was any."""
+        events = self._events
+        before = len(ended)
+        for lane, queued in enumerate(self._queued):
+            for _ in range(min(most, len(queued))):
+                number = queued[0]
+                state = driver.status(events[number])
+                if state > 0:
+                    break
+                queued.popleft()
+                ended.append((number, state, events.pop(number), lane))
+                del self._lane[number]
+        return len(ended) > before
+
+    def flush(self) -> None:
+        """Flush the lanes that have something new."""
+        for lane, unflushed in enumerate(self._unflushed):
+            if unflushed:
+                self.queues[lane].flush()
+                self._unflushed[lane] = False

@@ -1,0 +1,98 @@
+"""The command ``acs-cl``: options in, an exit code out.
+
+Sub-commands stand in one table.  Each brings its options and a function; the module that does the
+work is imported when its command runs, so that ``acs-cl --version`` touches no device and no plots.
+
+Invariant: what goes wrong by the user's or the device's fault is one message on stderr and exit
+code 1, without a traceback; a bug of this library shows its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from acs_cl._version import __version__
+from acs_cl.errors import AcsError, InternalError
+
+
+class Command(NamedTuple):
+    """A sub-command: a line of help, its options, and what it runs, which returns the exit code."""
+
+    help: str
+    options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    args = _parser().parse_args(argv)
+    command: Command = COMMANDS[args.command]
+    try:
+        return command.run(args)
+    except InternalError:
+        raise
+    except AcsError as error:
+        print(f"acs-cl {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="acs-cl",
+        description="Launch OpenCL kernels in program order; the independent ones run together.",
+    )
+    parser.add_argument("--version", action="version", version=f"acs-cl {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        command.options(commands.add_parser(name, help=command.help, description=command.help))
+    return parser
+
+
+def _device_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="SPEC", help="index, or a part of 'platform name / device name'"
+    )
+
+
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    _device_option(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--fresh", action="store_true", help="measure again, whatever is cached")
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    _device_option(parser)
+    parser.add_argument("--backend", metavar="NAME", help="the concurrent backend to show")
+    parser.add_argument("--out", metavar="FILE.png", help="where the timeline picture goes")
+    parser.add_argument("--quick", action="store_true", help="a smaller problem, for a first look")
+
+
+def _runs(module: str) -> Callable[[argparse.Namespace], int]:
+    """The ``main(args)`` of a module that is imported only when it is needed."""
+
+    def run(args: argparse.Namespace) -> int:
+        code: int = importlib.import_module(module).main(args)
+        return code
+
+    return run
+
+
+COMMANDS: dict[str, Command] = {
+    "doctor": Command(
+        "say what devices there are, and what auto chooses on them",
+        _doctor_options,
+        _runs("acs_cl.doctor"),
+    ),
+    "demo": Command(
+        "run an input-dependent pipeline, serial and concurrent, and draw both",
+        _demo_options,
+        _runs("acs_cl.demo"),
+    ),
+}

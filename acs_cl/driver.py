@@ -1,0 +1,103 @@
+"""The few verbs of PyOpenCL that the hot path speaks, in one place.
+
+In: PyOpenCL objects. Out: PyOpenCL events. PyOpenCL's public entry points (`Kernel.__call__`,
+`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does; the functions
+below are what they end in. They have kept their names since PyOpenCL 2022 and are used here only.
+
+A **place** is memory as the driver takes it: an `SVMPointer`, or a `Buffer` with a byte offset.
+Invariant: nothing here blocks, except where its name begins with `wait_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import _cl
+
+COMPLETE = int(cl.command_execution_status.COMPLETE)
+
+Events = Sequence[Any] | None
+
+_enqueue: Any = _cl.enqueue_nd_range_kernel
+
+
+class Place(NamedTuple):
+    """Memory on the device: `memory` is an SVM pointer (offset 0) or a buffer."""
+
+    memory: Any
+    offset: int
+    nbytes: int
+
+
+def run_kernel(
+    queue: Any,
+    kernel: Any,
+    pointers: tuple[Any, ...],
+    values: tuple[Any, ...],
+    global_size: tuple[int, ...],
+    local_size: tuple[int, ...] | None,
+    offset: tuple[int, ...] | None,
+    wait_for: Events,
+) -> Any:
+    """Set arguments and enqueue. `pointers` and `values` alternate index and object; values are bytes."""
+    if pointers:
+        kernel._set_arg_multi(pointers)
+    if values:
+        kernel._set_arg_buf_multi(values)
+    return _enqueue(queue, kernel, global_size, local_size, offset, wait_for, False, False)
+
+
+def is_svm(memory: Any) -> bool:
+    """Whether the driver takes it as an SVM pointer."""
+    return isinstance(memory, cl.SVMPointer)
+
+
+def read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
+    """Device to host; `host` is contiguous and stays alive until the event."""
+    if is_svm(place.memory):
+        return _cl._enqueue_svm_memcpy(queue, False, cl.SVM(host), place.memory, wait_for)
+    return _cl._enqueue_read_buffer(queue, place.memory, host, place.offset, wait_for, False)
+
+
+def write(queue: Any, place: Place, host: np.ndarray[Any, Any], wait_for: Events) -> Any:
+    """Host to device; `host` is contiguous and stays as it is until the event."""
+    if is_svm(place.memory):
+        return _cl._enqueue_svm_memcpy(queue, False, place.memory, cl.SVM(host), wait_for)
+    return _cl._enqueue_write_buffer(queue, place.memory, host, place.offset, wait_for, False)
+
+
+def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
+    """Device to device, `source.nbytes` bytes; the two do not overlap."""
+    if is_svm(target.memory) and is_svm(source.memory):
+        return _cl._enqueue_svm_memcpy(queue, False, target.memory, source.memory, wait_for)
+    return _cl._enqueue_copy_buffer(
+        queue, source.memory, target.memory, source.nbytes, source.offset, target.offset, wait_for
+    )
+
+
+def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events) -> Any:
+    """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
+    if is_svm(place.memory):
+        return _cl._enqueue_svm_memfill(
+            queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for
+        )
+    return _cl._enqueue_fill_buffer(
+        queue, place.memory, pattern, place.offset, place.nbytes, wait_for
+    )
+
+
+def status(event: Any) -> int:
+    """0 when complete, negative when failed, positive while under way."""
+    return event.command_execution_status  # type: ignore[no-any-return]
+
+
+def wait_for_event(event: Any) -> int:
+    """Block until the event ended (other threads run meanwhile); its status."""
+    try:
+        event.wait()
+    except cl.Error:
+        pass
+    return status(event)

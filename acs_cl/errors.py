@@ -1,0 +1,85 @@
+"""The errors of acs_cl, sorted by whose fault they are.
+
+    AcsError
+    ├── UsageError       the call was wrong: argument, name, range, a freed array, use after a fork
+    ├── DeviceError      the device or its driver refused or failed
+    │   ├── BuildError       a program that does not build, with its log
+    │   └── OutOfMemory      no memory, even after waiting for everything in flight
+    ├── PoisonedError    the data never came to be, because a launch before it failed
+    └── InternalError    a promise of this library was broken: a bug, please report it
+
+A message says which launch, kernel and argument, what came, what was expected and what to do.
+`PoisonedError.__cause__` is the failure that all others follow from.
+"""
+
+from __future__ import annotations
+
+
+class AcsError(Exception):
+    """Base of everything that acs_cl raises.
+
+    >>> import acs_cl as acs
+    >>> issubclass(acs.UsageError, acs.AcsError)
+    True
+    """
+
+
+class UsageError(AcsError, ValueError):
+    """The call was wrong; nothing was launched and nothing already launched is lost.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     try:
+    ...         rt.empty((2, -1), "f4")
+    ...     except acs.UsageError as error:
+    ...         print(error)
+    shape (2, -1): an array cannot have a negative length
+    """
+
+
+class DeviceError(AcsError, RuntimeError):
+    """The device or its driver refused or failed.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     try:
+    ...         rt.build("kernel void broken( {")
+    ...     except acs.DeviceError as error:
+    ...         print("does not build" in str(error))
+    True
+    """
+
+
+class BuildError(DeviceError):
+    """A program does not build. `log` is the compiler's own text, `line` the first line it names."""
+
+    def __init__(self, message: str, log: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+        self.line = line
+
+
+class OutOfMemory(DeviceError, MemoryError):
+    """The device has no memory left, even after everything in flight had ended."""
+
+
+class PoisonedError(AcsError, RuntimeError):
+    """What was asked for never came to be: a launch that it follows from failed.
+
+    `__cause__` is that first failure. Bytes stay poisoned until they are fully
+    overwritten (`fill`, `set`, `copy_from`, a declared `writes=`) or freed.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     x = rt.zeros(4, "f4")
+    ...     task = rt.call(lambda x: 1 / 0, writes=[x])
+    ...     try:
+    ...         x.get()
+    ...     except acs.PoisonedError as error:
+    ...         print(repr(error.__cause__))
+    ZeroDivisionError('division by zero')
+    """
+
+
+class InternalError(AcsError, AssertionError):
+    """A promise of this library was broken. Please report it with the message."""

@@ -1,0 +1,322 @@
+"""Hazards: which launches a new launch must wait for, from the bytes that live launches touch.
+
+In: a launch's number and access, in program order, and the numbers of launches that retired. Out:
+its upstream, with the kind of each edge. Pure: no clocks, no threads, no OpenCL.
+
+Every distinct span in use is one `_Node`, which remembers who wrote exactly these bytes last and
+who read them since. A node knows its neighbours, the nodes it shares bytes with, so that a launch
+on spans seen before costs a dictionary look-up each and only a new span costs a search.
+
+Invariants:
+- Two live launches that share a byte, one of them writing it, are ordered by a path of edges.
+- Never an edge between two reads, and none between launches that share no byte
+  (`ranges.overlap` says where its answer is conservative).
+- Nodes nobody live uses are dropped before they outnumber the live ones more than twofold.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+
+from .ranges import covers, overlap
+from .records import EVERYTHING, Span
+
+RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
+
+REMEMBERED = 1024
+"""How far back (in launches) transitive waiting is known. Farther edges are kept, not pruned."""
+
+_MASK = (1 << REMEMBERED) - 1
+
+
+class _Node:
+    """One distinct span: its last writers, its readers since, and the nodes it shares bytes with."""
+
+    __slots__ = ("covered", "near", "readers", "span", "sweep_at", "writers")
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.writers: tuple[int, ...] = ()
+        self.readers: list[int] = []
+        self.near: list[_Node] = []
+        self.covered: list[_Node] = []
+        self.sweep_at = 16
+
+    def __lt__(self, other: _Node) -> bool:
+        return self.span < other.span
+
+
+class _Base:
+    """The nodes of one base, in lists by size so that a search looks only where overlap can be."""
+
+    __slots__ = ("by_size", "count", "sweep_at")
+
+    def __init__(self) -> None:
+        self.by_size: dict[int, list[_Node]] = {}
+        self.count = 0
+        self.sweep_at = 64
+
+    def nodes(self) -> Iterable[_Node]:
+        for nodes in self.by_size.values():
+            yield from nodes
+
+    def candidates(self, span: Span) -> Iterable[_Node]:
+        """Every node whose hull may meet the span's: sizes in a class differ by less than two."""
+        for size_class, nodes in self.by_size.items():
+            low = bisect_left(nodes, span.start - (1 << size_class), key=_start)
+            for index in range(low, len(nodes)):
+                node = nodes[index]
+                if node.span.start >= span.end:
+                    break
+                yield node
+
+    def add(self, node: _Node) -> None:
+        insort(self.by_size.setdefault(_size_class(node.span), []), node)
+        self.count += 1
+
+
+class _AnyMemory(Exception):  # noqa: N818  a way out of `_enter`, not an error
+    """A span names `EVERYTHING`. Raised before anything is changed."""
+
+
+def _start(node: _Node) -> int:
+    return node.span.start
+
+
+def _size_class(span: Span) -> int:
+    return (span.end - span.start).bit_length()
+
+
+class Hazards:
+    """The index of live accesses. Launches enter in program order and leave in any."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Span, _Node] = {}
+        self._bases: dict[int, _Base] = {}
+        self._ancestors: dict[int, int] = {}
+        """Live launches; bit k of the value: launch `number - 1 - k` is waited for already."""
+        self._heirs: dict[int, tuple[int, ...]] = {}
+        """Recycled bases: live launches that used the memory in its former life."""
+        self._barrier = 0
+        self._sweep_at = 1024
+        self._crowded: list[int] = []
+        self.edges = {RAW: 0, WAR: 0, WAW: 0, REUSE: 0, ANY: 0}
+        self.pruned = 0
+
+    @property
+    def live(self) -> int:
+        """How many launches have entered and not retired."""
+        return len(self._ancestors)
+
+    @property
+    def spans(self) -> int:
+        """How many distinct spans are remembered."""
+        return len(self._nodes)
+
+    def enter(
+        self, number: int, reads: Sequence[Span], writes: Sequence[Span]
+    ) -> dict[int, str]:
+        """The upstream of launch `number`, which is live from now on: {upstream: kind of edge}."""
+        try:
+            return self._enter(number, reads, writes)
+        except _AnyMemory:
+            return self._enter_barrier(number)
+
+    def _enter(
+        self, number: int, reads: Sequence[Span], writes: Sequence[Span]
+    ) -> dict[int, str]:
+        live = self._ancestors
+        nodes = self._nodes
+        found: dict[int, str] = {}
+        if self._heirs or self._barrier:
+            self._find_rare(found, reads, writes)
+        for span in reads:
+            node = nodes.get(span) or self._new_node(span)
+            for writer in node.writers:
+                if writer in live:
+                    found[writer] = RAW
+            for near in node.near:
+                for writer in near.writers:
+                    if writer in live:
+                        found[writer] = RAW
+        for span in writes:
+            node = nodes.get(span) or self._new_node(span)
+            for writer in node.writers:
+                if writer in live and writer not in found:
+                    found[writer] = WAW
+            for reader in node.readers:
+                if reader in live and reader not in found:
+                    found[reader] = WAR
+            for near in node.near:
+                for writer in near.writers:
+                    if writer in live and writer not in found:
+                        found[writer] = WAW
+                for reader in near.readers:
+                    if reader in live and reader not in found:
+                        found[reader] = WAR
+        if found:
+            found = self._prune(number, found)
+        else:
+            live[number] = 0
+        for span in reads:
+            node = nodes[span]
+            readers = node.readers
+            readers.append(number)
+            if len(readers) > node.sweep_at:
+                readers[:] = [reader for reader in readers if reader in live]
+                node.sweep_at = max(16, 2 * len(readers))
+        for span in writes:
+            node = nodes[span]
+            node.writers = (number,)
+            if node.readers:
+                node.readers.clear()
+            for covered in node.covered:
+                covered.writers = ()
+                covered.readers.clear()
+        if self._crowded:
+            self._make_room()
+        return found
+
+    def retire(self, number: int) -> None:
+        """Launch `number` has ended: nobody waits for it any more."""
+        self._ancestors.pop(number, None)
+        if not self._ancestors:
+            self._barrier = 0
+            self._heirs.clear()
+
+    def users(self, base: int) -> tuple[int, ...]:
+        """The live launches that touch `base`."""
+        index = self._bases.get(base)
+        users = set(self._heirs.get(base, ()))
+        if index is not None:
+            for node in index.nodes():
+                users.update(node.writers)
+                users.update(node.readers)
+        if self._barrier:
+            users.add(self._barrier)
+        return tuple(sorted(users & self._ancestors.keys()))
+
+    def forget(self, base: int) -> None:
+        """`base` is gone: its spans are never asked for again."""
+        self._heirs.pop(base, None)
+        index = self._bases.pop(base, None)
+        if index is not None:
+            for node in index.nodes():
+                del self._nodes[node.span]
+
+    def inherit(self, base: int, users: tuple[int, ...]) -> None:
+        """`base` is made of memory that `users` may still be using: all its launches wait for them."""
+        users = tuple(user for user in users if user in self._ancestors)
+        if users:
+            self._heirs[base] = users
+
+    def is_live(self, number: int) -> bool:
+        """Whether the launch has entered and not retired."""
+        return number in self._ancestors
+
+    def _find_rare(
+        self, found: dict[int, str], reads: Sequence[Span], writes: Sequence[Span]
+    ) -> None:
+        """Edges that do not come from spans: recycled memory, and launches that touch everything."""
+        live = self._ancestors
+        if self._barrier in live:
+            found[self._barrier] = ANY
+        for span in (*reads, *writes):
+            users = self._heirs.get(span.base)
+            if users is not None:
+                users = tuple(user for user in users if user in live)
+                for user in users:
+                    found[user] = REUSE
+                if users:
+                    self._heirs[span.base] = users
+                else:
+                    del self._heirs[span.base]
+
+    def _enter_barrier(self, number: int) -> dict[int, str]:
+        """Enter a launch that may touch any memory: it waits for all, and all later ones for it."""
+        found = self._prune(number, dict.fromkeys(self._ancestors, ANY))
+        self._ancestors[number] = self._ancestors.get(number, 0)
+        self._barrier = number
+        return found
+
+    def _prune(self, number: int, found: dict[int, str]) -> dict[int, str]:
+        """Drop what another upstream already waits for; remember what `number` waits for."""
+        ancestors = self._ancestors
+        edges = self.edges
+        if len(found) == 1:
+            ((upstream, kind),) = found.items()
+            edges[kind] += 1
+            distance = number - upstream - 1
+            ancestors[number] = (
+                ((ancestors[upstream] << 1 | 1) << distance) & _MASK if distance < REMEMBERED else 0
+            )
+            return found
+        mask = 0
+        kept: dict[int, str] = {}
+        for upstream in sorted(found, reverse=True):
+            distance = number - upstream - 1
+            if distance < REMEMBERED:
+                if mask >> distance & 1:
+                    self.pruned += 1
+                    continue
+                mask |= ((ancestors[upstream] << 1 | 1) << distance) & _MASK
+            kind = kept[upstream] = found[upstream]
+            edges[kind] += 1
+        ancestors[number] = mask
+        return kept
+
+    def _new_node(self, span: Span) -> _Node:
+        if span.base == EVERYTHING:
+            raise _AnyMemory
+        index = self._bases.get(span.base)
+        if index is None:
+            index = self._bases[span.base] = _Base()
+        if index.count >= index.sweep_at or len(self._nodes) >= self._sweep_at:
+            self._crowded.append(span.base)
+        node = _Node(span)
+        for other in index.candidates(span):
+            if overlap(span, other.span):
+                node.near.append(other)
+                other.near.append(node)
+                if covers(span, other.span):
+                    node.covered.append(other)
+                if covers(other.span, span):
+                    other.covered.append(node)
+        index.add(node)
+        self._nodes[span] = node
+        return node
+
+    def _make_room(self) -> None:
+        """Sweep bases that grew past their mark; never while a launch is half entered."""
+        crowded, self._crowded = self._crowded, []
+        if len(self._nodes) >= self._sweep_at:
+            crowded = list(self._bases)
+        for base in crowded:
+            self._sweep(base)
+        self._sweep_at = max(1024, 2 * len(self._nodes))
+
+    def _sweep(self, base: int) -> None:
+        """Drop the nodes of `base` that no live launch stands on."""
+        live = self._ancestors
+        index = self._bases.get(base)
+        if index is None:
+            return
+        kept = _Base()
+        idle = set()
+        for node in index.nodes():
+            node.writers = tuple(writer for writer in node.writers if writer in live)
+            node.readers[:] = [reader for reader in node.readers if reader in live]
+            if node.writers or node.readers:
+                kept.add(node)
+            else:
+                idle.add(node)
+                del self._nodes[node.span]
+        for node in kept.nodes():
+            if idle:
+                node.near = [near for near in node.near if near not in idle]
+                node.covered = [near for near in node.covered if near not in idle]
+        index.by_size, index.count = kept.by_size, kept.count
+        index.sweep_at = max(64, 2 * kept.count)
+        if not index.count:
+            del self._bases[base]

@@ -1,0 +1,256 @@
+"""The life of a runtime and of its launches: waiting, events, gates, forks, closing.
+
+In: a runtime, under its lock or not as each function says. Out: nothing, or events. Functions here wait
+for the device; none holds the lock while it does.
+
+Invariant: nothing waits for what cannot come: closing gives up launches that are gated on foreign
+events, host tasks may not wait for launches, and a forked child refuses every call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from . import driver
+from .access import describe
+from .errors import DeviceError, UsageError
+from .failures import Failure
+from .program import Kernel
+from .progress import on_host_task
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+
+ADOPTED = 1024
+"""Foreign kernels remembered by a runtime."""
+
+TICK_S = 0.01
+"""How long a wait for something that is not on the device yet goes without looking."""
+
+
+def register(runtime: Runtime) -> None:
+    """Remember a runtime for interpreter exit and forks."""
+    _runtimes.add(runtime)
+
+
+@atexit.register
+def _at_exit() -> None:
+    for runtime in list(_runtimes):
+        close(runtime, quiet=True)
+
+
+def _after_fork() -> None:
+    for runtime in list(_runtimes):
+        runtime._state = "of another process: it cannot be used after a fork; make a new one here"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def refuse_on_host_task(what: str) -> None:
+    """A host task that waits could wait for itself."""
+    if on_host_task():
+        raise UsageError(
+            f"{what} inside a host task: it could wait for itself; name what it needs in reads="
+        )
+
+
+def wait(runtime: Runtime, number: int) -> None:
+    """Block until launch `number` has ended."""
+    with runtime._lock:
+        if number not in runtime._launches:
+            return
+        refuse_on_host_task("waiting for a launch")
+        event = runtime._backend.event(number)
+        while event is None:
+            runtime._pump()
+            if number not in runtime._launches:
+                return
+            event = runtime._backend.event(number)
+            if event is None:
+                runtime._moved.wait(TICK_S)
+        runtime._backend.flush()
+    driver.wait_for_event(event)
+    del event
+    with runtime._lock:
+        runtime._retire(runtime._backend.poll_up_to(number))
+
+
+def is_done(runtime: Runtime, number: int) -> bool:
+    """Whether launch `number` has ended; moves things along, as polling programs expect."""
+    with runtime._lock:
+        if number not in runtime._launches:
+            return True
+        if runtime._state:
+            return False
+        runtime._pump()
+        event = runtime._backend.event(number)
+        if event is not None:
+            runtime._backend.flush()
+            return driver.status(event) <= 0
+        return number not in runtime._launches
+
+
+def event(runtime: Runtime, number: int) -> Any:
+    """An event for launch `number`: its own, or a user event that is completed with it."""
+    with runtime._lock:
+        if number in runtime._launches:
+            runtime._check_open()
+            runtime._pump()
+        found = runtime._backend.event(number)
+        if found is not None:
+            runtime._backend.flush()
+            return found
+        user_event = runtime._user_events.get(number)
+        if user_event is None:
+            user_event = cl.UserEvent(runtime.context)
+            if number in runtime._launches:
+                runtime._user_events[number] = user_event
+            else:
+                user_event.set_status(driver.COMPLETE)
+        return user_event
+
+
+def complete_user_event(runtime: Runtime, number: int) -> None:
+    """Launch `number` has ended: so has the event that was handed out for it."""
+    user_event = runtime._user_events.pop(number, None)
+    if user_event is not None:
+        failed = runtime._failures.knows(number)
+        user_event.set_status(-1 if failed else driver.COMPLETE)
+
+
+def open_events(wait_for: Sequence[Any]) -> list[Any]:
+    """Those of the foreign events that have not ended well yet."""
+    for foreign in wait_for:
+        if not isinstance(foreign, cl.Event):
+            raise UsageError(f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}")
+    return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
+
+
+def look_at_gates(gates: list[Any]) -> tuple[list[Any], int | None]:
+    """The events still open, and the status of one that failed."""
+    left = []
+    for foreign in gates:
+        status = driver.status(foreign)
+        if status < 0:
+            return [], status
+        if status > 0:
+            left.append(foreign)
+    return left, None
+
+
+def wait_for_half(runtime: Runtime) -> None:
+    """The backlog is full: wait until half of it has retired. Called under the lock, which is let go."""
+    runtime._pump()
+    if len(runtime._launches) < runtime._backlog or on_host_task():
+        return
+    runtime._stats.backlog_waits += 1
+    while len(runtime._launches) > runtime._backlog // 2:
+        _wait_for_any(runtime)
+        runtime._retire(runtime._backend.poll(runtime._backlog))
+
+
+def drain(runtime: Runtime) -> None:
+    """Wait until everything launched before this call has ended."""
+    lock = runtime._lock
+    with lock:
+        last = runtime._number
+        while runtime._launches and next(iter(runtime._launches)) <= last:
+            _wait_for_any(runtime)
+            runtime._retire(runtime._backend.poll_up_to(runtime._number))
+
+
+def _wait_for_any(runtime: Runtime) -> None:
+    """Let the lock go, which the caller holds once, until something may have ended."""
+    lock = runtime._lock
+    runtime._pump()
+    backend = runtime._backend
+    oldest = backend.oldest()
+    if oldest is None:
+        if runtime._launches:
+            runtime._moved.wait(TICK_S)
+        return
+    backend.flush()
+    lock.release()
+    try:
+        driver.wait_for_event(oldest)
+    finally:
+        lock.acquire()
+
+
+def close(runtime: Runtime, quiet: bool) -> None:
+    """Finish and let go. `quiet`: raise nothing, for garbage collection, exit and other errors."""
+    if getattr(runtime, "_state", "closed"):
+        return
+    if not quiet:
+        refuse_on_host_task("close")
+    try:
+        with runtime._lock:
+            _give_up_gated(runtime)
+        drain(runtime)
+        runtime._state = "closed"
+        runtime._backend.close()
+        if runtime._trace is not None and runtime.options.trace_file:
+            runtime._trace.save(runtime.options.trace_file)
+    except cl.Error:
+        runtime._state = "closed"
+        if not quiet:
+            raise
+    finally:
+        runtime._programs.clear()
+        runtime._user_events.clear()
+    if not quiet:
+        runtime._failures.raise_untold()
+
+
+def _give_up_gated(runtime: Runtime) -> None:
+    runtime._pump()
+    for number in list(runtime._gates):
+        del runtime._gates[number]
+        error = DeviceError("the runtime was closed before the event it waits for came")
+        failure: Failure = runtime._fail(runtime._launches[number], error)
+        runtime._failures.doomed[number] = failure
+        runtime._dispatch(runtime._window.open_gate(number))
+
+
+def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
+    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments stay."""
+    if not isinstance(native, cl.Kernel):
+        raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
+    program: Any = native.get_info(cl.kernel_info.PROGRAM)
+    name = native.function_name
+    key = (program.int_ptr, name)
+    with runtime._lock:
+        known = runtime._programs.get(key)
+        if known is None:
+            if native.get_info(cl.kernel_info.CONTEXT) != runtime.context:
+                raise UsageError(
+                    f"kernel {name!r} belongs to another context; make the runtime with context="
+                )
+            if len(runtime._programs) >= ADOPTED:
+                del runtime._programs[next(iter(runtime._programs))]
+            kernel = Kernel(
+                runtime, cl.Kernel(program, name), name, *_source_of(runtime, program)
+            )
+            # the program is kept too, so that its address is not given to another
+            known = runtime._programs[key] = (kernel, program)
+    found: Kernel = known[0]
+    return found
+
+
+def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
+    try:
+        source = program.get_info(cl.program_info.SOURCE)
+        options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
+    except cl.Error:
+        return "", ()
+    return source, tuple(options.split())

@@ -1,0 +1,222 @@
+"""Device memory of a runtime: blocks that can be given out again while launches still use them.
+
+In: sizes. Out: `Base` objects, on which hazards are keyed. Two kinds of store, by device: `SvmStore`
+cuts blocks from shared-virtual-memory slabs, so a view at any byte offset is just a pointer;
+`BufferStore` makes a buffer per block, for devices without SVM and for drivers that order kernels by
+the arguments they share.
+
+Invariants: a base's finalizer only appends to a list. A block given out again remembers the launches
+that may still use it (`Block.users`), and the runtime makes the new base wait for them. In a
+`BufferStore` a buffer itself is never handed to the driver, only sub-buffers of it: OpenCL leaves a
+buffer and its sub-buffer in flight together undefined.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+from .driver import Place
+from .errors import OutOfMemory
+
+GRANULE = 256
+"""Blocks start and end on multiples of this, so that no two share a cache line."""
+
+FIRST_SLAB = 4 << 20
+SLAB = 64 << 20
+
+
+class Block:
+    """A piece of device memory. `users`: launches of its former life that may still be under way."""
+
+    __slots__ = ("memory", "offset", "size", "users")
+
+    def __init__(self, memory: Any, offset: int, size: int) -> None:
+        self.memory = memory
+        self.offset = offset
+        self.size = size
+        self.users: tuple[int, ...] = ()
+
+
+class Base:
+    """One allocation. Views share it; when the last is gone its block comes back."""
+
+    __slots__ = ("_returned", "block", "nbytes", "number", "store")
+
+    def __init__(
+        self,
+        number: int,
+        nbytes: int,
+        block: Block,
+        store: Store,
+        returned: deque[tuple[int, Block]],
+    ) -> None:
+        self.number = number
+        self.nbytes = nbytes
+        self.block = block
+        self.store = store
+        self._returned = returned
+
+    def place(self, offset: int, nbytes: int) -> tuple[Place, bool]:
+        """These bytes as the driver takes them, and whether the place is exactly them."""
+        return self.store.place(self.block, offset, nbytes)
+
+    def __del__(self) -> None:
+        self._returned.append((self.number, self.block))
+
+
+class Store:
+    """What both kinds share: bins of returned blocks by size, and what to do when memory is out."""
+
+    def __init__(self, context: Any, device: Any) -> None:
+        self._context = context
+        self._largest = int(device.max_mem_alloc_size)
+        self._bins: dict[int, deque[Block]] = {}
+        self._reserved: dict[int, int] = {}
+        """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
+        self.reserved_bytes = 0
+        self.in_use_bytes = 0
+
+    def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Block | None:
+        """A block of at least `nbytes`; None if the driver has none left. Its `users` are what the new
+        owner has to wait for."""
+        size = _rounded(nbytes)
+        if size > self._largest:
+            raise OutOfMemory(
+                f"an array of {nbytes:,} bytes: this device allows at most {self._largest:,} in one"
+            )
+        free = self._bins.get(size)
+        block = None
+        if free and not any(map(is_live, free[0].users)):
+            block = free.popleft()
+            block.users = ()
+        if block is None:
+            block = self._cut(size)
+        if block is None and free:
+            block = free.popleft()
+        if block is None:
+            try:
+                block = self._reserve(size)
+            except (cl.MemoryError, cl.RuntimeError):
+                return None
+        self.in_use_bytes += size
+        return block
+
+    def free(self, block: Block, users: tuple[int, ...]) -> None:
+        """A block comes back while `users` may still touch it."""
+        block.users = users
+        self._bins.setdefault(block.size, deque()).append(block)
+        self.in_use_bytes -= block.size
+
+    def owns(self, address: int) -> bool:
+        """Whether an address, or the handle of a buffer, is inside memory of this store."""
+        return any(start <= address < start + size for start, size in self._reserved.items())
+
+    def _cut(self, size: int) -> Block | None:
+        """A block from memory already reserved and never given out, if there is any."""
+        raise NotImplementedError
+
+    def _reserve(self, size: int) -> Block:
+        """A block from the driver."""
+        raise NotImplementedError
+
+    def release_unused(self) -> None:
+        """Give what nobody uses back to the driver. Everything in flight has ended."""
+        raise NotImplementedError
+
+    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
+        """`nbytes` at `offset` of the block as the driver takes them; False: more than these bytes."""
+        raise NotImplementedError
+
+
+class SvmStore(Store):
+    """Slabs of coarse-grained shared virtual memory; blocks above half a slab get their own."""
+
+    name = "svm"
+
+    def __init__(self, context: Any, device: Any) -> None:
+        super().__init__(context, device)
+        self._slab: Any = None
+        self._used = 0
+        self._slab_size = FIRST_SLAB
+
+    def _cut(self, size: int) -> Block | None:
+        if self._slab is None or self._used + size > len(self._slab):
+            return None
+        block = Block(self._slab, self._used, size)
+        self._used += size
+        return block
+
+    def _reserve(self, size: int) -> Block:
+        if size > self._slab_size // 2:
+            return Block(self._allocate_svm(size), 0, size)
+        self._slab = self._allocate_svm(min(self._slab_size, self._largest))
+        self._used = 0
+        self._slab_size = SLAB
+        block = self._cut(size)
+        assert block is not None
+        return block
+
+    def _allocate_svm(self, size: int) -> Any:
+        memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
+        self.reserved_bytes += size
+        self._reserved[int(memory.svm_ptr)] = size
+        return memory.buf
+
+    def release_unused(self) -> None:
+        for size, free in list(self._bins.items()):
+            for block in free:
+                if len(block.memory) == size:
+                    del self._reserved[block.memory.ctypes.data]
+                    self.reserved_bytes -= size
+            self._bins[size] = deque(block for block in free if len(block.memory) != size)
+
+    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
+        start = block.offset + offset
+        return Place(cl.SVM(block.memory[start : start + nbytes]), 0, nbytes), True
+
+
+class BufferStore(Store):
+    """A buffer per block, handed out as sub-buffers."""
+
+    name = "buffers"
+
+    def __init__(self, context: Any, device: Any) -> None:
+        super().__init__(context, device)
+        self._alignment = max(1, device.mem_base_addr_align // 8)
+
+    def _cut(self, size: int) -> Block | None:
+        return None
+
+    def _reserve(self, size: int) -> Block:
+        buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+        self.reserved_bytes += size
+        self._reserved[int(buffer.int_ptr)] = 1
+        return Block(buffer, 0, size)
+
+    def release_unused(self) -> None:
+        for size, free in self._bins.items():
+            self.reserved_bytes -= size * len(free)
+            for block in free:
+                del self._reserved[int(block.memory.int_ptr)]
+        self._bins.clear()
+
+    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
+        if offset % self._alignment == 0:
+            return Place(block.memory.get_sub_region(offset, nbytes), 0, nbytes), True
+        return Place(block.memory.get_sub_region(0, block.size), offset, nbytes), False
+
+
+def _rounded(nbytes: int) -> int:
+    """Up to a size class: eight to an octave, multiples of the granule."""
+    granules = max(1, -(-nbytes // GRANULE))
+    step = 1 << max(0, granules.bit_length() - 4)
+    return -(-granules // step) * step * GRANULE
+
+
+def store_for(context: Any, device: Any, kind: str) -> Store:
+    """`kind` is 'svm' or 'buffers'."""
+    return SvmStore(context, device) if kind == "svm" else BufferStore(context, device)

@@ -1,0 +1,56 @@
+"""Options of a runtime: from arguments, overridden by the environment.
+
+In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be run on
+another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace to); `PYOPENCL_CTX`
+chooses the device where the program names none.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from .errors import UsageError
+
+ISSUE = ("eager", "ready_first")
+MEMORY = ("svm", "buffers")
+BACKLOG = 8192
+
+
+class Options(NamedTuple):
+    """What a runtime was asked for. None and 'auto' are decided by the device."""
+
+    backend: str
+    issue: str
+    window: int | None
+    lanes: int | None
+    backlog: int
+    memory: str | None
+    trace: bool
+    trace_file: str | None
+
+
+def options(
+    backend: str,
+    issue: str,
+    window: int | None,
+    lanes: int | None,
+    backlog: int,
+    memory: str | None,
+    trace: bool,
+) -> Options:
+    """Check the arguments and apply the environment."""
+    backend = os.environ.get("ACS_CL_BACKEND") or backend
+    if os.environ.get("ACS_CL_CHECK"):
+        raise UsageError("ACS_CL_CHECK is set, but this version has no check modes; unset it")
+    trace_file = os.environ.get("ACS_CL_TRACE") or None
+    if issue not in ISSUE:
+        raise UsageError(f"unknown issue policy {issue!r}; there are: {', '.join(ISSUE)}")
+    if memory is not None and memory not in MEMORY:
+        raise UsageError(f"unknown memory {memory!r}; there are: {', '.join(MEMORY)}")
+    for name, value, least in (("window", window, 1), ("lanes", lanes, 1), ("backlog", backlog, 2)):
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
+    return Options(
+        backend, issue, window, lanes, backlog, memory, trace or trace_file is not None, trace_file
+    )

@@ -1,0 +1,66 @@
+"""The plan of a runtime: which backend, how many lanes, which memory, and why.
+
+In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl doctor` measures
+and caches it), else a static guess for its driver: a measurement would cost a program its start-up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from . import devices, probe
+from .backends import NAMES
+from .errors import UsageError
+from .options import Options
+
+
+class Plan(NamedTuple):
+    """What a runtime uses, and a sentence that says why."""
+
+    backend: str
+    lanes: int
+    memory: str
+    why: str
+
+
+def plan(device: cl.Device, options: Options) -> Plan:
+    """Options where they are given, else what is known of the device."""
+    if options.backend != "auto" and options.backend not in NAMES:
+        raise UsageError(
+            f"unknown backend {options.backend!r}; there are: auto, {', '.join(NAMES)}"
+        )
+    known = probe.quick(device) or probe.assume(device)
+    backend = known.backend if options.backend == "auto" else options.backend
+    why = known.sentence if options.backend == "auto" else f"backend={backend!r} was asked for"
+    memory = options.memory or known.memory
+    if memory == "svm" and known.svm == "none":
+        raise UsageError(
+            f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
+        )
+    lanes = options.lanes or max(known.lanes, 1)
+    if backend == "lanes" and not options.lanes and lanes < 2:
+        lanes = max(2, min(8, device.max_compute_units))
+    return Plan(backend, lanes if backend == "lanes" else 1, memory, why)
+
+
+def context_for(device: Any, context: Any) -> tuple[Any, Any]:
+    """The context and device to use: of a context given, its only device or the one named."""
+    if context is None:
+        chosen = devices.choose(device)
+        return cl.Context([chosen]), chosen
+    if not isinstance(context, cl.Context):
+        raise UsageError(f"context= takes a pyopencl.Context, got {type(context).__name__}")
+    there = context.devices
+    if device is None and len(there) == 1:
+        chosen = there[0]
+    elif device is None:
+        names = ", ".join(one.name.strip() for one in there)
+        raise UsageError(f"the context has {len(there)} devices ({names}); say which by device=")
+    else:
+        chosen = devices.choose(device)
+        if chosen not in there:
+            raise UsageError(f"{chosen.name.strip()} is not a device of the context given")
+    devices.repair(chosen)
+    return context, chosen

@@ -1,0 +1,115 @@
+"""What a driver declares, and what a test compile shows.
+
+In: a device, and a context on it where something is compiled.  Out: plain values.
+Invariant: nothing is run on the device here, and a question that a driver does not understand is
+answered with the weakest value, never an exception.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pyopencl as cl
+
+NVIDIA = "NVIDIA"
+AMD = "AMD Accelerated Parallel Processing"
+
+_FENCE_C11 = """
+kernel void acs_probe_fence(global atomic_uint *flag) {
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
+    atomic_store_explicit(flag, 1u, memory_order_release, memory_scope_device);
+}
+"""
+# Outside the letter of OpenCL C: NVIDIA's compiler takes inline PTX, and has no other fence that
+# reaches across work-groups.
+_FENCE_PTX = """
+kernel void acs_probe_fence(global uint *flag) {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    flag[0] = 1u;
+}
+"""
+_ARGUMENT = "kernel void acs_probe_argument(global const float *input) { (void)input; }"
+
+
+def build(
+    device: cl.Device, context: cl.Context, source: str, options: bytes = b""
+) -> cl._cl._Program:
+    """Build past PyOpenCL's binary cache.
+
+    On some drivers that cache loses the argument info on the second build, and a failed build
+    leaves its source behind in a file, which a test compile must not do.
+    """
+    program = cl._cl._Program(context, source)
+    program.build(options, [device])
+    return program
+
+
+def memory_model(device: cl.Device, context: cl.Context) -> str:
+    """The device-wide order to be had, proved by compiling: ``c11``, ``ptx`` or ``levels``."""
+    declared = declared_memory_model(device)
+    if declared == "c11" and any(
+        _builds(device, context, _FENCE_C11, b"-cl-std=" + standard)
+        for standard in (b"CL3.0", b"CL2.0")
+    ):
+        return "c11"
+    if NVIDIA in device.platform.name and _builds(device, context, _FENCE_PTX, b""):
+        return "ptx"
+    return "levels"
+
+
+def declared_memory_model(device: cl.Device) -> str:
+    """The same, as far as it is known without compiling."""
+    scope = cl.device_atomic_capabilities.SCOPE_DEVICE
+    order = cl.device_atomic_capabilities.ORDER_ACQ_REL
+    try:
+        fences = cast(int, device.get_info(cl.device_info.ATOMIC_FENCE_CAPABILITIES))
+        memory = cast(int, device.get_info(cl.device_info.ATOMIC_MEMORY_CAPABILITIES))
+    except cl.Error:  # a driver before OpenCL 3.0
+        fences = memory = 0
+    if fences & scope and fences & order and memory & scope:
+        return "c11"
+    return "ptx" if NVIDIA in device.platform.name else "levels"
+
+
+def argument_info(device: cl.Device, context: cl.Context) -> bool:
+    """Whether kernels tell their arguments' names and qualifiers when asked to keep them."""
+    try:
+        program = build(device, context, _ARGUMENT, b"-cl-kernel-arg-info")
+        kernel = cl.Kernel(program, "acs_probe_argument")
+        return kernel.get_arg_info(0, cl.kernel_arg_info.NAME) == "input"
+    except cl.Error:
+        return False
+
+
+def may_poll(device: cl.Device) -> tuple[bool, str]:
+    """Whether a resident work-group may wait for another one's memory, and how that is known."""
+    if device.type & cl.device_type.CPU:
+        # A polling group keeps a thread of the driver from everything else, copies included.
+        return False, "not tried on CPU devices"
+    if device.type & cl.device_type.GPU:
+        return True, "by its kind: groups of a GPU are resident side by side"
+    return False, "not tried on this kind of device"
+
+
+def svm(device: cl.Device) -> str:
+    """The strongest kind of shared virtual memory: ``none``, ``coarse``, ``fine`` or ``system``."""
+    try:
+        have = cast(int, device.get_info(cl.device_info.SVM_CAPABILITIES))
+    except cl.Error:
+        return "none"
+    for bit, name in (
+        (cl.device_svm_capabilities.FINE_GRAIN_SYSTEM, "system"),
+        (cl.device_svm_capabilities.FINE_GRAIN_BUFFER, "fine"),
+        (cl.device_svm_capabilities.COARSE_GRAIN_BUFFER, "coarse"),
+    ):
+        if have & bit:
+            return name
+    return "none"
+
+
+def _builds(device: cl.Device, context: cl.Context, source: str, options: bytes) -> bool:
+    try:
+        cl.Kernel(build(device, context, source, options), "acs_probe_fence")
+    except cl.Error:
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""Threads: one that moves held launches along, and a few that run host tasks.
+
+In: `Runtime._pump` (still needed? moved anything?), called under the runtime's lock. Out: nothing; both exist only while there is
+something for them to do, so a program without host tasks, foreign events, `ready_first` or a full window
+never has a thread of ours. They keep the runtime alive while they work, and only then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from time import perf_counter, sleep
+from typing import Any
+
+SHORTEST_SLEEP_S = 50e-6
+LONGEST_SLEEP_S = 2e-3
+IDLE_S = 0.2
+"""How long a thread without work stays, so that a stream of short tasks does not start one each."""
+
+HOST_THREADS = 4
+
+_marks = threading.local()
+
+
+def on_host_task() -> bool:
+    """Whether the calling thread runs a host task: it must not wait for launches."""
+    return getattr(_marks, "host_task", False)
+
+
+class Progress:
+    """Polls while launches are held that no API call may come along to dispatch."""
+
+    def __init__(self, pump: Callable[[], tuple[bool, bool]], lock: Any) -> None:
+        self._pump = pump
+        self._lock = lock
+        self._running = False
+
+    def start(self) -> None:
+        """Have the thread running. Called under the lock."""
+        if not self._running:
+            self._running = True
+            threading.Thread(target=self._run, name="acs_cl progress", daemon=True).start()
+
+    def _run(self) -> None:
+        pause = SHORTEST_SLEEP_S
+        idle_since = None
+        while True:
+            with self._lock:
+                needed, moved = self._pump()
+                if moved:
+                    pause = SHORTEST_SLEEP_S
+                if needed:
+                    idle_since = None
+                elif idle_since is None:
+                    idle_since = perf_counter()
+                elif perf_counter() - idle_since > IDLE_S:
+                    self._running = False
+                    return
+            sleep(pause)
+            pause = min(pause * 1.5, LONGEST_SLEEP_S)
+
+
+class HostTasks:
+    """Up to `HOST_THREADS` threads that run what they are given, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._threads = 0
+        self._busy = 0
+        self._lock = threading.Lock()
+
+    def run(self, task: Callable[[], None]) -> None:
+        """Run `task` soon; it must not raise."""
+        with self._lock:
+            self._busy += 1
+            self._queue.put(task)
+            if self._threads < min(self._busy, HOST_THREADS):
+                self._threads += 1
+                threading.Thread(target=self._work, name="acs_cl host task", daemon=True).start()
+
+    def _work(self) -> None:
+        _marks.host_task = True
+        while True:
+            try:
+                task = self._queue.get(timeout=IDLE_S)
+            except Empty:
+                with self._lock:
+                    if not self._queue.empty():
+                        continue
+                    self._threads -= 1
+                    return
+            task()
+            with self._lock:
+                self._busy -= 1
+            del task

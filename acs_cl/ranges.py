@@ -1,0 +1,118 @@
+"""Arithmetic on rectangles of bytes: strided views to spans, and do two spans meet.
+
+In: shapes, strides and offsets in bytes, or spans. Out: spans and truth values. Everything is
+closed form or a short loop over rows. `overlap` never says no when the spans share a byte; it is exact
+unless both have many rows and different pitches (then it looks at `EXACT_ROWS` rows, else at hulls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from .records import Span
+
+EXACT_ROWS = 4096
+"""Rows compared one by one when two pitches differ; beyond that the hulls decide."""
+
+MAX_SPANS = 16
+"""A view that needs more rectangles than this is taken as its hull."""
+
+
+def overlap(a: Span, b: Span) -> bool:
+    """Whether the two share a byte. `a` and `b` are of the same base."""
+    if a.start >= b.end or b.start >= a.end:
+        return False
+    if a.rows == 1 and b.rows == 1:
+        return True
+    if a.rows == 1 or b.rows == 1 or a.pitch == b.pitch:
+        return _meet(a, b)
+    if a.rows > b.rows:
+        a, b = b, a
+    if a.rows > EXACT_ROWS:
+        return True
+    return any(
+        _meet(Span(a.base, a.start + row * a.pitch, a.width, 1, a.width), b)
+        for row in range(a.rows)
+    )
+
+
+def _meet(a: Span, b: Span) -> bool:
+    """Two rectangles of one pitch, or of which one has a single row.
+
+    Rows i of a and j of b meet where -b.width < d - k * pitch < a.width, with d = b.start - a.start
+    and k = i - j. So ask whether an integer k lies in both intervals.
+    """
+    pitch = a.pitch if a.rows > 1 else b.pitch
+    distance = b.start - a.start
+    least = max((distance - a.width) // pitch + 1, 1 - b.rows)
+    most = min(-(-(distance + b.width) // pitch) - 1, a.rows - 1)
+    return least <= most
+
+
+def covers(a: Span, b: Span) -> bool:
+    """Whether every byte of `b` is in `a`. May say no for exotic pairs, never a wrong yes."""
+    if a.start > b.start or a.end < b.end:
+        return False
+    if a.rows == 1:
+        return True
+    if b.rows == 1:
+        return (b.start - a.start) % a.pitch + b.width <= a.width
+    if a.pitch != b.pitch:
+        return False
+    return (b.start - a.start) % a.pitch + b.width <= a.width
+
+
+def intervals(span: Span, most: int = 65536) -> list[tuple[int, int]]:
+    """The rows of a span as (start, end); its hull where there are more rows than `most`."""
+    if span.rows > most:
+        return [(span.start, span.end)]
+    return [
+        (span.start + row * span.pitch, span.start + row * span.pitch + span.width)
+        for row in range(span.rows)
+    ]
+
+
+def shared_bytes(a: Span, b: Span) -> tuple[int, int] | None:
+    """The first interval of bytes that both contain, or None."""
+    for start, end in intervals(a):
+        for other_start, other_end in intervals(b):
+            low, high = max(start, other_start), min(end, other_end)
+            if low < high:
+                return low, high
+    return None
+
+
+def spans_of_view(
+    base: int, offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int
+) -> tuple[Span, ...]:
+    """The bytes that a strided view of `base` touches, as few rectangles as will do."""
+    if prod(shape) == 0 or itemsize == 0:
+        return ()
+    dimensions: list[tuple[int, int]] = []
+    for length, stride in zip(shape, strides, strict=True):
+        if length == 1 or stride == 0:
+            continue
+        if stride < 0:
+            offset += (length - 1) * stride
+            stride = -stride
+        dimensions.append((stride, length))
+    width = itemsize
+    outer: list[tuple[int, int]] = []
+    for stride, length in sorted(dimensions):
+        if not outer and stride <= width:
+            width = (length - 1) * stride + width
+        elif outer and stride == outer[-1][0] * outer[-1][1]:
+            outer[-1] = (outer[-1][0], outer[-1][1] * length)
+        else:
+            outer.append((stride, length))
+    if not outer:
+        return (Span(base, offset, width, 1, width),)
+    (pitch, rows), planes = outer[0], outer[1:]
+    if prod(length for _, length in planes) > MAX_SPANS or width > pitch:
+        hull = width + sum(stride * (length - 1) for stride, length in outer)
+        return (Span(base, offset, hull, 1, hull),)
+    starts = [offset]
+    for stride, length in planes:
+        starts = [start + step * stride for start in starts for step in range(length)]
+    return tuple(Span(base, start, pitch, rows, width) for start in starts)

@@ -1,0 +1,79 @@
+"""What passes between the stages: frozen records and a few numbers, nothing else.
+
+A `Span` says which bytes of which base; an `Access` which spans a launch reads and writes; a
+`Launch` is one command in program order together with what it must wait for. Records are named
+tuples: cheap to make on the hot path, compared by value, never changed after they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+EVERYTHING = 0
+"""Base number of 'memory that nobody can name': a launch that uses it conflicts with all others."""
+
+
+class Span(NamedTuple):
+    """A rectangle of bytes of one base: `rows` rows of `width` bytes, `pitch` bytes apart.
+
+    A plain interval is one row. Rows do not overlap: `width <= pitch` where `rows > 1`.
+    """
+
+    base: int
+    start: int
+    pitch: int
+    rows: int
+    width: int
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self.start + (self.rows - 1) * self.pitch + self.width
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes there are in it."""
+        return self.rows * self.width
+
+    def __str__(self) -> str:
+        if self.base == EVERYTHING:
+            return "all memory"
+        text = f"bytes {self.start}..{self.end} of base {self.base}"
+        if self.rows > 1:
+            text += f" ({self.rows} rows of {self.width}, {self.pitch} apart)"
+        return text
+
+
+class Access(NamedTuple):
+    """The bytes a launch reads, the bytes it writes, and those it is sure to write completely."""
+
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+    overwrites: tuple[Span, ...] = ()
+
+
+class Edge(NamedTuple):
+    """Why a launch waits for `upstream`: 'RAW', 'WAR', 'WAW' or 'reuse' (recycled memory)."""
+
+    upstream: int
+    kind: str
+
+
+class Command(Protocol):
+    """What a launch does. `name` is for people; `on_host` tells who runs it."""
+
+    name: str
+    on_host: bool
+
+    def enqueue(self, queue: Any, wait_for: Sequence[Any] | None) -> Any:
+        """Put it on `queue` behind the events in `wait_for`; give back its event."""
+
+
+class Launch(NamedTuple):
+    """One command in program order. `number` counts from 1 in its runtime."""
+
+    number: int
+    command: Command
+    access: Access
+    upstream: tuple[int, ...]

@@ -1,0 +1,532 @@
+"""The runtime: the one place where the stages meet.
+
+In: calls of the program, from any of its threads. Out: launches on a backend, in an order that keeps what
+program order means for every byte. The way of a launch is `_launch`: number, poison, hazards, window,
+backend; the way back is `_retire`: backend, hazards, window, and whatever became ready.
+
+Long because: it composes all stages and owns the lock; each stage's own work is in its own file.
+
+Invariants (all under `_lock`, except that waiting for the device never holds it):
+- Numbers are given in the order in which calls take the lock, so each thread's own order is kept.
+- A launch that never ran (poisoned, refused by the driver) stays live until all its upstream has
+  ended, and `_skipped` stands in for it: who should wait for it waits for its upstream instead.
+- Arrays are never held: commands keep the driver's objects, memory in flight is guarded by `Block.users`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from . import backends, life, transfers
+from .arrays import Array
+from .commands import HostCommand, KernelCommand
+from .errors import AcsError, DeviceError, OutOfMemory, UsageError
+from .explain import Explanation, explain
+from .failures import Failure, Failures
+from .handle import Handle
+from .hazards import Hazards
+from .memory import Base, Block, store_for
+from .options import BACKLOG, options
+from .plan import context_for, plan
+from .program import Kernel, Program, build, macro_options, read_source
+from .progress import HostTasks, Progress, on_host_task
+from .records import Access, Command, Launch
+from .sites import caller
+from .stats import Stats
+from .trace import Trace
+from .views import contiguous_strides, normal_shape
+from .window import Window
+
+_new = tuple.__new__
+"""Makes a named tuple without the Python-level call that its constructor is."""
+
+POLL_EVERY = 32
+"""Launches between two looks at what has ended."""
+
+
+class Runtime:
+    """Runs launches of one program on one device, overlapping those that do not depend on each other.
+
+    `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
+    `backend`: 'auto', 'serial', 'out_of_order', 'lanes'. `issue`: 'eager' or 'ready_first'.
+    `window`: how many launches may be in it; None is without bound. `lanes`: queues of the pool.
+    `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or 'buffers'.
+    `trace`: record a timeline.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''kernel void saxpy(global const float *x, global float *y, float a)
+    ...                        { int i = get_global_id(0); y[i] += a * x[i]; }''')
+    ...     x, y = rt.array([1, 2, 3], "f4"), rt.zeros(3, "f4")
+    ...     handle = prog.saxpy((3,), None, x, y, 2)
+    ...     print(y.get())
+    [2. 4. 6.]
+    """
+
+    def __init__(
+        self,
+        device: Any = None,
+        *,
+        context: Any = None,
+        backend: str = "auto",
+        issue: str = "eager",
+        window: int | None = None,
+        lanes: int | None = None,
+        backlog: int = BACKLOG,
+        memory: str | None = None,
+        trace: bool = False,
+    ) -> None:
+        self._state = "not started"
+        self.options = options(backend, issue, window, lanes, backlog, memory, trace)
+        self.context, self.device = context_for(device, context)
+        self.plan = plan(self.device, self.options)
+        self._ready_first = issue == "ready_first"
+        self._store = store_for(self.context, self.device, self.plan.memory)
+        self._backend = backends.create(
+            self.plan.backend, self.context, self.device, self.plan.lanes, self.options.trace
+        )
+        self._lock = threading.RLock()
+        self._moved = threading.Condition(self._lock)
+        self._hazards = Hazards()
+        self._window = Window(self.options.window)
+        self._failures = Failures()
+        self._trace = Trace() if self.options.trace else None
+        self._stats = Stats()
+        self._progress = Progress(self._pump, self._lock)
+        self._host_tasks = HostTasks()
+        self._host_queue: Any = None
+        self._number = 0
+        self._bases = 0
+        self._launches: dict[int, Launch] = {}
+        self._skipped: dict[int, tuple[int, ...]] = {}
+        self._gates: dict[int, list[Any]] = {}
+        self._user_events: dict[int, Any] = {}
+        self._returned: deque[tuple[int, Block]] = deque()
+        self._programs: dict[Any, Any] = {}
+        self._backlog = self.options.backlog
+        self._state = ""
+        life.register(self)
+
+    # ---- programs and arrays -------------------------------------------------------------------
+
+    def build(
+        self,
+        source: str | Path,
+        options: Sequence[str] = (),
+        macros: Mapping[str, Any] | None = None,
+    ) -> Program:
+        """Build OpenCL C: text, or a path to it. `macros` become `-D` options."""
+        self._check_open()
+        text = read_source(source)
+        words = [*options, *macro_options(macros)]
+        return Program(self, build(self.context, self.device, text, words), text, words)
+
+    def empty(self, shape: Any, dtype: Any = np.float32) -> Array:
+        """An array with undefined contents."""
+        self._check_open()
+        return self._new_array(normal_shape(shape), np.dtype(dtype))
+
+    def zeros(self, shape: Any, dtype: Any = np.float32) -> Array:
+        """An array of zeros."""
+        array = self.empty(shape, dtype)
+        array.fill(0)
+        return array
+
+    def array(self, values: Any, dtype: Any = None) -> Array:
+        """An array with the values of a NumPy array, or of what `numpy.asarray` makes one from."""
+        host = np.asarray(values, dtype=dtype, order="C")
+        if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
+            host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
+        array = self.empty(host.shape, host.dtype)
+        array.set(host)
+        return array
+
+    def pinned(self, shape: Any, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+        """A NumPy array in host memory that the device copies from and to at full speed."""
+        self._check_open()
+        return transfers.pinned(self, normal_shape(shape), np.dtype(dtype))
+
+    # ---- launching -----------------------------------------------------------------------------
+
+    def launch(
+        self, kernel: Any, global_size: Any, local_size: Any, *args: Any, **keywords: Any
+    ) -> Handle:
+        """Launch any `pyopencl.Kernel` (or one of ours). The same keywords as calling a kernel."""
+        self._check_open()
+        if not isinstance(kernel, Kernel):
+            kernel = life.adopted_kernel(self, kernel)
+        handle: Handle = kernel(global_size, local_size, *args, **keywords)
+        return handle
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        reads: Any = None,
+        writes: Any = None,
+        wait_for: Sequence[Any] | None = None,
+    ) -> Handle:
+        """A host task: `function` runs in a thread when what it reads is there. It gets a NumPy array for
+        each array in `reads` (a copy), then for each in `writes` (its contents are stored afterwards; an
+        array in both comes once, with its values)."""
+        self._check_open()
+        if not callable(function):
+            raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
+        return transfers.host_task(self, function, reads, writes, wait_for, caller())
+
+    def finish(self) -> None:
+        """Wait for everything launched so far. Raises the first failure nobody was told of."""
+        self._check_open()
+        life.refuse_on_host_task("finish")
+        life.drain(self)
+        self._failures.raise_untold()
+
+    def flush(self) -> None:
+        """Make sure that the device gets to work on everything it can."""
+        self._check_open()
+        with self._lock:
+            self._pump()
+            self._backend.flush()
+
+    def close(self) -> None:
+        """Finish, then let go of queues and memory. May be called twice. Launches that still wait for
+        another library's event are given up."""
+        life.close(self, quiet=False)
+
+    def __enter__(self) -> Runtime:
+        self._check_open()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        life.close(self, quiet=kind is not None)
+
+    def __del__(self) -> None:
+        life.close(self, quiet=True)
+
+    def __repr__(self) -> str:
+        return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}>"
+
+    # ---- asking --------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Counters: launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
+        with self._lock:
+            return self._stats.report(self)
+
+    def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
+        """Which bytes order two launches, or that nothing does; of one launch, where it runs and why."""
+        return explain(self, first, second)
+
+    @property
+    def trace(self) -> Trace:
+        """The timeline, if the runtime was made with `trace=True`."""
+        if self._trace is None:
+            raise UsageError("nothing was traced: make the runtime with trace=True")
+        return self._trace
+
+    # ---- the way of a launch -------------------------------------------------------------------
+
+    def _launch(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: Sequence[Any] | None = None,
+        result: Any = None,
+    ) -> Handle:
+        if self._state:
+            self._check_open()
+        with self._lock:
+            trace = self._trace
+            started_ns = perf_counter_ns() if trace is not None else 0
+            if self._returned:
+                self._take_back()
+            if len(self._launches) >= self._backlog:
+                life.wait_for_half(self)
+            number = self._number = self._number + 1
+            gates = life.open_events(wait_for) if wait_for else None
+            upstream = tuple(self._hazards.enter(number, access.reads, access.writes))
+            if self._backend.in_order:
+                upstream = (number - 1,) if number > 1 else ()
+            if self._skipped:
+                upstream = self._expand(upstream)
+            entered_ns = perf_counter_ns() if trace is not None else 0
+            launch = self._launches[number] = _new(Launch, (number, command, access, upstream))
+            if self._failures.any:
+                self._meet_poison(launch)
+            on_host = command.on_host
+            if gates:
+                self._gates[number] = gates
+            handed_out = self._window.insert(
+                number, upstream, on_host or self._ready_first or gates is not None, bool(gates)
+            )
+            if not handed_out:
+                pass
+            elif on_host or handed_out != [number]:
+                self._dispatch(handed_out)
+            else:
+                self._submit_now(launch)
+            if self._ready_first or self._window.held:
+                self._pump()
+                if self._window.held:
+                    self._progress.start()
+            elif number % POLL_EVERY == 0:
+                self._retire(self._backend.poll())
+            if trace is not None:
+                trace.launched(launch, started_ns, entered_ns, perf_counter_ns())
+        return Handle(self, number, command.name, access, result)
+
+    def _submit_now(self, launch: Launch) -> None:
+        """Submit from the user's own call: what the driver refuses is raised there, and it is as if the
+        launch had never been."""
+        number = launch.number
+        if self._failures.doomed and number in self._failures.doomed:
+            self._dispatch([number])
+            return
+        try:
+            self._backend.submit(launch)
+        except (cl.Error, TypeError, ValueError) as error:
+            self._stand_in(number, launch.upstream)
+            self._dispatch(self._window.done(number))
+            raise driver_error(launch, error) from error
+
+    def _dispatch(self, handed_out: list[int]) -> None:
+        """Hand launches to the backend or to a thread; those that must not run end here."""
+        queue = deque(handed_out)
+        while queue:
+            number = queue.popleft()
+            launch = self._launches[number]
+            failure = self._failures.doomed.pop(number, None)
+            if failure is None and launch.command.on_host:
+                self._run_on_host(launch)
+                continue
+            if failure is None:
+                if self._skipped:
+                    launch = launch._replace(upstream=self._expand(launch.upstream))
+                try:
+                    self._backend.submit(launch)
+                    continue
+                except (cl.Error, TypeError, ValueError) as error:
+                    self._fail(launch, driver_error(launch, error))
+            self._stand_in(number, launch.upstream)
+            queue.extend(self._window.done(number))
+
+    def _retire(self, ended: backends.Ended) -> bool:
+        """The backend reports ended launches: free their slots, dispatch what waited for them."""
+        for number, status, event, lane in ended:
+            launch = self._launches.pop(number)
+            if status < 0:
+                self._fail(launch, DeviceError(f"the device reports status {status}"))
+            if self._trace is not None:
+                self._trace.ended(launch, lane, event)
+            self._end(number)
+        return bool(ended)
+
+    def _end(self, number: int) -> None:
+        """A launch that ran has ended."""
+        self._hazards.retire(number)
+        if self._user_events:
+            life.complete_user_event(self, number)
+        handed_out = self._window.done(number)
+        if handed_out:
+            self._dispatch(handed_out)
+        if self._skipped:
+            self._drop_stand_ins()
+
+    def _run_on_host(self, launch: Launch) -> None:
+        command = launch.command
+        assert isinstance(command, HostCommand)
+        if self._host_queue is None:
+            self._host_queue = cl.CommandQueue(self.context, self.device)
+
+        def task() -> None:
+            error: BaseException | None = None
+            started_ns = perf_counter_ns()
+            try:
+                command.run(self._host_queue)
+            except BaseException as caught:  # noqa: BLE001  whatever it is, it is the task's
+                error = caught
+            with self._lock:
+                self._launches.pop(launch.number)
+                if error is not None:
+                    self._fail(launch, error, command.site)
+                if self._trace is not None:
+                    self._trace.ran_on_host(launch, started_ns, perf_counter_ns())
+                self._end(launch.number)
+                self._moved.notify_all()
+
+        self._backend.flush()
+        self._host_tasks.run(task)
+        self._progress.start()
+
+    def _pump(self) -> tuple[bool, bool]:
+        """Move everything along that can move. Whether launches are still held, and whether any moved."""
+        moved = self._retire(self._backend.poll())
+        for number, gates in list(self._gates.items()):
+            left, failed = life.look_at_gates(gates)
+            if failed is not None:
+                self._failures.doomed[number] = self._fail(
+                    self._launches[number], DeviceError(f"a foreign event failed: {failed}")
+                )
+            if failed is not None or not left:
+                del self._gates[number]
+                self._dispatch(self._window.open_gate(number))
+                moved = True
+            else:
+                self._gates[number] = left
+        held = bool(self._window.held)
+        if moved:
+            self._moved.notify_all()
+        if held or moved:
+            self._backend.flush()
+        return held, moved
+
+    # ---- failures ------------------------------------------------------------------------------
+
+    def _fail(self, launch: Launch, error: BaseException, site: str = "") -> Failure:
+        """A launch failed after its call had returned: poison what follows from it."""
+        failure = Failure(launch.number, launch.command.name, site, error)
+        later = (other for number, other in self._launches.items() if number > launch.number)
+        for number in self._failures.record(failure, launch.access, later):
+            if number not in self._window or not self._was_dispatched(number):
+                self._failures.doomed[number] = failure
+        return failure
+
+    def _was_dispatched(self, number: int) -> bool:
+        return self._backend.event(number) is not None
+
+    def _meet_poison(self, launch: Launch) -> None:
+        """A new launch in a program with failures: it may read poison, or overwrite it."""
+        failure = self._failures.reads_poison(launch.access)
+        if failure is not None:
+            self._failures.note(launch.number, failure)
+            self._failures.doomed[launch.number] = failure
+            self._failures.poison.add(launch.access.writes, failure)
+        else:
+            self._failures.poison.overwrite(launch.access.overwrites)
+
+    def _stand_in(self, number: int, upstream: tuple[int, ...]) -> None:
+        """Launch `number` will never run: until its upstream has ended, that stands in for it."""
+        self._launches.pop(number)
+        if self._user_events:
+            life.complete_user_event(self, number)
+        left = tuple(other for other in self._expand(upstream) if self._hazards.is_live(other))
+        if left:
+            self._skipped[number] = left
+        else:
+            self._hazards.retire(number)
+
+    def _drop_stand_ins(self) -> None:
+        for number, upstream in list(self._skipped.items()):
+            left = tuple(other for other in upstream if other in self._launches)
+            if left:
+                self._skipped[number] = left
+            else:
+                del self._skipped[number]
+                self._hazards.retire(number)
+
+    def _expand(self, upstream: tuple[int, ...]) -> tuple[int, ...]:
+        """Put in the place of launches that never ran what they were waiting for."""
+        if not any(number in self._skipped for number in upstream):
+            return upstream
+        found: dict[int, None] = {}
+        for number in upstream:
+            found.update(dict.fromkeys(self._skipped.get(number, (number,))))
+        return tuple(found)
+
+    # ---- waiting -------------------------------------------------------------------------------
+
+    def _wait(self, number: int, name: str) -> None:
+        self._check_open()
+        life.wait(self, number)
+        if self._failures.any:
+            self._failures.raise_for_launch(number, f"launch {number} ({name})")
+
+    def _wait_quietly(self, number: int) -> None:
+        """Wait without raising what became of the launch."""
+        if not on_host_task():
+            life.wait(self, number)
+
+    def _is_done(self, number: int) -> bool:
+        return life.is_done(self, number)
+
+    def _event(self, number: int) -> Any:
+        return life.event(self, number)
+
+    # ---- transfers and memory --------------------------------------------------------------------
+
+    def _read(self, array: Array, out: Any) -> Handle:
+        return transfers.read(self, array, out)
+
+    def _write(self, array: Array, source: Any, copy: bool) -> Handle:
+        return transfers.write(self, array, source, copy)
+
+    def _fill(self, array: Array, value: Any) -> Handle:
+        return transfers.fill(self, array, value)
+
+    def _copy(self, target: Array, source: Array) -> Handle:
+        return transfers.copy(self, target, source)
+
+    def _new_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        if dtype.hasobject:
+            raise UsageError(f"dtype {dtype}: Python objects cannot live on a device")
+        nbytes = dtype.itemsize
+        for length in shape:
+            nbytes *= length
+        base = self._new_base(nbytes) if nbytes else None
+        return Array(self, base, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+
+    def _new_base(self, nbytes: int) -> Base:
+        for attempt in range(2):
+            with self._lock:
+                if self._returned:
+                    self._take_back()
+                block = self._store.allocate(nbytes, self._hazards.is_live)
+                if block is not None:
+                    number = self._bases = self._bases + 1
+                    if block.users:
+                        self._hazards.inherit(number, block.users)
+                    return Base(number, nbytes, block, self._store, self._returned)
+            if attempt == 0 and not on_host_task():
+                life.drain(self)
+                with self._lock:
+                    self._take_back()
+                    self._store.release_unused()
+        raise OutOfMemory(
+            f"no {nbytes:,} bytes left on {self.device.name.strip()} "
+            f"({self._store.reserved_bytes:,} reserved, {self._store.in_use_bytes:,} in arrays)"
+        )
+
+    def _take_back(self) -> None:
+        """Blocks of dropped arrays: their hazards become a list of launches the next owner waits for."""
+        while self._returned:
+            number, block = self._returned.popleft()
+            users = self._hazards.users(number)
+            self._hazards.forget(number)
+            self._failures.poison.forget(number)
+            self._store.free(block, users)
+
+    def _check_open(self) -> None:
+        if self._state:
+            raise UsageError(f"the runtime is {self._state}")
+
+
+def driver_error(launch: Launch, error: BaseException) -> AcsError:
+    """What the driver refused, with the launch, the kernel and the sizes."""
+    command = launch.command
+    where = f"launch {launch.number} ({command.name})"
+    if isinstance(command, KernelCommand):
+        where += f" of global size {command.global_size}, local size {command.local_size}"
+    message = f"{where}: {error}"
+    if isinstance(error, cl.MemoryError):
+        return OutOfMemory(message)
+    if isinstance(error, cl.LogicError) or not isinstance(error, cl.Error):
+        return UsageError(message)
+    return DeviceError(message)
+

@@ -1,0 +1,72 @@
+"""Values passed to kernels by copy: numbers, vectors, structs.
+
+In: a parameter and a Python number, NumPy scalar or array, or bytes. Out: the bytes the kernel expects.
+Numbers are converted to the parameter's type as C would, except that what does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from .signature import Parameter
+
+_CODES = {
+    "char": "b", "signed char": "b", "uchar": "B", "unsigned char": "B",
+    "short": "h", "ushort": "H", "unsigned short": "H",
+    "int": "i", "uint": "I", "unsigned int": "I", "unsigned": "I",
+    "long": "q", "ulong": "Q", "unsigned long": "Q", "long long": "q", "unsigned long long": "Q",
+    "size_t": "Q", "ptrdiff_t": "q", "intptr_t": "q", "uintptr_t": "Q",
+    "half": "e", "float": "f", "double": "d",
+}  # fmt: skip
+
+
+def is_value(parameter: Parameter, value: Any) -> bool:
+    """Whether the parameter takes bytes. Where nothing is known of it, the argument decides."""
+    if parameter.is_pointer or parameter.space in ("image", "sampler", "local", "pipe"):
+        return False
+    if parameter.space:
+        return True
+    return not isinstance(value, (cl.LocalMemory, cl.Sampler)) and value is not None
+
+
+def packer(parameter: Parameter) -> Callable[[Any], bytes] | None:
+    """A fast function from number to bytes; None where only `to_bytes` will do."""
+    if parameter.space != "private" or parameter.is_pointer:
+        return None
+    code = _CODES.get(_plain(parameter.type_name))
+    return None if code is None else struct.Struct("=" + code).pack
+
+
+def to_bytes(parameter: Parameter, value: Any) -> bytes:
+    """Any value; raises ValueError or TypeError with the reason."""
+    pack = packer(parameter)
+    if pack is not None:
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise ValueError("one number is expected, not an array")
+        try:
+            return pack(value)
+        except (struct.error, OverflowError) as error:
+            raise ValueError(str(error)) from None
+    if isinstance(value, (np.generic, np.ndarray, bytes, bytearray, memoryview)):
+        data = value.tobytes() if hasattr(value, "tobytes") else bytes(value)
+    else:
+        try:
+            data = bytes(memoryview(value))
+        except TypeError:
+            raise TypeError(
+                "pass a NumPy scalar, array or bytes of exactly its size, since its layout "
+                "cannot be told from a Python object"
+            ) from None
+    if parameter.size_bytes and len(data) != parameter.size_bytes:
+        raise ValueError(f"{len(data)} bytes instead of {parameter.size_bytes}")
+    return data
+
+
+def _plain(type_name: str) -> str:
+    words = [word for word in type_name.split() if word not in ("const", "volatile", "__private")]
+    return " ".join(words)

@@ -1,0 +1,47 @@
+"""Statistics of a runtime: counters kept by the stages, put together on request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+
+class Stats:
+    """The counters that no stage keeps itself."""
+
+    def __init__(self) -> None:
+        self.backlog_waits = 0
+
+    def report(self, runtime: Runtime) -> dict[str, Any]:
+        """Everything, in plain values. Called under the runtime's lock."""
+        hazards, window, backend = runtime._hazards, runtime._window, runtime._backend
+        report: dict[str, Any] = {
+            "backend": backend.name,
+            "issue": runtime.options.issue,
+            "why": runtime.plan.why,
+            "launches": runtime._number,
+            "retired": runtime._number - len(runtime._launches),
+            "failed": runtime._failures.count,
+            "edges": dict(hazards.edges),
+            "edges_pruned": hazards.pruned,
+            "event_waits": backend.waits,
+            "live_spans": hazards.spans,
+            "window": {
+                "size": window.size,
+                "occupied": window.occupied,
+                "held": window.held,
+                "most_occupied": window.most,
+            },
+            "backlog_waits": self.backlog_waits,
+            "lanes": {lane: count for lane, count in sorted(backend.used.items())},
+            "memory": {
+                "kind": runtime.plan.memory,
+                "reserved_bytes": runtime._store.reserved_bytes,
+                "in_use_bytes": runtime._store.in_use_bytes,
+            },
+        }
+        if runtime._trace is not None:
+            report["timed"] = runtime._trace.summary()
+        return report

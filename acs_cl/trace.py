@@ -1,0 +1,123 @@
+"""The timeline of a runtime: what was launched when, and what ran when, with the clock of each time.
+
+In: the runtime's reports as launches are made and end. Out: records, a summary (host time per stage,
+overlap), and JSON Lines. Device times come from profiling events, host times from `perf_counter`.
+
+Invariant: every interval names its clock; `overlap` refuses to mix clocks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from .records import Launch
+
+VERSION = 1
+
+
+class Slice(NamedTuple):
+    """One launch as it ran. `clock` is 'device' or 'host'; host stages are always host nanoseconds."""
+
+    number: int
+    name: str
+    lane: int
+    clock: str
+    start_ns: int
+    end_ns: int
+    upstream: tuple[int, ...]
+    groups: int
+    hazards_ns: int
+    submit_ns: int
+
+
+class Trace:
+    """Slices in the order in which launches ended."""
+
+    def __init__(self) -> None:
+        self.slices: list[Slice] = []
+        self._stages: dict[int, tuple[int, int]] = {}
+
+    def launched(self, launch: Launch, started_ns: int, entered_ns: int, submitted_ns: int) -> None:
+        """A launch call has run through its stages."""
+        self._stages[launch.number] = (entered_ns - started_ns, submitted_ns - entered_ns)
+
+    def ended(self, launch: Launch, lane: int, event: Any) -> None:
+        """A device command has ended; its event has the times."""
+        try:
+            start, end = event.profile.start, event.profile.end
+        except cl.Error:
+            return  # failed commands have no profile
+        self._add(launch, lane, "device", start, end)
+
+    def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
+        """A host task has ended."""
+        self._add(launch, -1, "host", start_ns, end_ns)
+
+    def _add(self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int) -> None:
+        stages = self._stages.pop(launch.number, (0, 0))
+        self.slices.append(
+            Slice(
+                launch.number,
+                launch.command.name,
+                lane,
+                clock,
+                start_ns,
+                end_ns,
+                launch.upstream,
+                _groups(launch),
+                *stages,
+            )
+        )
+
+    def clear(self) -> None:
+        """Forget what was traced so far."""
+        self.slices.clear()
+
+    def overlap(self, clock: str = "device") -> float:
+        """Launches in flight on average while any is: summed durations over their union."""
+        intervals = sorted((s.start_ns, s.end_ns) for s in self.slices if s.clock == clock)
+        total = union = 0
+        reached = None
+        for start, end in intervals:
+            total += end - start
+            if reached is None or start >= reached:
+                union += end - start
+                reached = end
+            elif end > reached:
+                union += end - reached
+                reached = end
+        return total / union if union else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """Overlap on the device, and host nanoseconds per launch by stage (medians)."""
+        hazards = sorted(s.hazards_ns for s in self.slices)
+        submit = sorted(s.submit_ns for s in self.slices)
+        return {
+            "slices": len(self.slices),
+            "overlap": round(self.overlap(), 3),
+            "host_ns_median": {
+                "hazards": hazards[len(hazards) // 2] if hazards else 0,
+                "submit": submit[len(submit) // 2] if submit else 0,
+            },
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON Lines: a header with the version and clocks, then one line a slice."""
+        lines = [json.dumps({"acs_cl_trace": VERSION, "clocks": ["device", "host"], "unit": "ns"})]
+        lines += [json.dumps(slice_._asdict()) for slice_ in self.slices]
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _groups(launch: Launch) -> int:
+    """Work-groups of a kernel; 0 for other commands and where the driver chose the size."""
+    local = getattr(launch.command, "local_size", None)
+    if not local:
+        return 0
+    groups = 1
+    for items, size in zip(launch.command.global_size, local, strict=True):  # type: ignore[attr-defined]
+        groups *= -(-items // size)
+    return groups

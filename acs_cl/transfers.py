@@ -1,0 +1,281 @@
+"""Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
+
+In: arrays and host values. Out: handles. Contiguous memory goes through the driver's copy commands; views
+with gaps go through a small gather or scatter kernel, so that no byte between their elements is touched.
+
+Invariant: host memory given to `write` is copied before the call returns, unless the caller promised
+to leave it alone; host memory given out by `read` belongs to the handle until it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from .access import declared, describe
+from .arrays import Array
+from .commands import (
+    CopyCommand,
+    FillCommand,
+    HostCommand,
+    KernelCommand,
+    ReadCommand,
+    WriteCommand,
+)
+from .driver import Place
+from .errors import UsageError
+from .records import Access
+from .strided import element_kernel
+
+if TYPE_CHECKING:
+    from .handle import Handle
+    from .runtime import Runtime
+
+HostArray = np.ndarray[Any, Any]
+
+PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Sizes of fill patterns that OpenCL has."""
+
+UNCOPIED_BYTES = 1 << 20
+"""From here on `write` waits for its own copy where nothing is ahead of it, rather than copy twice."""
+
+
+def read(runtime: Runtime, array: Array, out: Any) -> Handle:
+    """Read back into `out`, or into a new NumPy array."""
+    host = _target(array, out)
+    if not array.nbytes:
+        return _nothing(runtime, "read", host)
+    if runtime._failures.any:
+        with runtime._lock:
+            runtime._failures.raise_for_bytes(array._spans, "what get() reads")
+    if not array.contiguous:
+        packed = runtime._new_array(array.shape, array.dtype)
+        copy(runtime, packed, array)
+        array = packed
+    landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
+    access = Access(array._spans, ())
+    command = ReadCommand(_bytes_of(landing), array.place_or_raise())
+
+    def result() -> HostArray:
+        if landing is not host:
+            host[...] = landing
+        return host
+
+    return runtime._launch(command, access, None, result)
+
+
+def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
+    """Overwrite an array with host values."""
+    if isinstance(source, Array):
+        raise UsageError("set() takes host values; copy_from() takes an array of this runtime")
+    host = np.asarray(source)
+    try:
+        fitting = host if host.shape == array.shape else np.broadcast_to(host, array.shape)
+    except ValueError:
+        raise UsageError(
+            f"values of shape {host.shape} do not fit an array of shape {array.shape}"
+        ) from None
+    if not array.nbytes:
+        return _nothing(runtime, "write")
+    if fitting.dtype != array.dtype and not np.can_cast(fitting.dtype, array.dtype, "same_kind"):
+        raise UsageError(f"values of dtype {fitting.dtype} cannot become {array.dtype} safely")
+    ready = np.ascontiguousarray(fitting, dtype=array.dtype)
+    if not ready.flags.writeable:
+        ready = ready.copy()
+    own = not np.may_share_memory(ready, host)
+    if not array.contiguous:
+        packed = runtime._new_array(array.shape, array.dtype)
+        write(runtime, packed, ready, copied and not own)
+        return copy(runtime, array, packed)
+    waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES
+    if copied and not own and not waits:
+        ready = ready.copy()
+    access = Access((), array._spans, array._spans if array._exact else ())
+    handle = runtime._launch(WriteCommand(array.place_or_raise(), _bytes_of(ready)), access)
+    if waits:
+        runtime._wait_quietly(handle.number)
+    return handle
+
+
+def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
+    """Overwrite every element."""
+    try:
+        element = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
+    except (TypeError, ValueError):
+        try:
+            element = np.array([value], dtype=array.dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(
+                f"fill({describe(value)}): not one value of dtype {array.dtype}"
+            ) from None
+    if not array.nbytes:
+        return _nothing(runtime, "fill")
+    if array.dtype.itemsize not in PATTERNS:
+        return write(runtime, array, element.reshape(()), True)
+    exact = array._spans if array._exact else ()
+    if array.contiguous:
+        command: Any = FillCommand(array.place_or_raise(), element)
+        return runtime._launch(command, Access((), array._spans, exact))
+    single = runtime._new_array((1,), array.dtype)
+    write(runtime, single, element, True)
+    return _elements(runtime, "fill", array, single, (0,) * array.ndim)
+
+
+def copy(runtime: Runtime, target: Array, source: Any) -> Handle:
+    """Overwrite an array with another of this runtime."""
+    if not isinstance(source, Array):
+        raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}")
+    if source.runtime is not runtime:
+        raise UsageError("copy_from: the source belongs to another runtime; use set(source.get())")
+    source._live()
+    target._live()
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise UsageError(
+            f"copy_from: got {source.shape} {source.dtype}, expected {target.shape} {target.dtype}"
+        )
+    if not target.nbytes:
+        return _nothing(runtime, "copy")
+    if source._base is target._base:
+        if source._offset == target._offset and source.strides == target.strides:
+            return _nothing(runtime, "copy")
+        apart = runtime._new_array(source.shape, source.dtype)
+        copy(runtime, apart, source)
+        source = apart
+    if not (source.contiguous and target.contiguous):
+        return _elements(runtime, "copy", target, source, source.strides)
+    access = Access(source._spans, target._spans, target._spans if target._exact else ())
+    command = CopyCommand(target.place_or_raise(), source.place_or_raise())
+    return runtime._launch(command, access)
+
+
+def host_task(
+    runtime: Runtime,
+    function: Callable[..., Any],
+    reads: Any,
+    writes: Any,
+    wait_for: Sequence[Any] | None,
+    site: str,
+) -> Handle:
+    """A Python function in program order. Views with gaps are packed before and unpacked after."""
+    read_arrays = _arrays(runtime, reads, "reads")
+    write_arrays = _arrays(runtime, writes, "writes")
+    hosts: dict[tuple[Any, ...], HostArray] = {}
+    packed: dict[tuple[Any, ...], Array] = {}
+
+    def packed_version(array: Array, load: bool) -> Array:
+        key = _identity(array)
+        if key not in packed:
+            packed[key] = array
+            if not array.contiguous:
+                packed[key] = runtime._new_array(array.shape, array.dtype)
+                if load:
+                    copy(runtime, packed[key], array)
+        return packed[key]
+
+    def place(array: Array) -> tuple[Place, HostArray]:
+        host = hosts.setdefault(_identity(array), np.empty(array.shape, array.dtype))
+        return packed[_identity(array)].place_or_raise(), host
+
+    sources = [packed_version(array, True) for array in read_arrays]
+    targets = [packed_version(array, False) for array in write_arrays]
+    after = [
+        (array, target)
+        for array, target in zip(write_arrays, targets, strict=True)
+        if array is not target and not array.contiguous
+    ]
+    read_places = [place(array) for array in read_arrays if array.nbytes]
+    write_places = [place(array) for array in write_arrays if array.nbytes]
+    read_spans = tuple(span for array in sources for span in array._spans)
+    write_spans = tuple(span for array in targets for span in array._spans)
+    command = HostCommand(
+        getattr(function, "__name__", type(function).__name__),
+        function,
+        read_places,
+        write_places,
+        site,
+    )
+    overwrites = tuple(span for span in write_spans if span not in read_spans)
+    access = Access(read_spans, write_spans, overwrites)
+    handle = runtime._launch(command, access, wait_for, lambda: command.result)
+    for array, target in after:
+        copy(runtime, array, target)
+    return handle
+
+
+def pinned(runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
+    """Host memory the driver allocated for fast transfers, mapped for as long as the array lives."""
+    if not prod(shape) * dtype.itemsize:
+        return np.empty(shape, dtype)
+    queue = runtime._backend.queues[0]
+    flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
+    buffer = cl.Buffer(runtime.context, flags, prod(shape) * dtype.itemsize)
+    both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
+    array: HostArray = mapped[0]
+    return array
+
+
+def _elements(
+    runtime: Runtime, name: str, target: Array, source: Array, source_strides: tuple[int, ...]
+) -> Handle:
+    """Copy element by element between strided views; a stride of 0 repeats."""
+    unit = gcd(
+        target.dtype.itemsize, target._offset, source._offset, *target.strides, *source_strides, 16
+    )
+    unit = min(unit, 8)
+    words = target.dtype.itemsize // unit
+    kernel, sizes, values = element_kernel(
+        runtime, unit, words, target.shape, target.strides, source_strides
+    )
+    pointers: list[Any] = []
+    for index, array in enumerate((target, source)):
+        place = array.place_or_raise()
+        pointers += (index, place.memory)
+        values += (_next_index(values), np.int64((place.offset + array._lead) // unit).tobytes())
+    command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
+    exact = target._spans if target._exact else ()
+    return runtime._launch(command, Access(source._spans, target._spans, exact))
+
+
+def _next_index(values: list[Any]) -> int:
+    return 2 + len(values) // 2
+
+
+def _target(array: Array, out: Any) -> HostArray:
+    if out is None:
+        return np.empty(array.shape, array.dtype)
+    if not isinstance(out, np.ndarray):
+        raise UsageError(f"get(out=…) takes a NumPy array, got {describe(out)}")
+    if out.shape != array.shape or out.dtype != array.dtype or not out.flags.writeable:
+        raise UsageError(
+            f"get(out=…): got {out.shape} {out.dtype}"
+            f"{'' if out.flags.writeable else ' (read-only)'}, expected {array.shape} {array.dtype}"
+        )
+    return out
+
+
+def _arrays(runtime: Runtime, given: Any, keyword: str) -> list[Array]:
+    objects, _ = declared(runtime, given, keyword, "host task")
+    for value in objects:
+        if not isinstance(value, Array):
+            raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(value)}")
+    return list(objects)
+
+
+def _identity(array: Array) -> tuple[Any, ...]:
+    return (id(array._base), array._offset, array.shape, array.strides, array.dtype.str)
+
+
+def _nothing(runtime: Runtime, name: str, host: HostArray | None = None) -> Handle:
+    """A transfer of no bytes: done already."""
+    from .handle import Handle
+
+    return Handle(runtime, 0, name, Access((), ()), None if host is None else lambda: host)
+
+
+def _bytes_of(host: HostArray) -> HostArray:
+    return host.reshape(-1).view(np.uint8)

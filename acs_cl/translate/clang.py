@@ -1,0 +1,315 @@
+"""libclang, loaded at the first parse: OpenCL C text in, a syntax tree without errors out.
+
+In: source, build options as PyOpenCL reports them, the facts of a device. Out: a `Unit`, whose
+functions and kernels are found by name. Invariant: a unit has no error in it, and reads as the
+device's compiler reads it; where that cannot be said, `CannotParse` says why. A function that
+nobody declares is not such a case: it stands in the tree as a call of something unknown.
+Everything here and every walk over a unit runs under `LOCK`, because the tree is not safe to share.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import re
+import shlex
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from acs_cl.translate import prelude
+from acs_cl.translate.prelude import DeviceFacts
+
+LOCK = threading.RLock()
+SOURCE_PATH = "/acs_cl_source.cl"
+_PRELUDE_PATH = "/acs_cl_prelude.h"
+
+_UNDECLARED = re.compile(
+    r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
+)
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(.*(?:\\\n.*)*)", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_RESERVED = re.compile(r"\b__\w+")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+class CannotParse(Exception):  # noqa: N818  (an answer to the callers here, not an error of the user)
+    """The source cannot be read the way the device's compiler reads it; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Unit(NamedTuple):
+    """A parsed source. The tree lives as long as `tree` does."""
+
+    tree: Any
+    source: str
+    functions: dict[str, Any]  # definitions only, by name; overloads keep the last
+    kernels: dict[str, Any]
+    included: tuple[str, ...]  # files that the source includes
+
+
+class _Library(NamedTuple):
+    cindex: Any
+    index: Any
+    collect: Callable[[Any], list[Any]]
+
+
+_library: _Library | None = None
+_predefined: dict[tuple[str, ...], frozenset[str]] = {}
+_facts: dict[int, DeviceFacts] = {}
+
+
+def library() -> _Library:
+    """The bindings, an index, and a function that lists a cursor's children."""
+    global _library
+    with LOCK:
+        if _library is None:
+            try:
+                from clang import cindex
+
+                index = cindex.Index.create()
+            except (ImportError, OSError, AttributeError) as error:
+                raise CannotParse(f"libclang does not load: {error}") from error
+            except Exception as error:  # cindex raises its own kinds when the library is missing
+                raise CannotParse(f"libclang does not load: {error}") from error
+            lib = cindex.conf.lib
+            for name in ("clang_getCursorBinaryOperatorKind", "clang_getCursorUnaryOperatorKind"):
+                if not hasattr(lib, name):
+                    raise CannotParse("libclang is older than version 17")
+                getattr(lib, name).argtypes = [cindex.Cursor]
+            lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+            lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+            for name in ("getKind", "getAsInt", "dispose"):
+                getattr(lib, "clang_EvalResult_" + name).argtypes = [ctypes.c_void_p]
+            for name in ("clang_getCursorPrintingPolicy", "clang_getCursorPrettyPrinted"):
+                getattr(lib, name).restype = (
+                    ctypes.c_void_p if name.endswith("Policy") else cindex._CXString
+                )
+            lib.clang_getCursorPrintingPolicy.argtypes = [cindex.Cursor]
+            lib.clang_PrintingPolicy_setProperty.argtypes = [
+                ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
+            ]  # fmt: skip
+            lib.clang_PrintingPolicy_dispose.argtypes = [ctypes.c_void_p]
+            lib.clang_getCursorPrettyPrinted.argtypes = [cindex.Cursor, ctypes.c_void_p]
+            _library = _Library(cindex, index, _child_collector(cindex))
+            atexit.register(_leave_quietly, cindex)
+        return _library
+
+
+def _leave_quietly(cindex: Any) -> None:
+    # Trees that live to the end of the process would be freed after the bindings' own globals are
+    # gone, and complain. The process is ending: nothing has to be freed.
+    for kind in (cindex.TranslationUnit, cindex.Index):
+        if "__del__" in vars(kind):
+            del kind.__del__
+
+
+def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
+    # cindex's own get_children makes a new C callback a call; one for all is three times as fast.
+    found: list[Any] = []
+
+    def visit(child: Any, parent: Any, data: Any) -> int:
+        found.append(child)
+        return 1  # go on with the next sibling
+
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, cindex.Cursor, cindex.Cursor, ctypes.py_object)
+    callback = prototype(visit)
+    # By item, not by attribute: a function object of our own, so that cindex's types stay as set.
+    visit_children = cindex.conf.lib["clang_visitChildren"]
+    visit_children.argtypes = [cindex.Cursor, prototype, ctypes.py_object]
+
+    def collect(cursor: Any) -> list[Any]:
+        found.clear()
+        visit_children(cursor, callback, None)
+        children = found.copy()
+        for child in children:
+            child._tu = cursor._tu
+        return children
+
+    return collect
+
+
+def facts_of(device: Any) -> DeviceFacts:
+    """The facts of a device, asked for once."""
+    if device is None:
+        return DeviceFacts()
+    key = device.int_ptr
+    if key not in _facts:
+        _facts[key] = DeviceFacts.of(device)
+    return _facts[key]
+
+
+def split_options(options: str | Sequence[str] | None) -> list[str]:
+    """Build options as a list of words."""
+    if options is None:
+        return []
+    if not isinstance(options, str):
+        options = " ".join(
+            shlex.quote(word) if " " in word and "=" not in word else word for word in options
+        )
+    try:
+        return shlex.split(options)
+    except ValueError:  # an unbalanced quote: the words as they stand
+        return options.split()
+
+
+def parser_options(options: str | Sequence[str] | None) -> list[str]:
+    """Those of the build options that change how the text reads, as the parser spells them."""
+    words = split_options(options)
+    out: list[str] = []
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word in ("-D", "-I", "-U", "-include") and i + 1 < len(words):
+            out += [word, words[i + 1]]
+            i += 1
+        elif word.startswith(("-D", "-I", "-U", "-cl-std=")):
+            out.append(word)
+        elif word in ("-cl-fast-relaxed-math", "-ffast-math"):
+            out.append("-D__FAST_RELAXED_MATH__=1")
+        elif word in ("-cl-single-precision-constant", "-cl-finite-math-only"):
+            out.append(word)
+        elif word.startswith("-x") or word in ("-create-library",):
+            raise CannotParse(f"option {word}: not OpenCL C source")
+        i += 1
+    return out
+
+
+def parse(source: str, options: str | Sequence[str] | None, device: Any = None) -> Unit:
+    """Parse one program source. Raises `CannotParse`."""
+    with LOCK:
+        cindex, index, collect = library()
+        facts = facts_of(device)
+        words = parser_options(options)
+        if "typeof" in source:
+            # The tree shows the type of an array parameter as an array, which it is not.
+            raise CannotParse("the source uses typeof")
+        standards = [word for word in words if word.startswith("-cl-std=")]
+        words = [word for word in words if not word.startswith("-cl-std=")]
+        # Without the option the language is OpenCL C 1.2, but some drivers take their newest.
+        tries = standards[-1:] or ["-cl-std=CL1.2", "-cl-std=CL3.0"]
+        failures: list[CannotParse] = []
+        for standard in tries:
+            try:
+                return _parse(cindex, index, collect, facts, source, words, standard)
+            except CannotParse as failed:
+                failures.append(failed)
+        raise failures[0]
+
+
+def _parse(
+    cindex: Any, index: Any, collect: Any, facts: DeviceFacts, source: str,
+    words: list[str], standard: str,
+) -> Unit:  # fmt: skip
+    target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
+    arguments = [
+        "-x", "cl", standard, "-target", target, "-cl-no-stdinc",
+        "-Xclang", "-fdeclare-opencl-builtins", "-w", "-U__SPIR__", "-U__SPIR32__", "-U__SPIR64__",
+        *(f"-D{name}={value}" for name, value in prelude.macros(facts).items()), *words,
+    ]  # fmt: skip
+    predefined = _predefined_macros(cindex, index, standard, target)
+    undeclared: tuple[str, ...] = ()
+    while True:
+        header = prelude.text(facts, predefined, undeclared)
+        try:
+            tree = index.parse(
+                SOURCE_PATH,
+                args=[*arguments, "-include", _PRELUDE_PATH],
+                unsaved_files=[(SOURCE_PATH, source), (_PRELUDE_PATH, header)],
+            )
+        except cindex.TranslationUnitLoadError as error:
+            raise CannotParse(f"libclang: {error}") from error
+        errors = [entry for entry in tree.diagnostics if entry.severity >= 3]
+        if not errors:
+            break
+        names = {
+            (match.group(1) or match.group(2))
+            for entry in errors
+            if (match := _UNDECLARED.search(entry.spelling))
+        }
+        calls = tuple(sorted(n for n in names if re.search(rf"\b{n}\s*\(", source)))
+        if not calls or set(calls) <= set(undeclared):
+            line = errors[0].location.line
+            raise CannotParse(f"line {line}: {errors[0].spelling}")
+        undeclared += calls
+    included = tuple(
+        {str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH}
+    )
+    _refuse_unknown_macros(source, included, words, facts)
+    functions, kernels = {}, {}
+    for cursor in collect(tree.cursor):
+        if cursor._kind_id == 8 and cursor.is_definition():
+            functions[cursor.spelling] = cursor
+            if is_kernel(cursor):
+                kernels[cursor.spelling] = cursor
+    return Unit(tree, source, functions, kernels, included)
+
+
+def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
+    """The extension and feature macros that the parser defines by itself."""
+    key = (standard, target)
+    if key not in _predefined:
+        tree = index.parse(
+            SOURCE_PATH,
+            args=["-x", "cl", standard, "-target", target, "-cl-no-stdinc"],
+            unsaved_files=[(SOURCE_PATH, "\n")],
+            options=1,  # a detailed record of macros
+        )
+        _predefined[key] = frozenset(
+            cursor.spelling
+            for cursor in tree.cursor.get_children()
+            if cursor.spelling.startswith(("cl_", "__opencl_c_"))
+            and cursor.spelling != "__opencl_c_int64"
+        )
+    return _predefined[key]
+
+
+def _refuse_unknown_macros(
+    source: str, included: tuple[str, ...], words: list[str], facts: DeviceFacts
+) -> None:
+    """A condition on a compiler's macro that we know nothing of may hide another program."""
+    texts = [source]
+    for path in included:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                texts.append(file.read())
+        except OSError:
+            raise CannotParse(f"cannot read {path} again") from None
+    tested: set[str] = set()
+    defined = {re.split("[=(]", word.removeprefix("-D"))[0] for word in words}
+    for text in texts:
+        if "#" not in text:
+            continue
+        text = _COMMENT.sub(" ", text)
+        for condition in _CONDITION.findall(text):
+            tested.update(_RESERVED.findall(condition))
+        defined.update(_DEFINE.findall(text))
+    vendor = facts.vendor.upper()
+    for name in tested - defined - prelude.KNOWN_ABSENT - prelude.KNOWN_PRESENT:
+        foreign = any(
+            name.startswith(prefix) and who not in vendor
+            for prefix, who in prelude.VENDOR_PREFIXES.items()
+        )
+        if not foreign and not name.startswith("__opencl_c_"):
+            raise CannotParse(f"the source depends on the compiler's macro {name}")
+
+
+def is_kernel(cursor: Any) -> bool:
+    """Whether a function definition is a kernel."""
+    # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
+    return re.search(r"\b__kernel\b", declaration_text(cursor)) is not None
+
+
+def declaration_text(cursor: Any) -> str:
+    """A function's declaration with its attributes, without its body, macros expanded."""
+    cindex = library().cindex
+    lib = cindex.conf.lib
+    policy = lib.clang_getCursorPrintingPolicy(cursor)
+    try:
+        lib.clang_PrintingPolicy_setProperty(policy, 17, 1)  # terse: no body
+        return str(cindex._CXString.from_result(lib.clang_getCursorPrettyPrinted(cursor, policy)))
+    finally:
+        lib.clang_PrintingPolicy_dispose(policy)

@@ -1,0 +1,193 @@
+"""A variant of one kernel whose pointers take a byte offset each.
+
+In: a program's source and options, a kernel, indices of pointer parameters. Out: a source and the
+name of the kernel to use in it. The new kernel stands behind the untouched (but preprocessed)
+text, takes one `ulong` more for each index, in the order given, and starts by adding them up; so
+it needs no call of the old one, and `__local` variables and barriers stay where they may stand.
+Invariant: apart from where those pointers start, the variant computes what the kernel computes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from acs_cl.translate import clang, prelude
+from acs_cl.translate import nodes as n
+from acs_cl.translate.clang import CannotParse
+
+_DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
+
+
+def with_byte_offsets(
+    source: str, options: Any, device: Any, kernel: str, parameters: tuple[int, ...]
+) -> tuple[str, str]:
+    """Source and kernel name of a variant that adds byte offsets to `parameters`.
+
+    Raises `CannotParse` where the source, or one of these parameters, does not let itself be read.
+    """
+    with clang.LOCK:
+        # Before preprocessing, to refuse what may read differently on the device.
+        clang.parse(source, options, device)
+        text = preprocess(source, options, device)
+        unit = clang.parse(text, options, device)
+        found = unit.kernels.get(kernel)
+        if found is None:
+            raise CannotParse(f"the source has no kernel {kernel}")
+        name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
+        return f"{text}\n{_variant(unit, found, name, parameters)}\n", name
+
+
+def preprocess(source: str, options: Any, device: Any) -> str:
+    """The source after its own macros and conditions; pragmas stay, and so do names it only uses.
+
+    Macros from the options are undefined at the top, because the result is built with the same
+    options.
+    """
+    from pcpp import Preprocessor
+
+    class Reader(Preprocessor):  # type: ignore[misc]  # pcpp has no types
+        def on_error(self, file: str, line: int, message: str) -> None:
+            raise CannotParse(f"preprocessing, line {line}: {message}")
+
+        def on_directive_unknown(
+            self, directive: Any, tokens: Any, passing: bool, before: Any
+        ) -> bool | None:
+            if directive.value == "error":
+                raise CannotParse(f"line {directive.lineno}: #error is reached")
+            return None if directive.value == "pragma" else True
+
+    reader = Reader()
+    reader.line_directive = None
+    undefined = _define(reader, options, device)
+    reader.parse(source, "source.cl")
+    out = io.StringIO()
+    reader.write(out)
+    undefs = "".join(f"#undef {name}\n" for name in undefined)
+    return undefs + out.getvalue()
+
+
+def _define(reader: Any, options: Any, device: Any) -> list[str]:
+    """Give the preprocessor the macros of device and options; the names that the options define."""
+    facts = clang.facts_of(device)
+    words = clang.parser_options(options)
+    standard = next((w for w in reversed(words) if w.startswith("-cl-std=")), "-cl-std=CL1.2")
+    version = "".join(re.findall(r"\d", standard)) + "0"
+    for name, value in prelude.macros(facts).items():
+        if name != "asm" and "(" not in name:
+            reader.define(f"{name} {value}")
+    for name in [*facts.extensions, *(facts.features or ())]:
+        if name.isidentifier():
+            reader.define(f"{name} 1")
+    reader.define(f"__OPENCL_C_VERSION__ {version}")
+    for number in ("1_0", "1_1", "1_2", "2_0", "3_0"):
+        reader.define(f"CL_VERSION_{number} {number.replace('_', '')}0")
+    names = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        flag, value = word[:2], word[2:]
+        if word in ("-D", "-I", "-U"):
+            at += 1
+            value = words[at]
+        if word == "-include":
+            raise CannotParse("option -include")
+        if flag == "-D":
+            name, _, body = value.partition("=")
+            reader.define(f"{name} {body if '=' in value else '1'}")
+            names.append(name.split("(")[0])
+        elif flag == "-U":
+            reader.undef(value)
+        elif flag == "-I":
+            reader.add_path(value)
+        at += 1
+    return names
+
+
+def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ...]) -> str:
+    """The text of the kernel with its name, parameter list and first lines changed."""
+    collect = clang.library().collect
+    data = unit.source.encode("utf-8")
+    children = collect(kernel)
+    declared = [c for c in children if c._kind_id == n.PARM_DECL]
+    body = next(c for c in children if 200 <= c._kind_id < 300)
+    start = _start(unit, kernel)
+    edits: list[tuple[int, int, str]] = []  # (from, to, new text)
+    place = kernel.location.offset
+    edits.append((place, place + len(kernel.spelling), name))
+    extra, lines = "", ""
+    for index in parameters:
+        cursor = declared[index]
+        own = cursor.spelling
+        extra += f", ulong {own or f'acs_{index}'}__acs_offset"
+        if not own:  # a parameter without a name is not used
+            continue
+        place = cursor.location.offset
+        if data[place : place + len(own)] != own.encode():
+            raise CannotParse(f"parameter {own} is not where it is declared")
+        edits.append((place, place + len(own), f"{own}__acs_base"))
+        lines += _adjusted(cursor)
+    if declared:
+        place = _closing(data, declared[-1].extent.end.offset)
+        edits.append((place, place, extra))
+    place = body.extent.start.offset + 1
+    edits.append((place, place, lines))
+    out, at = b"", start
+    for begin, end, text in sorted(edits):
+        out += data[at:begin] + text.encode()
+        at = end
+    return (out + data[at : kernel.extent.end.offset]).decode("utf-8")
+
+
+def _adjusted(cursor: Any) -> str:
+    """The line that gives a parameter's name to the pointer plus its offset."""
+    name = cursor.spelling
+    shape = n.shape_of(cursor.type)
+    canonical = cursor.type.get_canonical()
+    if shape == n.ARRAY:  # shown as written, but a parameter is a pointer
+        target = canonical.get_array_element_type()
+        written = cursor.type.get_array_element_type().spelling + " *"
+    elif shape == n.POINTER:
+        target = canonical.get_pointee()
+        written = cursor.type.spelling
+    else:
+        raise CannotParse(f"parameter {name} is not a pointer")
+    space = n.SPACES.get(target.get_address_space(), "global")
+    written = " ".join(_DROPPED.sub(" ", written).split())
+    if "(" in written or "[" in written:
+        raise CannotParse(f"parameter {name} has a type that cannot be written in one piece")
+    return (
+        f" {written} {name} = ({written})((__{space} char *){name}__acs_base"
+        f" + {name}__acs_offset);"
+    )
+
+
+def _start(unit: clang.Unit, kernel: Any) -> int:
+    """Where the text of a kernel begins, attributes in front of it included."""
+    # Positions of declarations leave out what stands before them; the end of the one before does not.
+    begin = kernel.extent.start.offset
+    start = 0
+    for cursor in clang.library().collect(unit.tree.cursor):
+        where = cursor.extent
+        if str(where.end.file) == clang.SOURCE_PATH and where.end.offset <= begin:
+            start = max(start, where.end.offset)
+    text = unit.source.encode("utf-8")
+    while text[start : start + 1] in (b";", b" ", b"\n", b"\t", b"\r"):
+        start += 1
+    return start
+
+
+def _closing(data: bytes, at: int) -> int:
+    """The offset of the parenthesis that closes the parameter list."""
+    depth = 0
+    while at < len(data):
+        sign = data[at : at + 1]
+        if sign == b"(":
+            depth += 1
+        elif sign == b")":
+            if depth == 0:
+                return at
+            depth -= 1
+        at += 1
+    raise CannotParse("the parameter list does not end")

@@ -1,0 +1,160 @@
+"""The window: in order in, out of order out. Pure: events in, launches to dispatch out.
+
+In: launches in program order with their upstream (`insert`), and what became of them (`done`,
+`open_gate`). Out: lists of launch numbers to dispatch now, in a fixed order. The window knows
+nothing of bytes, queues, threads or clocks.
+
+A launch's life: **waiting** outside a full window, **pending** inside until nothing holds it,
+**executing** once handed out, **retired** at `done`, which frees its slot. What holds a launch
+depends on the policy of the launches it follows:
+
+- a launch that `holds` (a host task, a command behind a foreign event, and every launch
+  under the policy `ready_first`) holds its dependants until it is done;
+- any other holds them only until it is dispatched: the driver then waits on its event.
+
+Invariant: a launch is handed out once, after everything upstream of it was handed out, and after
+everything upstream that holds was done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+
+class _Slot:
+    __slots__ = ("blockers", "dependants", "executing", "holds", "number")
+
+    def __init__(self, number: int, holds: bool) -> None:
+        self.number = number
+        self.holds = holds
+        self.blockers = 0
+        self.executing = False
+        self.dependants: list[_Slot] = []
+
+
+class Window:
+    """`size` slots; None is without bound."""
+
+    def __init__(self, size: int | None = None) -> None:
+        if size is not None and size < 1:
+            raise ValueError(f"a window needs at least one slot, got {size}")
+        self.size = size
+        self._slots: dict[int, _Slot | None] = {}
+        """None stands for a launch that executes and holds nobody: the common case, made cheap."""
+        self._outside: deque[tuple[int, tuple[int, ...], bool, bool]] = deque()
+        self._executing = 0
+        self.most = 0
+
+    def __len__(self) -> int:
+        return len(self._slots) + len(self._outside)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._slots
+
+    @property
+    def outside(self) -> int:
+        """Launches that wait for a free slot."""
+        return len(self._outside)
+
+    @property
+    def held(self) -> int:
+        """Launches not handed out yet."""
+        return len(self._slots) - self._executing + len(self._outside)
+
+    @property
+    def occupied(self) -> int:
+        """Slots in use."""
+        return len(self._slots)
+
+    def insert(
+        self, number: int, upstream: Iterable[int], holds: bool = False, gated: bool = False
+    ) -> list[int]:
+        """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
+        if self._outside or (self.size is not None and len(self._slots) >= self.size):
+            self._outside.append((number, tuple(upstream), holds, gated))
+            return []
+        slots = self._slots
+        if not holds and not gated:
+            for other in upstream:
+                if slots.get(other) is not None:
+                    break
+            else:
+                slots[number] = None
+                self._executing += 1
+                if len(slots) > self.most:
+                    self.most = len(slots)
+                return [number]
+        handed_out: list[int] = []
+        self._enter(number, upstream, holds, gated, handed_out)
+        return handed_out
+
+    def done(self, number: int) -> list[int]:
+        """The launch ended, well or not: its slot is free, its dependants no longer wait for it."""
+        slot = self._slots.pop(number)
+        if slot is None or slot.executing:
+            self._executing -= 1
+        if not self._outside and (slot is None or not slot.dependants):
+            return []
+        handed_out: list[int] = []
+        for dependant in slot.dependants if slot is not None else ():
+            self._unblock(dependant, handed_out)
+        while self._outside and (self.size is None or len(self._slots) < self.size):
+            self._enter(*self._outside.popleft(), handed_out)
+        return handed_out
+
+    def open_gate(self, number: int) -> list[int]:
+        """What the launch was gated on has come. Launches outside the window keep it in mind."""
+        handed_out: list[int] = []
+        slot = self._slots.get(number)
+        if slot is not None:
+            self._unblock(slot, handed_out)
+            return handed_out
+        for index, (waiting, upstream, holds, _) in enumerate(self._outside):
+            if waiting == number:
+                self._outside[index] = (number, upstream, holds, False)
+                return handed_out
+        raise KeyError(number)
+
+    def _enter(
+        self,
+        number: int,
+        upstream: Iterable[int],
+        holds: bool,
+        gated: bool,
+        handed_out: list[int],
+    ) -> None:
+        slots = self._slots
+        slot = _Slot(number, holds)
+        for other in upstream:
+            parent = slots.get(other)
+            if parent is not None and (parent.holds or not parent.executing):
+                parent.dependants.append(slot)
+                slot.blockers += 1
+        if gated:
+            slot.blockers += 1
+        slots[number] = slot
+        if len(slots) > self.most:
+            self.most = len(slots)
+        if not slot.blockers:
+            self._hand_out(slot, handed_out)
+
+    def _unblock(self, slot: _Slot, handed_out: list[int]) -> None:
+        slot.blockers -= 1
+        if not slot.blockers:
+            self._hand_out(slot, handed_out)
+
+    def _hand_out(self, slot: _Slot, handed_out: list[int]) -> None:
+        """Dispatch a slot, and after it whatever waited only for its dispatch."""
+        ready = deque([slot])
+        while ready:
+            slot = ready.popleft()
+            slot.executing = True
+            self._executing += 1
+            handed_out.append(slot.number)
+            if not slot.holds:
+                self._slots[slot.number] = None
+                for dependant in slot.dependants:
+                    dependant.blockers -= 1
+                    if not dependant.blockers:
+                        ready.append(dependant)

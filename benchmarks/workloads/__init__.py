@@ -1,0 +1,1 @@
+"""Workloads: one module each, with the NumPy reference that its results are checked against."""

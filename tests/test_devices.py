@@ -1,0 +1,304 @@
+"""Choosing a device: names, indices and the environment; and the repair of PoCL's CPU name."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform as host
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import devices, pocl
+from acs_cl.errors import DeviceError, UsageError
+
+on_linux_x86 = pytest.mark.skipif(
+    sys.platform != "linux" or host.machine() != "x86_64",
+    reason="the repair exists on Linux x86-64 only",
+)
+
+
+def fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[Any]:
+    """Platforms of the given names with devices of the given names; one with "GPU" in it is one."""
+    made = []
+    for platform_name, names in platforms.items():
+        platform = SimpleNamespace(name=platform_name.replace("_", " "), version="OpenCL 3.0")
+        there = [
+            SimpleNamespace(
+                name=name,
+                platform=platform,
+                type=cl.device_type.GPU if "GPU" in name else cl.device_type.CPU,
+                version="OpenCL 3.0",
+                driver_version="1",
+                max_compute_units=4,
+                global_mem_size=2**30,
+            )
+            for name in names
+        ]
+        platform.get_devices = lambda there=there: there
+        made.append(platform)
+    monkeypatch.setattr(cl, "get_platforms", lambda: made)
+    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
+    return [device for platform in made for device in platform.get_devices()]
+
+
+def real_device() -> cl.Device:
+    there = devices.devices()
+    if not there:
+        pytest.skip("no OpenCL device on this machine")
+    return devices.choose()
+
+
+# {{{ choosing
+
+
+def test_none_prefers_a_gpu_then_pocl_then_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    pocl = {"Portable_Computing_Language": ["cpu"]}
+    there = fake_host(monkeypatch, Intel=["Xeon"], **pocl, NVIDIA=["GPU 0", "GPU 1"])
+    assert devices.choose() is there[2]
+    there = fake_host(monkeypatch, Intel=["Xeon"], **pocl)
+    assert devices.choose() is there[1]
+    there = fake_host(monkeypatch, Intel=["Xeon"], Other=["thing"])
+    assert devices.choose() is there[0]
+
+
+def test_a_name_is_a_part_of_platform_and_device_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = fake_host(monkeypatch, Intel=["Xeon"], NVIDIA_CUDA=["GPU H200"])
+    assert devices.choose("xeon") is there[0]
+    assert devices.choose("cuda / gpu") is there[1]
+    assert devices.choose(1) is devices.choose("1") is there[1]
+    assert devices.choose("200") is there[1], "no index, so a part of a name"
+
+
+def test_an_exact_name_wins_over_part_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = fake_host(monkeypatch, Intel=["Xeon Gold", "Xeon"])
+    assert devices.choose("intel / xeon") is there[1]
+
+
+@pytest.mark.parametrize("spec", ["GPU", "nvidia / gpu", "nothing", "", 7, -1])
+def test_an_ambiguous_or_unknown_device_is_an_error_with_the_list(
+    monkeypatch: pytest.MonkeyPatch, spec: Any
+) -> None:
+    fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    with pytest.raises(UsageError) as caught:
+        devices.choose(spec)
+    for line in ("0: Intel / Xeon", "1: NVIDIA / GPU 0", "2: NVIDIA / GPU 1"):
+        assert line in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", [1.5, True, b"GPU", ["GPU"]])
+def test_other_types_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, spec: Any) -> None:
+    fake_host(monkeypatch, NVIDIA=["GPU 0"])
+    with pytest.raises(UsageError, match="got "):
+        devices.choose(spec)
+
+
+@pytest.mark.parametrize(
+    ("wish", "index"),
+    [("0", 0), ("1", 1), ("1:1", 2), ("nvidia:gpu 1", 2), (":", 0), (":xeon", 0), ("NVIDIA:0", 1)],
+)
+def test_the_environment_means_what_it_means_to_pyopencl(
+    monkeypatch: pytest.MonkeyPatch, wish: str, index: int
+) -> None:
+    there = fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    monkeypatch.setenv("PYOPENCL_CTX", wish)
+    assert devices.choose() is there[index]
+    assert devices.choose(0) is there[0], "a device that the program names wins"
+
+
+def test_the_environment_agrees_with_pyopencl_on_real_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real_device()
+    for p, platform in enumerate(cl.get_platforms()):
+        for d, device in enumerate(platform.get_devices()):
+            for wish in (f"{p}:{d}", f"{platform.name}:{d}"):
+                monkeypatch.setenv("PYOPENCL_CTX", wish)
+                assert devices.choose() == cl.choose_devices(answers=wish.split(":"))[0] == device
+
+
+@pytest.mark.parametrize("wish", ["I", "AMD", "NVIDIA:GPU", "NVIDIA:7", "1:0,1", "0:0:0"])
+def test_an_environment_that_fits_no_one_device_is_an_error_with_the_list(
+    monkeypatch: pytest.MonkeyPatch, wish: str
+) -> None:
+    fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    monkeypatch.setenv("PYOPENCL_CTX", wish)
+    with pytest.raises(UsageError, match="PYOPENCL_CTX") as caught:
+        devices.choose()
+    assert "2: NVIDIA / GPU 1" in str(caught.value)
+
+
+def test_equal_names_in_the_environment_are_no_ambiguity(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = fake_host(monkeypatch, NVIDIA=["GPU", "GPU"])
+    monkeypatch.setenv("PYOPENCL_CTX", "nvidia:gpu")
+    assert devices.choose() is there[0]
+
+
+def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> list[cl.Platform]:
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(cl, "get_platforms", none)
+    assert devices.devices() == []
+    with pytest.raises(DeviceError, match="install"):
+        devices.choose()
+
+
+def test_a_real_device_is_its_own_choice_and_can_be_named() -> None:
+    device = real_device()
+    assert devices.choose(device) == device
+    index = devices.devices().index(device)
+    assert devices.choose(index) == device
+    assert device.name.strip() in devices.describe(device)
+    assert devices.key(device) == devices.key(devices.choose(index))
+
+
+def test_a_chosen_device_builds_programs() -> None:
+    context = cl.Context([real_device()])
+    cl.Program(context, "kernel void one(global int *x) { x[0] = 1; }").build()
+
+
+# }}}
+
+# {{{ repair
+
+
+class Record:
+    """A driver's device record in memory of our own, with pointers to strings."""
+
+    def __init__(self, *strings: ctypes.Array[Any] | int) -> None:
+        self.strings = strings
+        size = 512
+        self.memory = (ctypes.c_uint64 * size)(*([0, 3, 2**63, 2**47 - 8] * (size // 4)))
+        for place, string in enumerate(strings):
+            address = string if isinstance(string, int) else ctypes.addressof(string)
+            self.memory[40 + 7 * place] = address
+        self.platform = SimpleNamespace(name=devices.POCL_PLATFORM, get_devices=lambda: [self])
+        self.version = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic"
+        self.int_ptr = ctypes.addressof(self.memory)
+
+
+def text(value: bytes = b"generic") -> Any:
+    return ctypes.create_string_buffer(value, 24)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(pocl, "_repaired", {})
+    monkeypatch.delenv("ACS_CL_POCL_CPU", raising=False)
+    return monkeypatch
+
+
+def repair(record: Any) -> str:
+    return devices.repair(record)
+
+
+@on_linux_x86
+def test_repair_overwrites_the_one_name_and_says_so_each_time(fresh: pytest.MonkeyPatch) -> None:
+    name = text()
+    record = Record(text(b"pthread"), name, text(b"generic-cpu"))
+    said = repair(record)
+    assert name.value in (b"haswell", b"x86-64")
+    assert name.value.decode() in said
+    assert repair(record) == said
+    assert len(name.value) <= 7
+
+
+@on_linux_x86
+@pytest.mark.parametrize("wish", ["znver3", "x86-64", "haswell"])
+def test_repair_takes_the_name_from_the_environment(fresh: pytest.MonkeyPatch, wish: str) -> None:
+    fresh.setenv("ACS_CL_POCL_CPU", wish)
+    name = text()
+    assert "ACS_CL_POCL_CPU" in repair(Record(name))
+    assert name.value.decode() == wish
+
+
+@on_linux_x86
+def test_repair_says_that_a_name_is_too_long_and_takes_its_own(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("ACS_CL_POCL_CPU", "skylake-avx512")
+    name = text()
+    assert "no name of 1 to 7 characters" in repair(Record(name))
+    assert name.value in (b"haswell", b"x86-64")
+
+
+def _two() -> Record:
+    return Record(text(), text())
+
+
+def _none() -> Record:
+    return Record(text(b"skylake"))
+
+
+def _other_platform() -> Record:
+    record = Record(text())
+    record.platform.name = "Intel(R) OpenCL"
+    return record
+
+
+def _known_cpu() -> Record:
+    record = Record(text())
+    record.version = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-skylake"
+    return record
+
+
+def _bad_address() -> Record:
+    record = Record(text())
+    record.int_ptr = 8
+    return record
+
+
+@on_linux_x86
+@pytest.mark.parametrize("make", [_two, _none, _other_platform, _known_cpu, _bad_address])
+def test_repair_leaves_everything_else_alone(fresh: pytest.MonkeyPatch, make: Any) -> None:
+    record = make()
+    before = [string.value for string in record.strings]
+    assert repair(record) == ""
+    assert [string.value for string in record.strings] == before
+
+
+@on_linux_x86
+def test_repair_stops_at_the_next_device_of_the_platform(fresh: pytest.MonkeyPatch) -> None:
+    name, of_the_next = text(), text()
+    record = Record(name, of_the_next)
+    following = SimpleNamespace(int_ptr=record.int_ptr + 8 * 45)
+    record.platform.get_devices = lambda: [record, following]
+    assert repair(record) != ""
+    assert of_the_next.value == b"generic"
+
+
+@on_linux_x86
+def test_repair_can_be_switched_off(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("ACS_CL_POCL_CPU", "off")
+    name = text()
+    assert repair(Record(name)) == ""
+    assert name.value == b"generic"
+
+
+@on_linux_x86
+def test_repair_never_writes_to_read_only_memory(fresh: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    file = tmp_path / "constants"
+    file.write_bytes(b"generic\0" * 512)
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    number = ctypes.c_int
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, number, number, number, ctypes.c_long)
+    with open(file, "rb") as source:
+        page = libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, source.fileno(), 0)
+    try:
+        assert repair(Record(page)) == ""
+        assert ctypes.string_at(page, 8) == b"generic\0"
+    finally:
+        libc.munmap(ctypes.c_void_p(page), 4096)
+
+
+def test_repair_never_raises(fresh: pytest.MonkeyPatch) -> None:
+    assert repair(None) == ""
+    assert repair(SimpleNamespace(platform=SimpleNamespace(name=devices.POCL_PLATFORM))) == ""
+
+
+# }}}

@@ -1,0 +1,397 @@
+"""Rules of the repository that no tool checks: who imports whom, sizes, the public surface, words.
+
+A rule that gets in the way is changed here, in view of everybody, or not at all.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import acs_cl
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("acs_cl", "emu", "benchmarks", "kernels_cl")  # what is installed, all below acs_cl
+
+# Which modules of acs_cl a module may import, at its top or anywhere inside. A module may name
+# only those above it, so the table read downwards is the direction of the arrow; a new module
+# needs a line.
+MAY_IMPORT = {
+    "_version": "",
+    "errors": "",
+    # records and the pure middle
+    "records": "errors",
+    "ranges": "records errors",
+    "hazards": "records ranges errors",
+    "window": "records errors",
+    "poison": "records ranges errors",
+    "failures": "records poison errors",
+    "explain": "records ranges errors",
+    # the driver's side
+    "driver": "records errors",
+    "pocl": "errors",
+    "devices": "_version pocl errors",
+    "memory": "driver records errors",
+    "commands": "driver records errors",
+    "backends.base": "driver records errors",
+    "backends.serial": "backends.base driver records errors",
+    "backends.out_of_order": "backends.base driver records errors",
+    "backends.lanes": "backends.base driver records errors",
+    "backends": "backends.base backends.serial backends.out_of_order backends.lanes errors",
+    # what a device can do
+    "probe.record": "errors",
+    "probe.facts": "devices errors",
+    "probe.bench": "probe.facts",
+    "probe.cost": "probe.bench probe.record",
+    "probe.choice": "probe.facts probe.record devices",
+    "probe.overlap": "probe.bench probe.choice probe.record",
+    "probe.store": "probe.record",
+    "probe": "probe.record probe.facts probe.bench probe.cost probe.choice probe.overlap"
+    " probe.store devices errors",
+    # from kernels to accesses
+    "translate.prelude": "errors",
+    "translate.clang": "translate.prelude errors",
+    "translate.nodes": "translate.clang",
+    "translate.builtins": "",
+    "translate.bodies": "translate.builtins translate.clang translate.nodes",
+    "translate.cache": "_version translate.prelude",
+    "translate.offsets": "translate.clang translate.nodes translate.cache errors",
+    "translate": "translate.bodies translate.cache translate.clang translate.nodes"
+    " translate.offsets errors",
+    "signature": "translate.bodies translate.cache translate.clang translate.nodes errors",
+    "declare": "records ranges signature errors",
+    "scalars": "signature errors",
+    "views": "errors",
+    "arrays": "records ranges views driver errors",
+    "access": "records ranges arrays signature declare errors",
+    "standing": "records ranges arrays access signature declare errors",
+    "program": "translate translate.offsets signature scalars standing records arrays access"
+    " commands errors",
+    "strided": "program errors",
+    # the parts of the runtime
+    "handle": "records errors",
+    "transfers": "records arrays access commands driver handle strided errors",
+    "trace": "records errors",
+    "stats": "records",
+    "sites": "",
+    "options": "errors",
+    "plan": "options devices probe backends errors",
+    "progress": "",
+    "life": "access driver program progress failures errors",
+    # the one that composes
+    "runtime": "records hazards window failures memory arrays views access program commands"
+    " transfers handle explain stats trace sites options plan progress life backends errors",
+    "__init__": "_version errors runtime arrays program handle",
+    # commands
+    "doctor": "_version devices probe errors",
+    "demo": "__init__ devices trace errors kernels_cl",
+    "cli": "_version devices doctor demo benchmarks errors",
+    "__main__": "cli",
+}
+FOLDERS_MAY_IMPORT = {
+    "kernels_cl": set[str](),
+    "emu": {"records", "ranges", "hazards", "window", "errors", "emu"},
+    "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"},
+}
+
+# Objects that the user holds point back at the runtime they belong to. Their modules may name these
+# in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
+MAY_BE_ANNOTATED = {"runtime", "handle", "memory"}
+
+STAGES = ("access", "hazards", "window", "backends", "trace")
+COMPOSES = {"runtime"}  # the only ones that know more than one stage
+
+PURE = {"records", "ranges", "hazards", "window", "poison", "errors"}
+IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
+
+PUBLIC = {
+    "AcsError",
+    "Array",
+    "DeviceError",
+    "Handle",
+    "Kernel",
+    "PoisonedError",
+    "Program",
+    "Runtime",
+    "UsageError",
+}
+
+LONG = 300  # lines; more of them need a reason
+
+# Written in pieces, so that this file keeps its own rule.
+MACHINE_PATHS = [rf"(?<![\w.])/{name}/" for name in ("work", "root", "tmp/bash_jobs", "tmp/x")]
+PACKAGE_HOSTS = [r"pypi\." + "org", r"python" + r"hosted\.org", r"deb\.debian\." + "org"]
+FORBIDDEN = re.compile("|".join([*MACHINE_PATHS, r"/home/" + r"\w", *PACKAGE_HOSTS]))
+
+IMPORT_BUDGET_S = 0.3  # beyond PyOpenCL's own
+LAZY = ("clang", "pcpp", "matplotlib", "tabulate")  # loaded when first used, not at import
+
+
+def sources(folder: str) -> Iterator[Path]:
+    return (path for path in sorted((ROOT / folder).rglob("*.py")))
+
+
+def name_of(path: Path) -> str:
+    """The module's name below acs_cl: 'window', 'backends.lanes', 'backends', 'emu.engine'."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    if parts[0] == "acs_cl":
+        parts = parts[1:]
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+MODULES = {name_of(path): path for folder in FOLDERS for path in sources(folder)}
+OF_LIBRARY = sorted(name for name, path in MODULES.items() if ROOT / "acs_cl" in path.parents)
+OF_FOLDERS = sorted(set(MODULES) - set(OF_LIBRARY))
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`, whose imports never happen."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def walk(node: ast.AST, types: bool) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if types or not is_for_types(child):
+            yield child
+            yield from walk(child, types)
+
+
+def imported(path: Path, types: bool) -> Iterator[str]:
+    """Absolute names of everything a file imports, 'acs_cl.window' for `from . import window`."""
+    package = ["acs_cl", *name_of(path).split(".")]
+    if path.name != "__init__.py" or package[-1] == "__init__":
+        package.pop()
+    for node in walk(ast.parse(path.read_text("utf-8")), types):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            origin = ".".join([*base, node.module] if node.module else base)
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def own(path: Path, types: bool = False) -> set[str]:
+    """The modules of ours that a file imports, by their names below acs_cl.
+
+    With `types`, those too that only its annotations need.
+    """
+    found = set()
+    for name in imported(path, types):
+        first, _, rest = name.partition(".")
+        if first != "acs_cl":
+            continue
+        while rest and rest not in MODULES:  # a name inside of a module
+            rest = rest.rpartition(".")[0]
+        found.add(rest or "__init__")
+    return found
+
+
+def allowed(name: str) -> set[str]:
+    return set(MAY_IMPORT[name].split())
+
+
+def beyond_what_it_may(name: str, may: set[str]) -> list[str]:
+    """A folder's name in `may`, such as benchmarks, stands for all that is in it."""
+    whole = may & set(FOLDERS)
+    others = own(MODULES[name]) - may - {name}
+    return sorted(other for other in others if other.partition(".")[0] not in whole)
+
+
+# ---- the direction of the arrow ------------------------------------------------------------------
+
+
+def test_every_module_has_its_line() -> None:
+    missing = sorted(set(OF_LIBRARY) - set(MAY_IMPORT))
+    assert not missing, f"say in MAY_IMPORT what these may import: {missing}"
+
+
+def test_every_line_has_its_module() -> None:
+    stale = sorted(set(MAY_IMPORT) - set(OF_LIBRARY))
+    assert not stale, f"MAY_IMPORT speaks of modules that do not exist: {stale}"
+
+
+def test_table_points_one_way() -> None:
+    above = set(OF_FOLDERS)
+    for name in MAY_IMPORT:
+        assert allowed(name) <= above, f"{name} may import {allowed(name) - above}, not above it"
+        above.add(name)
+
+
+@pytest.mark.parametrize("name", OF_LIBRARY)
+def test_module_imports_what_it_may(name: str) -> None:
+    if name not in MAY_IMPORT:
+        pytest.fail(f"{name} has no line in MAY_IMPORT")
+    beyond = beyond_what_it_may(name, allowed(name))
+    assert not beyond, f"{name} imports {beyond}; it may import {sorted(allowed(name))}"
+
+
+@pytest.mark.parametrize("name", OF_FOLDERS)
+def test_folder_imports_what_it_may(name: str) -> None:
+    may = FOLDERS_MAY_IMPORT[name.partition(".")[0]]
+    beyond = beyond_what_it_may(name, may)
+    assert not beyond, f"{name} imports {beyond}; it may import {sorted(may)}"
+
+
+@pytest.mark.parametrize("name", OF_LIBRARY)
+def test_annotations_look_back_only_at_what_the_user_holds(name: str) -> None:
+    path = MODULES[name]
+    back = own(path, types=True) - own(path) - allowed(name)
+    assert back <= MAY_BE_ANNOTATED, f"{name} annotates with {sorted(back - MAY_BE_ANNOTATED)}"
+
+
+def test_only_the_runtime_knows_several_stages() -> None:
+    for name in OF_LIBRARY:
+        first = name.partition(".")[0]
+        stages = {other.partition(".")[0] for other in own(MODULES[name])} & set(STAGES) - {first}
+        limit = len(STAGES) if name in COMPOSES else 1
+        assert len(stages) <= limit, f"{name} imports several stages: {sorted(stages)}"
+
+
+def test_backends_know_nothing_of_earlier_stages() -> None:
+    earlier = {"runtime", "window", "hazards", "access", "poison", "arrays", "program"}
+    for name in OF_LIBRARY:
+        if name.partition(".")[0] == "backends":
+            assert not own(MODULES[name], types=True) & earlier, name
+
+
+def test_the_middle_is_pure() -> None:
+    for name in sorted(PURE):
+        outside = {other.partition(".")[0] for other in imported(MODULES[name], types=True)}
+        outside &= IMPURE
+        assert not outside, f"{name} imports {sorted(outside)}"
+        assert own(MODULES[name], types=True) <= PURE, name
+
+
+def test_folders_are_imported_by_their_installed_names() -> None:
+    """`import emu` works in the sources and not in a wheel; so does `import acs_cl.tests`."""
+    for path in [*MODULES.values(), *sources("tests")]:
+        for name in imported(path, types=True):
+            first, _, rest = name.partition(".")
+            assert first not in FOLDERS[1:], f"{path.name} imports {name}, not acs_cl.{name}"
+            assert first != "acs_cl" or rest.partition(".")[0] not in ("tests", "acs_cl"), name
+
+
+# ---- size and shape ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [*MODULES.values(), *sources("tests")], ids=lambda path: path.name)
+def test_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8"))), f"{path} has no docstring"
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_long_module_gives_its_reason(name: str) -> None:
+    lines = MODULES[name].read_text("utf-8").splitlines()
+    reason = any(line.startswith("# Long because: ") for line in lines[:60])
+    assert len(lines) <= LONG or reason, (
+        f"{name} has {len(lines)} lines; split it, or say '# Long because: ...' near its top"
+    )
+
+
+# ---- the public surface --------------------------------------------------------------------------
+
+
+def test_public_surface_is_pinned_and_small() -> None:
+    assert len(acs_cl.__all__) == len(set(acs_cl.__all__)) <= 12
+    assert set(acs_cl.__all__) == PUBLIC
+
+
+def test_nothing_else_looks_public() -> None:
+    seen = {
+        name
+        for name, value in vars(acs_cl).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType) and name != "annotations"
+    }
+    assert seen == PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_public_name_has_docstring_with_example_that_runs(name: str) -> None:
+    thing = getattr(acs_cl, name)
+    text = vars(thing).get("__doc__")  # its own, not inherited
+    assert text, f"acs_cl.{name} has no docstring"
+    assert ">>> " in text, f"the docstring of acs_cl.{name} has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    said: list[str] = []
+    for example in doctest.DocTestFinder().find(thing, name, module=inspect.getmodule(thing)):
+        runner.run(example, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def committed_texts() -> Iterator[tuple[str, str]]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files")
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file():
+            raw = path.read_bytes()
+            if b"\0" not in raw:
+                yield name, raw.decode("utf-8")
+
+
+def test_no_machine_or_host_is_named() -> None:
+    found = [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in committed_texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if FORBIDDEN.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+# ---- import --------------------------------------------------------------------------------------
+
+
+def run_python(code: str, cache: Path) -> str:
+    """Run code in a new interpreter that keeps its byte code, as an installed package does."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(cache)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=cache,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_is_quick_and_loads_no_tools(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pyopencl\n"
+        "begin = time.perf_counter()\n"
+        "import acs_cl\n"
+        "print(time.perf_counter() - begin)\n"
+        f"print([name for name in {LAZY!r} if name in sys.modules])\n"
+    )
+    run_python(code, tmp_path)  # writes the byte code
+    runs = [run_python(code, tmp_path).splitlines() for _ in range(5)]
+    took_s = statistics.median(float(run[0]) for run in runs)
+    assert took_s < IMPORT_BUDGET_S, f"import acs_cl took {took_s:.3f} s beyond PyOpenCL"
+    assert runs[0][1] == "[]", f"import acs_cl loads {runs[0][1]}"

@@ -1,0 +1,439 @@
+"""The probe: its record, its cache, its choices, a real measurement, and the commands on top."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import cli, devices, doctor, probe
+from acs_cl._version import __version__
+from acs_cl.errors import DeviceError
+from acs_cl.probe import choice, facts, overlap, store
+from acs_cl.probe.record import Gain, Probe
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
+
+
+@pytest.fixture(scope="module")
+def device() -> cl.Device:
+    if not devices.devices():
+        pytest.skip("no OpenCL device on this machine")
+    return devices.choose()
+
+
+@pytest.fixture(scope="module")
+def measured(device: cl.Device) -> Probe:
+    return probe.measure(device)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def some_probe(**changes: Any) -> Probe:
+    """A probe as it would come from a device with two in-order queues that overlap."""
+    plain = Probe(
+        device="Some Platform / some device",
+        driver="1.0",
+        kind="GPU",
+        compute_units=8,
+        memory_model="levels",
+        may_poll=True,
+        may_poll_note="",
+        svm="coarse",
+        command_buffers=False,
+        sub_buffer_align_bytes=128,
+        measured=True,
+        kernel_us=50.0,
+        out_of_order_accepted=True,
+        out_of_order_gain=1.0,
+        out_of_order_slab_gain=1.0,
+        lane_gains=gains(1.0, 1.9, 2.0),
+        lane_slab_gains=gains(1.0, 1.9, 2.0),
+    )
+    return plain._replace(**changes)
+
+
+def gains(*values: float) -> tuple[Gain, ...]:
+    return tuple(Gain(lanes, value) for lanes, value in zip(overlap.LANES, values, strict=False))
+
+
+# {{{ the record
+
+
+def test_a_probe_survives_json(measured: Probe) -> None:
+    for one in (measured, some_probe(notes=("a note",)), probe.assume(devices.choose())):
+        assert Probe.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("lanes", "4"),
+        ("lanes", 0),
+        ("lanes", True),
+        ("backend", "magic"),
+        ("memory", "paper"),
+        ("launch_us", "fast"),
+        ("launch_us", float("nan")),
+        ("lane_gains", [{"lanes": 1}]),
+        ("lane_gains", [{"lanes": 1, "gain": None}]),
+        ("lane_gains", 3),
+        ("notes", [1]),
+        ("notes", "text"),
+        ("unheard_of", 1),
+    ],
+)
+def test_a_broken_document_is_no_probe(field: str, value: object) -> None:
+    document = {**some_probe().to_json(), field: value}
+    with pytest.raises(ValueError):  # noqa: PT011
+        Probe.from_json(document)
+
+
+def test_a_document_with_a_field_missing_is_no_probe() -> None:
+    document = some_probe().to_json()
+    del document["lanes"]
+    others: list[object] = [document, [], None, "probe"]
+    for broken in others:
+        with pytest.raises(ValueError, match="not the fields"):
+            Probe.from_json(broken)
+
+
+# }}}
+
+# {{{ the cache
+
+
+def test_what_is_saved_is_loaded_and_only_for_its_key() -> None:
+    assert store.load("one") is None
+    assert store.save("one", some_probe())
+    assert store.load("one") == some_probe()
+    assert store.load("two") is None
+
+
+def test_another_pyopencl_measures_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save("one", some_probe())
+    monkeypatch.setattr(cl, "VERSION_TEXT", "1999.1")
+    assert store.load("one") is None
+
+
+def test_the_key_names_driver_units_and_acs_cl(device: cl.Device) -> None:
+    key = devices.key(device)
+    for part in (device.driver_version.strip(), f"{device.max_compute_units} units", __version__):
+        assert part in key
+
+
+@posix_only
+def test_the_cache_is_readable_by_its_user_only(cache: Path) -> None:
+    os.umask(os.umask(0o022))
+    store.save("one", some_probe())
+    (file,) = (cache / "probe").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE((cache / "probe").stat().st_mode) == 0o700
+
+
+@posix_only
+def test_a_file_that_others_may_write_is_not_believed(cache: Path) -> None:
+    store.save("one", some_probe())
+    (file,) = (cache / "probe").iterdir()
+    file.chmod(0o666)
+    assert store.load("one") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"null", b"[]", b'{"format": 1}', b"\xff\xfe\x00", b"[" * 100_000],
+)
+def test_a_corrupted_file_is_not_believed_and_is_replaced(cache: Path, content: bytes) -> None:
+    store.save("one", some_probe())
+    (file,) = (cache / "probe").iterdir()
+    file.write_bytes(content)
+    assert store.load("one") is None
+    assert store.save("one", some_probe())
+    assert store.load("one") == some_probe()
+    assert list((cache / "probe").iterdir()) == [file], "no scratch file is left"
+
+
+def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACS_CL_CACHE", "off")
+    assert not store.save("one", some_probe())
+    assert store.load("one") is None
+
+
+def test_a_folder_that_cannot_be_written_only_means_no_cache(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.write_text("a file where the folder should be")
+    assert not store.save("one", some_probe())
+    assert store.load("one") is None
+
+
+def test_probe_measures_once_then_reads(
+    device: cl.Device, measured: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def measure(_device: cl.Device, *, budget_s: float) -> Probe:
+        asked.append(budget_s)
+        return measured._replace(settled=True)
+
+    monkeypatch.setattr(probe, "measure", measure)
+    assert probe.quick(device) is None
+    first = probe.probe(device)
+    assert probe.probe(device) == first == probe.quick(device)
+    assert len(asked) == 1
+    probe.probe(device, fresh=True)
+    assert len(asked) == 2
+
+
+def test_a_doubtful_measurement_is_not_kept(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "measure", lambda *_, **__: some_probe(settled=False))
+    assert not probe.probe(device).settled
+    assert probe.quick(device) is None
+
+
+def test_quick_and_assume_touch_nothing_of_the_device(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a context or a build")
+
+    monkeypatch.setattr(cl, "Context", refuse)
+    monkeypatch.setattr(facts, "build", refuse)
+    assert probe.quick(device) is None
+    assumed = probe.assume(device)
+    assert not assumed.measured
+    assert assumed.launch_us is None
+    assert "nothing was measured" in assumed.sentence
+
+
+# }}}
+
+# {{{ the choice
+
+
+@pytest.mark.parametrize(
+    ("changes", "backend", "lanes", "memory"),
+    [
+        # NVIDIA-like: the single queue is accepted and does nothing.
+        (
+            {"lane_gains": gains(1, 2, 4, 6, 6.1), "lane_slab_gains": gains(1, 2, 4, 5.9, 6)},
+            *("lanes", 8, "svm"),
+        ),
+        # AMD-like: it is refused.
+        ({"out_of_order_accepted": False, "out_of_order_gain": None}, "lanes", 2, "svm"),
+        # PoCL-like: both overlap.
+        ({"out_of_order_gain": 1.95, "out_of_order_slab_gain": 1.9}, "out_of_order", 2, "svm"),
+        # Both overlap, the single queue clearly less.
+        ({"out_of_order_gain": 1.4, "out_of_order_slab_gain": 1.4}, "lanes", 2, "svm"),
+        # Slabs serialise.
+        ({"lane_slab_gains": gains(1, 1, 1)}, "lanes", 2, "buffers"),
+        ({"svm": "none", "lane_slab_gains": ()}, "lanes", 2, "buffers"),
+        ({"lane_slab_gains": ()}, "lanes", 2, "buffers"),
+        # One compute unit, or nothing measured at all.
+        ({"lane_gains": gains(1, 1.01, 0.99)}, "serial", 1, "svm"),
+        ({"lane_gains": (), "out_of_order_gain": None}, "serial", 1, "svm"),
+    ],
+)
+def test_the_choice_follows_the_figures(
+    changes: dict[str, Any], backend: str, lanes: int, memory: str
+) -> None:
+    # "lanes 2" of 1.9 and 2.0: the smallest count within 5 % of the best.
+    decided = choice.decide(some_probe(**changes))
+    assert (decided.backend, decided.lanes, decided.memory) == (backend, lanes, memory)
+    assert decided.sentence.startswith(f"auto chooses {backend}")
+    assert decided.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "units", "backend", "lanes", "memory"),
+    [
+        ("Portable Computing Language / x", "CPU", 2, "out_of_order", 1, "svm"),
+        ("Portable Computing Language / x", "CPU", 1, "serial", 1, "svm"),
+        ("Intel(R) OpenCL / x", "CPU", 8, "out_of_order", 1, "svm"),
+        ("NVIDIA CUDA / x", "GPU", 132, "lanes", 8, "svm"),
+        ("AMD Accelerated Parallel Processing / x", "GPU", 60, "lanes", 8, "buffers"),
+        ("Oclgrind / x", "CPU", 1, "serial", 1, "svm"),
+    ],
+)
+def test_the_guess_goes_by_the_driver(
+    name: str, kind: str, units: int, backend: str, lanes: int, memory: str
+) -> None:
+    guessed = choice.guess(some_probe(device=name, kind=kind, compute_units=units))
+    assert (guessed.backend, guessed.lanes, guessed.memory) == (backend, lanes, memory)
+
+
+# }}}
+
+# {{{ the measurement
+
+
+def test_surprising_times_are_recognised() -> None:
+    base = {("buffers", 1): 100.0}
+    assert overlap.expected({**base, ("buffers", 0): 50.0, ("buffers", 2): 52.0}, 2)
+    assert overlap.expected({**base, ("buffers", 0): 100.0, ("buffers", 2): 99.0}, 1)
+    assert not overlap.expected({**base, ("buffers", 0): 100.0, ("buffers", 2): 99.0}, 2)
+    assert not overlap.expected({**base, ("buffers", 0): 100.0, ("buffers", 2): 50.0}, 2)
+    assert not overlap.expected({**base, ("buffers", 0): 20.0, ("buffers", 2): 20.0}, 2)
+
+
+def test_in_flight_counts_open_intervals() -> None:
+    assert overlap.in_flight([(0, 10), (10, 20)]) == 1
+    assert overlap.in_flight([(0, 10), (0, 10), (100, 110), (100, 110)]) == 2
+    assert overlap.in_flight([(0, 10), (2, 4)]) == pytest.approx(1.2)
+    assert overlap.in_flight([]) == 0
+
+
+def test_a_real_measurement_is_short_and_complete(device: cl.Device, measured: Probe) -> None:
+    assert measured.measured
+    assert measured.took_s < 8
+    assert measured.compute_units == device.max_compute_units
+    assert [gain.lanes for gain in measured.lane_gains] == list(overlap.LANES)
+    assert measured.launch_us
+    assert measured.launch_us > 0
+    assert measured.read_us
+    assert measured.read_p99_us
+    assert measured.read_p99_us >= measured.read_us
+    assert measured.sentence.startswith(f"auto chooses {measured.backend}")
+    assert measured.may_poll == bool(device.type & cl.device_type.GPU)
+
+
+def test_two_compute_units_of_pocl_overlap(device: cl.Device, measured: Probe) -> None:
+    if device.platform.name.strip() != devices.POCL_PLATFORM or device.max_compute_units < 2:
+        pytest.skip("this device is not PoCL on two or more compute units")
+    if not measured.settled:
+        pytest.skip(f"the machine is busy: {'; '.join(measured.notes)}")
+    assert measured.backend in ("out_of_order", "lanes")
+    assert measured.memory_model == "c11"
+    assert measured.argument_info
+
+
+def test_no_time_leaves_figures_out_and_says_so(device: cl.Device) -> None:
+    hasty = probe.measure(device, budget_s=0.0)
+    assert hasty.notes
+    assert not hasty.settled
+    assert hasty.sentence
+
+
+def test_a_driver_error_is_a_device_error(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise cl.RuntimeError("clCreateContext failed: OUT_OF_HOST_MEMORY")
+
+    monkeypatch.setattr(cl, "Context", fail)
+    with pytest.raises(DeviceError, match="cannot be measured"):
+        probe.measure(device)
+
+
+# }}}
+
+# {{{ the commands
+
+
+@pytest.fixture
+def probed(measured: Probe, device: cl.Device) -> None:
+    for there in devices.devices():
+        store.save(devices.key(there), measured)
+
+
+def test_doctor_prints_every_device_and_the_sentence(
+    probed: None, measured: Probe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    for device in devices.devices():
+        assert devices.full_name(device) in printed
+    assert measured.sentence in printed
+    assert f"core: {doctor.CORE}" in printed
+
+
+def test_doctor_json_is_one_document(
+    probed: None, measured: Probe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor", "--json", "--device", "0"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["acs_cl"] == __version__
+    assert len(report["devices"]) == 1
+    assert Probe.from_json(report["devices"][0]["probe"]) == measured
+
+
+def test_doctor_measures_afresh_when_asked(
+    probed: None, measured: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = measured._replace(sentence="fresh")
+    monkeypatch.setattr(probe, "measure", lambda *_, **__: fresh)
+    assert doctor.examine()["devices"][0]["probe"]["sentence"] == measured.sentence
+    assert doctor.examine(fresh=True)["devices"][0]["probe"]["sentence"] == "fresh"
+
+
+def test_doctor_reports_a_device_that_fails_beside_the_others(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> Probe:
+        raise DeviceError("it is broken")
+
+    monkeypatch.setattr(probe, "measure", fail)
+    assert cli.main(["doctor"]) == 1
+    assert "it is broken" in capsys.readouterr().out
+
+
+def test_doctor_without_a_device_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cl, "get_platforms", list)
+    assert cli.main(["doctor"]) == 1
+    assert "install" in capsys.readouterr().out
+    assert cli.main(["doctor", "--json"]) == 1
+    assert "install" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_an_unknown_device_is_a_message_without_a_traceback(
+    device: cl.Device, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor", "--device", "no such thing"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("acs-cl doctor: no device is called")
+    assert "Traceback" not in captured.err
+
+
+def test_demo_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[Any] = []
+
+    class Demo:
+        @staticmethod
+        def main(args: Any) -> int:
+            got.append(args)
+            return 3
+
+    monkeypatch.setitem(sys.modules, "acs_cl.demo", Demo)
+    assert cli.main(["demo", "--quick", "--out", "a.png", "--backend", "lanes"]) == 3
+    (args,) = got
+    assert (args.quick, args.out, args.backend, args.device) == (True, "a.png", "lanes", None)
+
+
+def test_the_module_is_the_command() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=Path(cli.__file__).parents[1],
+    )
+    assert said.stdout.strip() == f"acs-cl {__version__}"
+
+
+# }}}
