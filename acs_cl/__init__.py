@@ -16,7 +16,8 @@ from ._version import __version__ as __version__
 from .arrays import Array
 from .errors import AcsError, DeviceError, PoisonedError, UsageError
 from .handle import Handle
-from .program import Kernel, Program
+from .kernel import Kernel
+from .program import Program
 from .runtime import Runtime
 
 __all__ = (

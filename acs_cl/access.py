@@ -1,7 +1,7 @@
 """Access: from the arguments of a launch to the bytes it reads and writes.
 
-In: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images) and what the
-kernel may do to each. Out: the arguments as the driver takes them, and an `Access`.
+In: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images) and what
+the kernel may do to each. Out: the arguments as the driver takes them, and an `Access`.
 
 Foreign memory is named by what identifies it to the driver, so that two Python objects for the same
 memory meet: a sub-buffer by its parent and offset, shared virtual memory by address.
@@ -39,7 +39,8 @@ class Resolved(NamedTuple):
 
 
 def resolve(runtime: Runtime, value: Any) -> Resolved | None:
-    """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be used."""
+    """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be
+    used."""
     if isinstance(value, Array):
         return _resolve_array(runtime, value)
     if isinstance(value, cl.SVMPointer):
@@ -125,9 +126,7 @@ def declared(
     """The memory named by `reads=` or `writes=`: the objects and their bytes."""
     if given is None:
         return (), ()
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        given = (given,)
-    elif isinstance(given, Array):
+    if isinstance(given, (str, bytes, Array)) or not isinstance(given, Iterable):
         given = (given,)
     objects = tuple(given)
     spans: list[Span] = []
@@ -144,10 +143,8 @@ def declared(
     return objects, tuple(spans)
 
 
-def replace(
-    inferred: Access, reads: Sequence[Span], writes: Sequence[Span]
-) -> Access:
-    """Put declared spans in the place of what was inferred for the bases they name, nothing else."""
+def replace(inferred: Access, reads: Sequence[Span], writes: Sequence[Span]) -> Access:
+    """Put declared spans in place of what was inferred for the bases they name, no others."""
     named = {span.base for span in (*reads, *writes)}
     return Access(
         (*(span for span in inferred.reads if span.base not in named), *reads),

@@ -1,11 +1,11 @@
 """Arrays of a runtime, and views that share their memory.
 
-In: shapes, dtypes, indices. Out: `Array` objects that kernels take as arguments; every transfer (`get`,
-`set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly which bytes it touches, so
-two columns or tiles of one matrix are independent.
+In: shapes, dtypes, indices. Out: `Array` objects that kernels take as arguments; every transfer
+(`get`, `set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly which bytes
+it touches, so two columns or tiles of one matrix are independent.
 
-Invariant: an array's `_home` is its runtime while it can be passed to a kernel without further thought
-(one rectangle of bytes, a place that starts at its first byte), and None otherwise.
+Invariant: an array's `_home` is its runtime while it can be passed to a kernel without further
+thought (one rectangle of bytes, a place that starts at its first byte), and None otherwise.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Array:
     >>> import acs_cl as acs, numpy as np
     >>> with acs.Runtime() as rt:
     ...     x = rt.array(np.arange(6, dtype="f4").reshape(2, 3))
-    ...     column = x[:, 1]                  # a view: shares memory, conflicts only where bytes meet
-    ...     column.fill(9)
+    ...     column = x[:, 1]        # a view: shares memory, conflicts only where bytes meet
+    ...     handle = column.fill(9)
     ...     print(x.get())
     [[0. 9. 2.]
      [3. 9. 5.]]
@@ -116,7 +116,8 @@ class Array:
 
     @property
     def data(self) -> Any:
-        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer that starts at the first byte.
+        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer that starts at the first
+        byte.
 
         Commands on other queues are not seen by the runtime; `finish()` or wait for a handle first.
         """
@@ -141,7 +142,8 @@ class Array:
         return self._view(self._offset + offset, shape, strides, self.dtype)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """`x[a:b] = value`: an array of this runtime is copied, a scalar fills, a NumPy array is set."""
+        """`x[a:b] = value`: an array of this runtime is copied, a scalar fills, a NumPy array is
+        set."""
         view = self[index]
         if isinstance(value, Array):
             view.copy_from(value)
@@ -192,7 +194,8 @@ class Array:
         return handle.wait() if wait else handle
 
     def set(self, source: Any, copy: bool = True) -> Handle:
-        """Overwrite with the values of a NumPy array or scalar; broadcasts and converts as NumPy does.
+        """Overwrite with the values of a NumPy array or scalar; broadcasts and converts as NumPy
+        does.
 
         `source` is copied at once, so it may change afterwards; `copy=False` is a promise that it
         does not until the returned handle is done.

@@ -1,8 +1,9 @@
 """Commands: what launches do, in the form that a queue takes.
 
-In: resolved arguments (places, bytes, host arrays). Out: `enqueue(queue, wait_for)` puts the command
-on a queue and gives back its event. A command holds everything that must stay alive while it runs, and
-no `Array`: an array the program drops may be recycled although launches that use it are in flight.
+In: resolved arguments (places, bytes, host arrays). Out: `enqueue(queue, wait_for)` puts the
+command on a queue and gives back its event. A command holds everything that must stay alive while
+it runs, and no `Array`: an array the program drops may be recycled although launches that use it
+are in flight.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class ReadCommand:
 
 
 class WriteCommand:
-    """Host to device. The host memory is the command's own, or the caller promised not to change it."""
+    """Host to device. The host memory is the command's own, or the caller promised not to change
+    it."""
 
     __slots__ = ("host", "place")
     name = "write"

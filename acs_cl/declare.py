@@ -92,9 +92,7 @@ def parse(text: str, parameters: Sequence[Parameter]) -> Declaration:
 # ---- evaluation ----
 
 
-def evaluate(
-    program: tuple[int, ...], sizes: Sequence[int], values: Sequence[int]
-) -> Affine:
+def evaluate(program: tuple[int, ...], sizes: Sequence[int], values: Sequence[int]) -> Affine:
     """Run a program for one launch."""
     stack: list[Affine] = []
     at = 0

@@ -1,8 +1,9 @@
 """The few verbs of PyOpenCL that the hot path speaks, in one place.
 
 In: PyOpenCL objects. Out: PyOpenCL events. PyOpenCL's public entry points (`Kernel.__call__`,
-`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does; the functions
-below are what they end in. They have kept their names since PyOpenCL 2022 and are used here only.
+`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does; the
+functions below are what they end in. They have kept their names since PyOpenCL 2022 and are used
+here only.
 
 A **place** is memory as the driver takes it: an `SVMPointer`, or a `Buffer` with a byte offset.
 Invariant: nothing here blocks, except where its name begins with `wait_`.
@@ -10,6 +11,7 @@ Invariant: nothing here blocks, except where its name begins with `wait_`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +44,8 @@ def run_kernel(
     offset: tuple[int, ...] | None,
     wait_for: Events,
 ) -> Any:
-    """Set arguments and enqueue. `pointers` and `values` alternate index and object; values are bytes."""
+    """Set arguments and enqueue. `pointers` and `values` alternate index and object; values are
+    bytes."""
     if pointers:
         kernel._set_arg_multi(pointers)
     if values:
@@ -96,8 +99,6 @@ def status(event: Any) -> int:
 
 def wait_for_event(event: Any) -> int:
     """Block until the event ended (other threads run meanwhile); its status."""
-    try:
+    with contextlib.suppress(cl.Error):
         event.wait()
-    except cl.Error:
-        pass
     return status(event)

@@ -51,7 +51,7 @@ class DeviceError(AcsError, RuntimeError):
 
 
 class BuildError(DeviceError):
-    """A program does not build. `log` is the compiler's own text, `line` the first line it names."""
+    """A program does not build. `log` is the compiler's text, `line` the first line it names."""
 
     def __init__(self, message: str, log: str = "", line: int | None = None) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class BuildError(DeviceError):
         self.line = line
 
 
-class OutOfMemory(DeviceError, MemoryError):
+class OutOfMemory(DeviceError, MemoryError):  # noqa: N818  as PyOpenCL and CUDA say it
     """The device has no memory left, even after everything in flight had ended."""
 
 

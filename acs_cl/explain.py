@@ -1,7 +1,8 @@
 """Explanations: which bytes ordered two launches, and where a launch ran.
 
-In: handles. Out: an `Explanation`, which prints as a sentence. Worked out on request from the accesses that
-handles keep, with the same arithmetic that the hazards use; nothing is recorded for it.
+In: handles. Out: an `Explanation`, which prints as a sentence. Worked out on request from the
+accesses that handles keep, with the same arithmetic that the hazards use; nothing is recorded for
+it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """What failed, whom it reached, and who has been told.
 
-In: failed launches. Out: the launches that must not run (`doomed`), the poisoned bytes, and the errors
-that `wait`, `get`, `finish` and `close` raise. The walk itself is pure (`poison`); this keeps the books.
+In: failed launches. Out: the launches that must not run (`doomed`), the poisoned bytes, and the
+errors that `wait`, `get`, `finish` and `close` raise. The walk itself is pure (`poison`); this
+keeps the books.
 
-Invariant: every failure surfaces at least once, at the first of: a wait on a launch it reached, a `get`
-of bytes it reached, `finish`, `close`.
+Invariant: every failure surfaces at least once, at the first of: a wait on a launch it reached, a
+`get` of bytes it reached, `finish`, `close`.
 """
 
 from __future__ import annotations

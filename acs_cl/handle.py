@@ -1,7 +1,7 @@
 """Handles: what a launch gives back.
 
-In: a runtime and a launch. Out: `wait`, `done`, `event`. A handle keeps the launch's number, name and
-access, not its event nor its arrays, so that keeping handles costs little.
+In: a runtime and a launch. Out: `wait`, `done`, `event`. A handle keeps the launch's number, name
+and access, not its event nor its arrays, so that keeping handles costs little.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ Invariants:
 - Nodes nobody live uses are dropped before they outnumber the live ones more than twofold.
 """
 
+# Long because: the search for edges and the index it searches are one structure.
+
 from __future__ import annotations
 
 from bisect import bisect_left, insort
@@ -31,7 +33,7 @@ _MASK = (1 << REMEMBERED) - 1
 
 
 class _Node:
-    """One distinct span: its last writers, its readers since, and the nodes it shares bytes with."""
+    """A distinct span: its last writers, its readers since, and the nodes it shares bytes with."""
 
     __slots__ = ("covered", "near", "readers", "span", "sweep_at", "writers")
 
@@ -114,18 +116,14 @@ class Hazards:
         """How many distinct spans are remembered."""
         return len(self._nodes)
 
-    def enter(
-        self, number: int, reads: Sequence[Span], writes: Sequence[Span]
-    ) -> dict[int, str]:
+    def enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> dict[int, str]:
         """The upstream of launch `number`, which is live from now on: {upstream: kind of edge}."""
         try:
             return self._enter(number, reads, writes)
         except _AnyMemory:
             return self._enter_barrier(number)
 
-    def _enter(
-        self, number: int, reads: Sequence[Span], writes: Sequence[Span]
-    ) -> dict[int, str]:
+    def _enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> dict[int, str]:
         live = self._ancestors
         nodes = self._nodes
         found: dict[int, str] = {}
@@ -206,7 +204,7 @@ class Hazards:
                 del self._nodes[node.span]
 
     def inherit(self, base: int, users: tuple[int, ...]) -> None:
-        """`base` is made of memory that `users` may still be using: all its launches wait for them."""
+        """`base` is made of memory that `users` may still use: all its launches wait for them."""
         users = tuple(user for user in users if user in self._ancestors)
         if users:
             self._heirs[base] = users
@@ -218,7 +216,7 @@ class Hazards:
     def _find_rare(
         self, found: dict[int, str], reads: Sequence[Span], writes: Sequence[Span]
     ) -> None:
-        """Edges that do not come from spans: recycled memory, and launches that touch everything."""
+        """Edges that do not come from spans: recycled memory, launches that touch everything."""
         live = self._ancestors
         if self._barrier in live:
             found[self._barrier] = ANY

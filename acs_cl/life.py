@@ -1,7 +1,7 @@
 """The life of a runtime and of its launches: waiting, events, gates, forks, closing.
 
-In: a runtime, under its lock or not as each function says. Out: nothing, or events. Functions here wait
-for the device; none holds the lock while it does.
+In: a runtime, under its lock or not as each function says. Out: nothing, or events. Functions here
+wait for the device; none holds the lock while it does.
 
 Invariant: nothing waits for what cannot come: closing gives up launches that are gated on foreign
 events, host tasks may not wait for launches, and a forked child refuses every call.
@@ -21,7 +21,7 @@ from . import driver
 from .access import describe
 from .errors import DeviceError, UsageError
 from .failures import Failure
-from .program import Kernel
+from .kernel import Kernel
 from .progress import on_host_task
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ def look_at_gates(gates: list[Any]) -> tuple[list[Any], int | None]:
 
 
 def wait_for_half(runtime: Runtime) -> None:
-    """The backlog is full: wait until half of it has retired. Called under the lock, which is let go."""
+    """The backlog is full: wait until half of it has retired. Called under the lock, which is let
+    go."""
     runtime._pump()
     if len(runtime._launches) < runtime._backlog or on_host_task():
         return
@@ -223,7 +224,8 @@ def _give_up_gated(runtime: Runtime) -> None:
 
 
 def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
-    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments stay."""
+    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
+    stay."""
     if not isinstance(native, cl.Kernel):
         raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
     program: Any = native.get_info(cl.kernel_info.PROGRAM)
@@ -238,9 +240,7 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
                 )
             if len(runtime._programs) >= ADOPTED:
                 del runtime._programs[next(iter(runtime._programs))]
-            kernel = Kernel(
-                runtime, cl.Kernel(program, name), name, *_source_of(runtime, program)
-            )
+            kernel = Kernel(runtime, cl.Kernel(program, name), name, *_source_of(runtime, program))
             # the program is kept too, so that its address is not given to another
             known = runtime._programs[key] = (kernel, program)
     found: Kernel = known[0]

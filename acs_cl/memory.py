@@ -1,14 +1,14 @@
 """Device memory of a runtime: blocks that can be given out again while launches still use them.
 
-In: sizes. Out: `Base` objects, on which hazards are keyed. Two kinds of store, by device: `SvmStore`
-cuts blocks from shared-virtual-memory slabs, so a view at any byte offset is just a pointer;
-`BufferStore` makes a buffer per block, for devices without SVM and for drivers that order kernels by
-the arguments they share.
+In: sizes. Out: `Base` objects, on which hazards are keyed. Two kinds of store, by device:
+`SvmStore` cuts blocks from shared-virtual-memory slabs, so a view at any byte offset is just a
+pointer; `BufferStore` makes a buffer per block, for devices without SVM and for drivers that order
+kernels by the arguments they share.
 
-Invariants: a base's finalizer only appends to a list. A block given out again remembers the launches
-that may still use it (`Block.users`), and the runtime makes the new base wait for them. In a
-`BufferStore` a buffer itself is never handed to the driver, only sub-buffers of it: OpenCL leaves a
-buffer and its sub-buffer in flight together undefined.
+Invariants: a base's finalizer only appends to a list. A block given out again remembers the
+launches that may still use it (`Block.users`), and the runtime makes the new base wait for them. In
+a `BufferStore` a buffer itself is never handed to the driver, only sub-buffers of it: OpenCL leaves
+a buffer and its sub-buffer in flight together undefined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SLAB = 64 << 20
 
 
 class Block:
-    """A piece of device memory. `users`: launches of its former life that may still be under way."""
+    """A piece of device memory. `users`: launches of its former life that may be under way."""
 
     __slots__ = ("memory", "offset", "size", "users")
 
@@ -81,8 +81,8 @@ class Store:
         self.in_use_bytes = 0
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Block | None:
-        """A block of at least `nbytes`; None if the driver has none left. Its `users` are what the new
-        owner has to wait for."""
+        """A block of at least `nbytes`; None if the driver has none left. Its `users` are what the
+        new owner has to wait for."""
         size = _rounded(nbytes)
         if size > self._largest:
             raise OutOfMemory(
@@ -128,7 +128,7 @@ class Store:
         raise NotImplementedError
 
     def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
-        """`nbytes` at `offset` of the block as the driver takes them; False: more than these bytes."""
+        """`nbytes` at `offset` of the block as the driver takes them; False: more than these."""
         raise NotImplementedError
 
 

@@ -1,8 +1,8 @@
 """Options of a runtime: from arguments, overridden by the environment.
 
-In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be run on
-another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace to); `PYOPENCL_CTX`
-chooses the device where the program names none.
+In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
+run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
+to); `PYOPENCL_CTX` chooses the device where the program names none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The plan of a runtime: which backend, how many lanes, which memory, and why.
 
-In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl doctor` measures
-and caches it), else a static guess for its driver: a measurement would cost a program its start-up.
+In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
+doctor` measures and caches it), else a static guess for its driver: a measurement would cost a
+program its start-up.
 """
 
 from __future__ import annotations

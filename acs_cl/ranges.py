@@ -1,8 +1,9 @@
 """Arithmetic on rectangles of bytes: strided views to spans, and do two spans meet.
 
 In: shapes, strides and offsets in bytes, or spans. Out: spans and truth values. Everything is
-closed form or a short loop over rows. `overlap` never says no when the spans share a byte; it is exact
-unless both have many rows and different pitches (then it looks at `EXACT_ROWS` rows, else at hulls).
+closed form or a short loop over rows. `overlap` never says no when the spans share a byte; it is
+exact unless both have many rows and different pitches (then it looks at `EXACT_ROWS` rows, else at
+hulls).
 """
 
 from __future__ import annotations

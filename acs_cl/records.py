@@ -61,10 +61,15 @@ class Edge(NamedTuple):
 
 
 class Command(Protocol):
-    """What a launch does. `name` is for people; `on_host` tells who runs it."""
+    """What a launch does."""
 
-    name: str
-    on_host: bool
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether a thread of ours runs it, not the device."""
 
     def enqueue(self, queue: Any, wait_for: Sequence[Any] | None) -> Any:
         """Put it on `queue` behind the events in `wait_for`; give back its event."""

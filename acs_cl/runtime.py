@@ -1,17 +1,19 @@
 """The runtime: the one place where the stages meet.
 
-In: calls of the program, from any of its threads. Out: launches on a backend, in an order that keeps what
-program order means for every byte. The way of a launch is `_launch`: number, poison, hazards, window,
-backend; the way back is `_retire`: backend, hazards, window, and whatever became ready.
-
-Long because: it composes all stages and owns the lock; each stage's own work is in its own file.
+In: calls of the program, from any of its threads. Out: launches on a backend, in an order that
+keeps what program order means for every byte. The way of a launch is `_launch`: number, poison,
+hazards, window, backend; the way back is `_retire`: backend, hazards, window, and whatever became
+ready.
 
 Invariants (all under `_lock`, except that waiting for the device never holds it):
 - Numbers are given in the order in which calls take the lock, so each thread's own order is kept.
 - A launch that never ran (poisoned, refused by the driver) stays live until all its upstream has
   ended, and `_skipped` stands in for it: who should wait for it waits for its upstream instead.
-- Arrays are never held: commands keep the driver's objects, memory in flight is guarded by `Block.users`.
+- Arrays are never held: commands keep the driver's objects, memory in flight is guarded by
+`Block.users`.
 """
+
+# Long because: it composes all stages and owns the lock; each stage's work is in its own file.
 
 from __future__ import annotations
 
@@ -27,19 +29,22 @@ import pyopencl as cl
 
 from . import backends, life, transfers
 from .arrays import Array
+from .building import build, macro_options, read_source
 from .commands import HostCommand, KernelCommand
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
 from .handle import Handle
 from .hazards import Hazards
+from .kernel import Kernel
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options
 from .plan import context_for, plan
-from .program import Kernel, Program, build, macro_options, read_source
+from .program import Program
 from .progress import HostTasks, Progress, on_host_task
 from .records import Access, Command, Launch
 from .sites import caller
+from .skipped import Skipped
 from .stats import Stats
 from .trace import Trace
 from .views import contiguous_strides, normal_shape
@@ -53,7 +58,8 @@ POLL_EVERY = 32
 
 
 class Runtime:
-    """Runs launches of one program on one device, overlapping those that do not depend on each other.
+    """Runs launches of one program on one device, overlapping those that do not depend on each
+    other.
 
     `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
     `backend`: 'auto', 'serial', 'out_of_order', 'lanes'. `issue`: 'eager' or 'ready_first'.
@@ -106,7 +112,7 @@ class Runtime:
         self._number = 0
         self._bases = 0
         self._launches: dict[int, Launch] = {}
-        self._skipped: dict[int, tuple[int, ...]] = {}
+        self._skipped = Skipped()
         self._gates: dict[int, list[Any]] = {}
         self._user_events: dict[int, Any] = {}
         self._returned: deque[tuple[int, Block]] = deque()
@@ -173,9 +179,9 @@ class Runtime:
         writes: Any = None,
         wait_for: Sequence[Any] | None = None,
     ) -> Handle:
-        """A host task: `function` runs in a thread when what it reads is there. It gets a NumPy array for
-        each array in `reads` (a copy), then for each in `writes` (its contents are stored afterwards; an
-        array in both comes once, with its values)."""
+        """A host task: `function` runs in a thread when what it reads is there. It gets a NumPy
+        array for each array in `reads` (a copy), then for each in `writes` (its contents are stored
+        afterwards; an array in both comes once, with its values)."""
         self._check_open()
         if not callable(function):
             raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
@@ -196,8 +202,8 @@ class Runtime:
             self._backend.flush()
 
     def close(self) -> None:
-        """Finish, then let go of queues and memory. May be called twice. Launches that still wait for
-        another library's event are given up."""
+        """Finish, then let go of queues and memory. May be called twice. Launches that still wait
+        for another library's event are given up."""
         life.close(self, quiet=False)
 
     def __enter__(self) -> Runtime:
@@ -216,12 +222,14 @@ class Runtime:
     # ---- asking --------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """Counters: launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
+        """Counters: launches, edges by kind, pruned edges, window occupancy, lanes, memory,
+        overlap."""
         with self._lock:
             return self._stats.report(self)
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
-        """Which bytes order two launches, or that nothing does; of one launch, where it runs and why."""
+        """Which bytes order two launches, or that nothing does; of one launch, where it runs and
+        why."""
         return explain(self, first, second)
 
     @property
@@ -249,13 +257,13 @@ class Runtime:
                 self._take_back()
             if len(self._launches) >= self._backlog:
                 life.wait_for_half(self)
-            number = self._number = self._number + 1
             gates = life.open_events(wait_for) if wait_for else None
+            number = self._number = self._number + 1
             upstream = tuple(self._hazards.enter(number, access.reads, access.writes))
             if self._backend.in_order:
                 upstream = (number - 1,) if number > 1 else ()
             if self._skipped:
-                upstream = self._expand(upstream)
+                upstream = self._skipped.expand(upstream)
             entered_ns = perf_counter_ns() if trace is not None else 0
             launch = self._launches[number] = _new(Launch, (number, command, access, upstream))
             if self._failures.any:
@@ -264,7 +272,7 @@ class Runtime:
             if gates:
                 self._gates[number] = gates
             handed_out = self._window.insert(
-                number, upstream, on_host or self._ready_first or gates is not None, bool(gates)
+                number, upstream, on_host or self._ready_first, bool(gates)
             )
             if not handed_out:
                 pass
@@ -283,8 +291,8 @@ class Runtime:
         return Handle(self, number, command.name, access, result)
 
     def _submit_now(self, launch: Launch) -> None:
-        """Submit from the user's own call: what the driver refuses is raised there, and it is as if the
-        launch had never been."""
+        """Submit from the user's own call: what the driver refuses is raised there, and it is as if
+        the launch had never been."""
         number = launch.number
         if self._failures.doomed and number in self._failures.doomed:
             self._dispatch([number])
@@ -308,7 +316,7 @@ class Runtime:
                 continue
             if failure is None:
                 if self._skipped:
-                    launch = launch._replace(upstream=self._expand(launch.upstream))
+                    launch = launch._replace(upstream=self._skipped.expand(launch.upstream))
                 try:
                     self._backend.submit(launch)
                     continue
@@ -337,7 +345,8 @@ class Runtime:
         if handed_out:
             self._dispatch(handed_out)
         if self._skipped:
-            self._drop_stand_ins()
+            for other in self._skipped.ended(self._launches):
+                self._hazards.retire(other)
 
     def _run_on_host(self, launch: Launch) -> None:
         command = launch.command
@@ -350,7 +359,7 @@ class Runtime:
             started_ns = perf_counter_ns()
             try:
                 command.run(self._host_queue)
-            except BaseException as caught:  # noqa: BLE001  whatever it is, it is the task's
+            except BaseException as caught:  # whatever it is, it is the task's
                 error = caught
             with self._lock:
                 self._launches.pop(launch.number)
@@ -366,7 +375,8 @@ class Runtime:
         self._progress.start()
 
     def _pump(self) -> tuple[bool, bool]:
-        """Move everything along that can move. Whether launches are still held, and whether any moved."""
+        """Move everything along that can move. Whether launches are still held, and whether any
+        moved."""
         moved = self._retire(self._backend.poll())
         for number, gates in list(self._gates.items()):
             left, failed = life.look_at_gates(gates)
@@ -416,29 +426,8 @@ class Runtime:
         self._launches.pop(number)
         if self._user_events:
             life.complete_user_event(self, number)
-        left = tuple(other for other in self._expand(upstream) if self._hazards.is_live(other))
-        if left:
-            self._skipped[number] = left
-        else:
+        if not self._skipped.add(number, upstream, self._launches):
             self._hazards.retire(number)
-
-    def _drop_stand_ins(self) -> None:
-        for number, upstream in list(self._skipped.items()):
-            left = tuple(other for other in upstream if other in self._launches)
-            if left:
-                self._skipped[number] = left
-            else:
-                del self._skipped[number]
-                self._hazards.retire(number)
-
-    def _expand(self, upstream: tuple[int, ...]) -> tuple[int, ...]:
-        """Put in the place of launches that never ran what they were waiting for."""
-        if not any(number in self._skipped for number in upstream):
-            return upstream
-        found: dict[int, None] = {}
-        for number in upstream:
-            found.update(dict.fromkeys(self._skipped.get(number, (number,))))
-        return tuple(found)
 
     # ---- waiting -------------------------------------------------------------------------------
 
@@ -504,7 +493,8 @@ class Runtime:
         )
 
     def _take_back(self) -> None:
-        """Blocks of dropped arrays: their hazards become a list of launches the next owner waits for."""
+        """Blocks of dropped arrays: their hazards become a list of launches the next owner waits
+        for."""
         while self._returned:
             number, block = self._returned.popleft()
             users = self._hazards.users(number)
@@ -529,4 +519,3 @@ def driver_error(launch: Launch, error: BaseException) -> AcsError:
     if isinstance(error, cl.LogicError) or not isinstance(error, cl.Error):
         return UsageError(message)
     return DeviceError(message)
-

@@ -1,7 +1,8 @@
 """Values passed to kernels by copy: numbers, vectors, structs.
 
-In: a parameter and a Python number, NumPy scalar or array, or bytes. Out: the bytes the kernel expects.
-Numbers are converted to the parameter's type as C would, except that what does not fit is an error.
+In: a parameter and a Python number, NumPy scalar or array, or bytes. Out: the bytes the kernel
+expects. Numbers are converted to the parameter's type as C would, except that what does not fit is
+an error.
 """
 
 from __future__ import annotations

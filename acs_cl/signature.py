@@ -132,9 +132,7 @@ def from_arg_info(kernel: cl.Kernel) -> Signature | None:
     group: tuple[int, ...] | None = None
     try:
         device = kernel.context.devices[0]
-        size = kernel.get_work_group_info(
-            cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, device
-        )
+        size = kernel.get_work_group_info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, device)
         group = tuple(int(width) for width in size) if any(size) else None
     except cl.Error:
         pass
@@ -207,18 +205,18 @@ def from_source(
     facts = clang.facts_of(device)
     words = clang.split_options(options)
     key = cache.key(source, kernel_name, words, facts)
+    # What a source includes is not part of the key, so such a signature is not kept.
+    if re.search(r"#\s*include\b", source) or "-include" in words:
+        return _parse_signature(source, kernel_name, words, device, facts)
     with _lock:
         known = _signatures.get(key)
     if known is not None:
         return known
-    # What a source includes is not part of the key, so such a signature is not kept on disk.
-    lasting = "#" not in source or re.search(r"#\s*include\b", source) is None
-    stored = cache.load(key) if lasting else None
+    stored = cache.load(key)
     signature = _from_record(stored) if stored is not None else None
     if signature is None:
         signature = _parse_signature(source, kernel_name, words, device, facts)
-        if lasting:
-            cache.store(key, _to_record(signature))
+        cache.store(key, _to_record(signature))
     with _lock:
         _signatures[key] = signature
     return signature

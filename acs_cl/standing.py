@@ -1,7 +1,8 @@
 """Standing declarations of a kernel: what every launch of it touches.
 
-In: declarations by parameter, or a function, and the arguments of a launch. Out: the `Access` with what was
-inferred for these parameters replaced. Declarations are checked when they are made, not when first used.
+In: declarations by parameter, or a function, and the arguments of a launch. Out: the `Access` with
+what was inferred for these parameters replaced. Declarations are checked when they are made, not
+when first used.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .records import Access, Span
 from .signature import Parameter
 
 if TYPE_CHECKING:
-    from .program import Kernel
+    from .kernel import Kernel
 
 
 class Standing:
@@ -52,7 +53,9 @@ class Standing:
         except ValueError as error:
             raise UsageError(f"{where}: {error}") from None
         if "w" in declaration.mode and parameter.const:
-            raise UsageError(f"{where}: {text!r} declares a write, but the kernel takes it as const")
+            raise UsageError(
+                f"{where}: {text!r} declares a write, but the kernel takes it as const"
+            )
         return declaration
 
     def apply(
@@ -115,7 +118,9 @@ class Standing:
         end = max(span.end for span in spans)
         where = f"{self._kernel._next()}, parameter {parameter.name!r}"
         if not parameter.element_bytes:
-            raise UsageError(f"{where}: the size of {parameter.element!r} is unknown; declare bytes")
+            raise UsageError(
+                f"{where}: the size of {parameter.element!r} is unknown; pass reads=/writes= views"
+            )
         try:
             reads, writes = declaration.ranges(
                 global_size, offset, scalars, parameter.element_bytes, end - start

@@ -35,7 +35,7 @@ class Stats:
                 "most_occupied": window.most,
             },
             "backlog_waits": self.backlog_waits,
-            "lanes": {lane: count for lane, count in sorted(backend.used.items())},
+            "lanes": dict(sorted(backend.used.items())),
             "memory": {
                 "kind": runtime.plan.memory,
                 "reserved_bytes": runtime._store.reserved_bytes,

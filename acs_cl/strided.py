@@ -1,7 +1,8 @@
 """The gather-scatter kernel for views with gaps.
 
-In: a shape and two sets of strides in bytes. Out: a kernel, its global size and the values to set: work-item i
-copies element i, word by word, between two strided views. Dimensions that can be merged are merged first.
+In: a shape and two sets of strides in bytes. Out: a kernel, its global size and the values to set:
+work-item i copies element i, word by word, between two strided views. Dimensions that can be merged
+are merged first.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
+from .building import build
 from .errors import UsageError
-from .program import build
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -49,7 +50,8 @@ def element_kernel(
     target_strides: tuple[int, ...],
     source_strides: tuple[int, ...],
 ) -> tuple[Any, tuple[int, ...], list[Any]]:
-    """The kernel, its global size, and all its values but the two offsets (in words of `unit` bytes)."""
+    """The kernel, its global size, and all its values but the two offsets (in words of `unit`
+    bytes)."""
     merged = _merge(shape, target_strides, source_strides)
     if len(merged) > DIMENSIONS:
         raise UsageError(
@@ -75,7 +77,7 @@ def element_kernel(
 def _merge(
     shape: tuple[int, ...], target: tuple[int, ...], source: tuple[int, ...]
 ) -> list[tuple[int, int, int]]:
-    """(length, target stride, source stride), innermost first, neighbours merged where both allow."""
+    """(length, target stride, source stride), innermost first, merged where both allow."""
     merged: list[tuple[int, int, int]] = []
     for length, t, s in zip(reversed(shape), reversed(target), reversed(source), strict=True):
         if length == 1:

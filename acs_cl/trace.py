@@ -1,7 +1,9 @@
-"""The timeline of a runtime: what was launched when, and what ran when, with the clock of each time.
+"""The timeline of a runtime: what was launched when, and what ran when, with the clock of each
+time.
 
-In: the runtime's reports as launches are made and end. Out: records, a summary (host time per stage,
-overlap), and JSON Lines. Device times come from profiling events, host times from `perf_counter`.
+In: the runtime's reports as launches are made and end. Out: records, a summary (host time per
+stage, overlap), and JSON Lines. Device times come from profiling events, host times from
+`perf_counter`.
 
 Invariant: every interval names its clock; `overlap` refuses to mix clocks.
 """
@@ -20,7 +22,7 @@ VERSION = 1
 
 
 class Slice(NamedTuple):
-    """One launch as it ran. `clock` is 'device' or 'host'; host stages are always host nanoseconds."""
+    """One launch as it ran. `clock` is 'device' or 'host'; stages are host nanoseconds."""
 
     number: int
     name: str

@@ -1,10 +1,11 @@
 """Transfers as launches: read, write, fill, copy, host tasks, and pinned host memory.
 
-In: arrays and host values. Out: handles. Contiguous memory goes through the driver's copy commands; views
-with gaps go through a small gather or scatter kernel, so that no byte between their elements is touched.
+In: arrays and host values. Out: handles. Contiguous memory goes through the driver's copy commands;
+views with gaps go through a small gather or scatter kernel, so that no byte between their elements
+is touched.
 
-Invariant: host memory given to `write` is copied before the call returns, unless the caller promised
-to leave it alone; host memory given out by `read` belongs to the handle until it is done.
+Invariant: host memory given to `write` is copied before the call returns, unless the caller
+promised to leave it alone; host memory given out by `read` belongs to the handle until it is done.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sizes of fill patterns that OpenCL has."""
 
 UNCOPIED_BYTES = 1 << 20
-"""From here on `write` waits for its own copy where nothing is ahead of it, rather than copy twice."""
+"""From here on `write` waits for its own copy rather than copy twice."""
 
 
 def read(runtime: Runtime, array: Array, out: Any) -> Handle:
@@ -207,7 +208,7 @@ def host_task(
 
 
 def pinned(runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
-    """Host memory the driver allocated for fast transfers, mapped for as long as the array lives."""
+    """Host memory that the driver allocated for fast transfers, mapped while the array lives."""
     if not prod(shape) * dtype.itemsize:
         return np.empty(shape, dtype)
     queue = runtime._backend.queues[0]

@@ -1,6 +1,7 @@
 """Shapes and strides: what NumPy's basic indexing and reshaping do, without memory behind it.
 
-In: an index or a new shape, with the shape and strides (in bytes) it applies to. Out: new ones and the byte offset.
+In: an index or a new shape, with the shape and strides (in bytes) it applies to. Out: new ones and
+the byte offset.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ Shape = tuple[int, ...]
 def normal_shape(shape: Any) -> Shape:
     """An integer or a sequence of integers as a tuple; no negative lengths."""
     try:
-        result = (as_integer(shape),) if hasattr(shape, "__index__") else tuple(map(as_integer, shape))
+        result = (
+            (as_integer(shape),) if hasattr(shape, "__index__") else tuple(map(as_integer, shape))
+        )
     except TypeError:
         raise UsageError(f"shape {shape!r}: expected an integer or integers") from None
     if any(length < 0 for length in result):
@@ -83,8 +86,8 @@ def index_view(index: Any, shape: Shape, strides: Shape) -> tuple[Shape, Shape, 
 
 
 def _slice(item: slice, length: int) -> tuple[int, int, int]:
-    """Length, step and start. Unlike NumPy's, an explicit bound beyond the end is an error: a slice cut
-    short in silence would be a launch on fewer bytes than its kernel touches."""
+    """Length, step and start. Unlike NumPy's, an explicit bound beyond the end is an error: a slice
+    cut short in silence would be a launch on fewer bytes than its kernel touches."""
     for bound in (item.start, item.stop):
         if bound is not None and not -length <= as_integer(bound) <= length:
             raise UsageError(f"slice {item.start}:{item.stop} is out of bounds for length {length}")
@@ -110,7 +113,9 @@ def _position(item: Any, length: int, axis: int) -> int:
 def reshape_view(shape: Shape, strides: Shape, itemsize: int, wanted: Shape) -> Shape:
     """The new shape, with -1 worked out."""
     if not is_contiguous(shape, strides, itemsize):
-        raise UsageError(f"a view of shape {shape} that is not contiguous cannot be reshaped in place")
+        raise UsageError(
+            f"a view of shape {shape} that is not contiguous cannot be reshaped in place"
+        )
     size = prod(shape)
     unknown = [axis for axis, length in enumerate(wanted) if length == -1]
     known = prod(length for length in wanted if length != -1)

@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "hazards": "records ranges errors",
     "window": "records errors",
     "poison": "records ranges errors",
+    "skipped": "",
     "failures": "records poison errors",
     "explain": "records ranges errors",
     # the driver's side
@@ -73,12 +74,15 @@ MAY_IMPORT = {
     "declare": "records ranges signature errors",
     "scalars": "signature errors",
     "views": "errors",
+    "building": "errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "standing": "records ranges arrays access signature declare errors",
-    "program": "translate translate.offsets signature scalars standing records arrays access"
-    " commands errors",
-    "strided": "program errors",
+    "converter": "scalars records arrays signature errors",
+    "kernel": "translate.offsets signature scalars standing records arrays access building"
+    " converter commands errors",
+    "program": "kernel errors",
+    "strided": "building errors",
     # the parts of the runtime
     "handle": "records errors",
     "transfers": "records arrays access commands driver handle strided errors",
@@ -88,11 +92,12 @@ MAY_IMPORT = {
     "options": "errors",
     "plan": "options devices probe backends errors",
     "progress": "",
-    "life": "access driver program progress failures errors",
+    "life": "access driver kernel progress failures errors",
     # the one that composes
-    "runtime": "records hazards window failures memory arrays views access program commands"
+    "runtime": "records hazards window failures skipped memory arrays views building"
+    " kernel program commands"
     " transfers handle explain stats trace sites options plan progress life backends errors",
-    "__init__": "_version errors runtime arrays program handle",
+    "__init__": "_version errors runtime arrays kernel program handle",
     # commands
     "doctor": "_version devices probe errors",
     "demo": "__init__ devices trace errors kernels_cl",
@@ -107,7 +112,7 @@ FOLDERS_MAY_IMPORT = {
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these
 # in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
-MAY_BE_ANNOTATED = {"runtime", "handle", "memory"}
+MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel"}
 
 STAGES = ("access", "hazards", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage

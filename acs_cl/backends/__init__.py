@@ -1,7 +1,7 @@
 """Backends: where launches run. One contract (`base.Backend`), a file each.
 
-In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order that
-a launch's upstream asks for and may overlap everything else.
+In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order
+that a launch's upstream asks for and may overlap everything else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The contract of a backend, and what the three host backends share.
 
-In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that ended since
-the last call, with their status (0, or the driver's negative error). The shared part keeps the events of
-launches in flight and drops them as soon as they are seen to have ended.
+In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that
+ended since the last call, with their status (0, or the driver's negative error). The shared part
+keeps the events of launches in flight and drops them as soon as they are seen to have ended.
 
 Invariant: an ended launch is reported once, and never before everything upstream of it.
 """
@@ -70,8 +70,8 @@ class Backend:
         return next(iter(self._events.values()), None)
 
     def _ended(self, candidates: list[tuple[int, Any]]) -> Ended:
-        """Newest first: whatever is upstream of one seen to have ended has then ended too, so that no
-        launch is reported before its upstream."""
+        """Newest first: whatever is upstream of one seen to have ended has then ended too, so that
+        no launch is reported before its upstream."""
         events = self._events
         ended: Ended = []
         candidates.reverse()

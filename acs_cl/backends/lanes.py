@@ -1,9 +1,9 @@
 """A pool of in-order queues with events across them, for drivers that overlap only between queues.
 
-A launch goes behind an upstream that is the last on its lane, where the queue's own order is its wait:
-most edges of a chain need no event. Else it takes the lane with the least in flight. It waits for
-upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a queue
-that was never flushed while another queue waits for it for ever.
+A launch goes behind an upstream that is the last on its lane, where the queue's own order is its
+wait: most edges of a chain need no event. Else it takes the lane with the least in flight. It waits
+for upstream on other lanes by event; such a lane is flushed first, since a driver may not start on
+a queue that was never flushed while another queue waits for it for ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""One out-of-order queue and wait lists, for drivers that overlap in it (PoCL, Intel's CPU runtime).
+"""One out-of-order queue and wait lists, for drivers that overlap in it (PoCL, Intel's CPU
+runtime).
 
-A launch waits for the events of its upstream in flight; what is no longer in flight needs no waiting.
+A launch waits for the events of its upstream in flight; what is no longer in flight needs no
+waiting.
 """
 
 from __future__ import annotations

@@ -52,16 +52,14 @@ class _Function(NamedTuple):
 def analyse(unit: clang.Unit, kernel: Any) -> Bodies:
     """The modes of all parameters of `kernel`, a definition in `unit`."""
     with clang.LOCK:
-        # A union lets a number be read where a pointer was written.
-        puns = "union" in unit.source or bool(unit.included)
-        walk = _Walk(kernel, puns)
+        walk = _Walk(kernel, unit.has_unions)
         walk.run()
         return walk.outcome()
 
 
 class _Walk:
     def __init__(self, kernel: Any, puns: bool) -> None:
-        self.puns = puns
+        self.puns = puns  # a union lets a number be read where a pointer was written, or back
         self.functions: dict[int, _Function] = {}
         self.contents: dict[Place, Places] = {}
         self.escaped: set[Place] = set()
@@ -100,9 +98,7 @@ class _Walk:
                 modes.append(("rw", self.havoc_reason))
             else:
                 modes.append(self._mode(self.effects[index], parameter))
-        return Bodies(
-            tuple(modes), self.anywhere, self.program_globals, self.has_local_variables
-        )
+        return Bodies(tuple(modes), self.anywhere, self.program_globals, self.has_local_variables)
 
     def _mode(self, effects: dict[str, str], parameter: Node) -> tuple[str, str]:
         mode = ("r" if "r" in effects else "") + ("w" if "w" in effects else "")
@@ -215,6 +211,8 @@ class _Walk:
     def _declare(self, node: Node) -> None:
         if node.space == n.LOCAL:
             self.has_local_variables = True
+        if self.puns and node.shape in (n.RECORD, n.ARRAY):
+            self._grow(self._variable(node), frozenset({_FAR}))
         for child in node.children:
             if n.is_expression(child.kind):
                 self._grow(self._variable(node), self._value(child))
@@ -260,7 +258,8 @@ class _Walk:
         if kind == n.ARRAY_SUBSCRIPT_EXPR and len(node.children) == 2:
             return self._element(node)
         place: Place = ("variable", -id(node))  # the keys of declarations are positive
-        self._grow(place, self._children(node) if kind == n.COMPOUND_LITERAL else self._value(node))
+        value = self._children(node) if kind == n.COMPOUND_LITERAL else self._value(node)
+        self._grow(place, value | {_FAR} if self.puns else value)
         return frozenset({place})
 
     def _element(self, node: Node) -> Places:
@@ -362,9 +361,19 @@ class _Walk:
             if node.is_null or child.reference is not None:
                 return _NOWHERE
             return value | {_unknown(node)}
+        if node.shape == n.POINTER == child.shape and node.pointee != child.pointee:
+            self._reinterpret(value, node, child)
         if child.shape == n.POINTER and node.shape in (n.NUMBER, n.VECTOR):
             self._escape(value, "its address is turned into a number")
         return value
+
+    def _reinterpret(self, value: Places, node: Node, child: Node) -> None:
+        """Variables seen through a pointer of another type: a number may become a pointer there."""
+        if {node.pointee, child.pointee} <= {n.NUMBER, n.VECTOR, n.BOOL}:
+            return
+        for place in value:
+            if place[0] == "variable":
+                self._grow(place, frozenset({_FAR}))
 
     def _statement_expression(self, node: Node) -> Places:
         block = node.children[0] if node.children else None

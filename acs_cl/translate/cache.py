@@ -38,9 +38,7 @@ def folder() -> Path | None:
 
 def key(source: str, kernel_name: str, options: list[str], facts: DeviceFacts) -> str:
     """The name of an entry: a hash of all that the signature depends on."""
-    facts_text = [
-        sorted(value) if isinstance(value, frozenset) else value for value in facts
-    ]
+    facts_text = [sorted(value) if isinstance(value, frozenset) else value for value in facts]
     parts = [_FORMAT, __version__, source, kernel_name, options, facts_text]
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

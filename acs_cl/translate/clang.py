@@ -49,6 +49,7 @@ class Unit(NamedTuple):
     functions: dict[str, Any]  # definitions only, by name; overloads keep the last
     kernels: dict[str, Any]
     included: tuple[str, ...]  # files that the source includes
+    has_unions: bool
 
 
 class _Library(NamedTuple):
@@ -184,9 +185,6 @@ def parse(source: str, options: str | Sequence[str] | None, device: Any = None) 
         cindex, index, collect = library()
         facts = facts_of(device)
         words = parser_options(options)
-        if "typeof" in source:
-            # The tree shows the type of an array parameter as an array, which it is not.
-            raise CannotParse("the source uses typeof")
         standards = [word for word in words if word.startswith("-cl-std=")]
         words = [word for word in words if not word.startswith("-cl-std=")]
         # Without the option the language is OpenCL C 1.2, but some drivers take their newest.
@@ -235,17 +233,20 @@ def _parse(
             line = errors[0].location.line
             raise CannotParse(f"line {line}: {errors[0].spelling}")
         undeclared += calls
-    included = tuple(
-        {str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH}
-    )
-    _refuse_unknown_macros(source, included, words, facts)
+    included = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
+    texts = [source, *_read(included)]
+    _refuse_unknown_macros(texts, words, facts)
+    if any("typeof" in text for text in texts):
+        # The tree shows the type of an array parameter as an array, which it is not.
+        raise CannotParse("the source uses typeof")
+    has_unions = any(re.search(r"\bunion\b", text) for text in texts)
     functions, kernels = {}, {}
     for cursor in collect(tree.cursor):
         if cursor._kind_id == 8 and cursor.is_definition():
             functions[cursor.spelling] = cursor
             if is_kernel(cursor):
                 kernels[cursor.spelling] = cursor
-    return Unit(tree, source, functions, kernels, included)
+    return Unit(tree, source, functions, kernels, included, has_unions)
 
 
 def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
@@ -267,17 +268,19 @@ def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> f
     return _predefined[key]
 
 
-def _refuse_unknown_macros(
-    source: str, included: tuple[str, ...], words: list[str], facts: DeviceFacts
-) -> None:
-    """A condition on a compiler's macro that we know nothing of may hide another program."""
-    texts = [source]
-    for path in included:
+def _read(paths: tuple[str, ...]) -> list[str]:
+    texts = []
+    for path in paths:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 texts.append(file.read())
         except OSError:
             raise CannotParse(f"cannot read {path} again") from None
+    return texts
+
+
+def _refuse_unknown_macros(texts: list[str], words: list[str], facts: DeviceFacts) -> None:
+    """A condition on a compiler's macro that we know nothing of may hide another program."""
     tested: set[str] = set()
     defined = {re.split("[=(]", word.removeprefix("-D"))[0] for word in words}
     for text in texts:
@@ -300,7 +303,7 @@ def _refuse_unknown_macros(
 def is_kernel(cursor: Any) -> bool:
     """Whether a function definition is a kernel."""
     # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
-    return re.search(r"\b__kernel\b", declaration_text(cursor)) is not None
+    return re.search(r"\b(__)?kernel\b", declaration_text(cursor)) is not None
 
 
 def declaration_text(cursor: Any) -> str:

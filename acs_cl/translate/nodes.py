@@ -102,11 +102,8 @@ class _Converter:
             self._set_type(node, cursor.type)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
         node.children = [self.node(child) for child in below]
-        incremented = kind == UNARY_OPERATOR and self._is_increment(cursor)
-        if node.shape == ARRAY and (kind in _DECAYED or incremented):
+        if node.shape == ARRAY and self._is_decayed(node, cursor):
             self._decay(node, cursor.type)
-        elif kind == PAREN_EXPR and node.children:
-            node.shape = node.children[0].shape
         if kind == DECL_REF_EXPR:
             self._set_reference(node, cursor)
         elif kind in (VAR_DECL, PARM_DECL):
@@ -137,8 +134,12 @@ class _Converter:
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
 
-    def _is_increment(self, cursor: Any) -> bool:
-        return self.lib.clang_getCursorUnaryOperatorKind(cursor) in INCREMENTS
+    def _is_decayed(self, node: Node, cursor: Any) -> bool:
+        if node.kind == PAREN_EXPR:
+            return node.children[0].shape == POINTER
+        if node.kind == UNARY_OPERATOR:
+            return self.lib.clang_getCursorUnaryOperatorKind(cursor) in INCREMENTS
+        return node.kind in _DECAYED
 
     @staticmethod
     def _decay(node: Node, spelled: Any) -> None:
@@ -146,6 +147,7 @@ class _Converter:
         # expressions made from it.
         element = spelled.get_canonical().get_array_element_type()
         node.shape = POINTER
+        node.space = PRIVATE
         node.pointee = _CLASSES.get(element._kind_id, OTHER)
         node.pointee_space = element.get_address_space()
         node.pointee_const = element.is_const_qualified()

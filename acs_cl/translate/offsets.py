@@ -36,7 +36,9 @@ def with_byte_offsets(
         if found is None:
             raise CannotParse(f"the source has no kernel {kernel}")
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
-        return f"{text}\n{_variant(unit, found, name, parameters)}\n", name
+        result = f"{text}\n{_variant(unit, found, name, parameters)}\n"
+        clang.parse(result, options, device)
+        return result, name
 
 
 def preprocess(source: str, options: Any, device: Any) -> str:
@@ -158,14 +160,14 @@ def _adjusted(cursor: Any) -> str:
     if "(" in written or "[" in written:
         raise CannotParse(f"parameter {name} has a type that cannot be written in one piece")
     return (
-        f" {written} {name} = ({written})((__{space} char *){name}__acs_base"
-        f" + {name}__acs_offset);"
+        f" {written} {name} = ({written})((__{space} char *){name}__acs_base + {name}__acs_offset);"
     )
 
 
 def _start(unit: clang.Unit, kernel: Any) -> int:
     """Where the text of a kernel begins, attributes in front of it included."""
-    # Positions of declarations leave out what stands before them; the end of the one before does not.
+    # The position of a declaration may leave out what stands before it; the end of the one before
+    # does not.
     begin = kernel.extent.start.offset
     start = 0
     for cursor in clang.library().collect(unit.tree.cursor):

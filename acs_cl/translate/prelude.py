@@ -85,7 +85,7 @@ typedef uint cl_mem_fence_flags;
 #define ATOMIC_VAR_INIT(x) (x)
 #define ATOMIC_FLAG_INIT 0
 #define kernel_exec(X, T) __kernel __attribute__((work_group_size_hint(X, 1, 1), vec_type_hint(T)))
-typedef enum {
+typedef enum memory_scope {
   memory_scope_work_item = __OPENCL_MEMORY_SCOPE_WORK_ITEM,
   memory_scope_work_group = __OPENCL_MEMORY_SCOPE_WORK_GROUP,
   memory_scope_device = __OPENCL_MEMORY_SCOPE_DEVICE,
@@ -93,7 +93,7 @@ typedef enum {
   memory_scope_all_devices = __OPENCL_MEMORY_SCOPE_ALL_SVM_DEVICES,
   memory_scope_sub_group = __OPENCL_MEMORY_SCOPE_SUB_GROUP
 } memory_scope;
-typedef enum {
+typedef enum memory_order {
   memory_order_relaxed = __ATOMIC_RELAXED, memory_order_acquire = __ATOMIC_ACQUIRE,
   memory_order_release = __ATOMIC_RELEASE, memory_order_acq_rel = __ATOMIC_ACQ_REL,
   memory_order_seq_cst = __ATOMIC_SEQ_CST
@@ -163,9 +163,7 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
         scalars["double"] = "double"
     if "cl_khr_fp16" in facts.extensions:
         scalars["half"] = "half"
-    lines = [
-        f"typedef {spelled} {name};" for name, spelled in scalars.items() if spelled != name
-    ]
+    lines = [f"typedef {spelled} {name};" for name, spelled in scalars.items() if spelled != name]
     if "half" in scalars:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp16 : enable")
     for name in scalars:
@@ -182,9 +180,7 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
         lines.append(f"#define M_{name} {value!r}\n#define M_{name}_F {value!r}f")
     lines += [f"#undef {name}" for name in predefined if not _has(facts, name)]
     lines += [f"#define {name} 1" for name in facts.extensions - predefined if name.isidentifier()]
-    lines += [
-        f"int {name}(...) __attribute__((overloadable));" for name in undeclared
-    ]
+    lines += [f"int {name}(...) __attribute__((overloadable));" for name in undeclared]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,64 @@
+"""Building programs: source and options in, a program or a `BuildError` with the log out."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from .errors import BuildError, UsageError
+
+NO_CACHE: Any = False
+"""Build past PyOpenCL's binary cache: some drivers lose the source and the argument information in
+binaries, and most keep a cache of their own."""
+
+
+def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
+    """Build a program on one device, with argument information."""
+    program = cl.Program(context, source)
+    try:
+        with warnings.catch_warnings():
+            # some drivers talk when nothing is wrong
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            return program.build(
+                [*options, "-cl-kernel-arg-info"], devices=[device], cache_dir=NO_CACHE
+            )
+    except cl.Error as error:
+        log = _build_log(program, device) or str(error)
+        found = re.search(r"[:(](\d+)[:,)]\d*:?\s*(?:fatal )?error", log)
+        line = int(found.group(1)) if found else None
+        shown = ""
+        lines = source.splitlines()
+        if line is not None and 0 < line <= len(lines):
+            shown = f"\nline {line}: {lines[line - 1].strip()}"
+        raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+
+
+def _build_log(program: Any, device: Any) -> str:
+    try:
+        native = program._get_prg()
+        return str(native.get_build_info(device, cl.program_build_info.LOG)).strip()
+    except (cl.Error, AttributeError):
+        return ""
+
+
+def read_source(source: str | Path) -> str:
+    """Source text as it is; a path (a `Path`, or a string of one line that ends in .cl) is read."""
+    if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
+        try:
+            return Path(source).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot read the program {str(source)!r}: {error}") from None
+    return source
+
+
+def macro_options(macros: Mapping[str, Any] | None) -> list[str]:
+    """`{"N": 4, "FAST": None}` as compiler options."""
+    return [
+        f"-D{name}" if value is None else f"-D{name}={value}"
+        for name, value in (macros or {}).items()
+    ]

@@ -1,0 +1,93 @@
+"""Converters: one generated function per kernel signature, for plain arguments.
+
+In: a kernel. Out: a function from the arguments of a launch to driver arguments and `Access`.
+PyOpenCL generates its invokers for the same reason: a loop over parameters costs more than the
+launch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from . import scalars
+from .arrays import Array
+from .records import Access
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+Converted = tuple[Any, tuple[Any, ...], tuple[Any, ...], Access]
+"""(OpenCL kernel, pointers to set, values to set, access)."""
+
+
+def converter(kernel: Kernel) -> Callable[[tuple[Any, ...]], Converted]:
+    """Generate `convert(args)` for the plain case; anything else is handed to `Kernel._slow`.
+
+    Plain: every pointer gets an array of this runtime that is one rectangle of bytes, every scalar
+    a number that fits.
+    """
+    signature = kernel.signature
+    plain = not (signature.anywhere or signature.program_globals)
+    names = [f"a{index}" for index in range(len(signature.parameters))]
+    lines = [f"        {', '.join(names)}{',' if len(names) == 1 else ''} = args"] if names else []
+    pointers: list[str] = []
+    values: list[str] = []
+    reads: list[str] = []
+    writes: list[str] = []
+    scope: dict[str, Any] = {
+        "Access": Access,
+        "Array": Array,
+        "LocalMemory": cl.LocalMemory,
+        "native": kernel._native,
+        "new": tuple.__new__,
+        "runtime": kernel._runtime,
+        "slow": kernel._slow,
+    }
+    tests: list[str] = []
+    for index, parameter in enumerate(signature.parameters):
+        name = names[index]
+        if parameter.is_pointer and parameter.space in ("global", "constant"):
+            tests.append(f"type({name}) is Array and {name}._home is runtime")
+            pointers.append(f"{index}, {name}._argument")
+            if "r" in parameter.mode:
+                reads.append(f"{name}._span")
+            if "w" in parameter.mode:
+                writes.append(f"{name}._span")
+        elif parameter.space == "local" and parameter.is_pointer:
+            tests.append(f"type({name}) is LocalMemory")
+            pointers.append(f"{index}, {name}")
+        else:
+            pack = scalars.packer(parameter)
+            if pack is None:
+                plain = False
+                break
+            scope[f"pack{index}"] = pack
+            values.append(f"{index}, pack{index}({name})")
+    if not plain:
+        return kernel._slow
+    body = (
+        f"return (native, {_tuple(pointers)}, {_tuple(values)}, "
+        f"new(Access, ({_tuple(reads)}, {_tuple(writes)}, ())))"
+    )
+    text = "\n".join(
+        [
+            "def convert(args):",
+            "    try:",
+            *lines,
+            f"        if {' and '.join(tests) or 'True'}:",
+            f"            {body}",
+            "    except Exception:",
+            "        pass",
+            "    return slow(args)",
+        ]
+    )
+    exec(compile(text, f"<arguments of {kernel.name}>", "exec"), scope)
+    convert: Callable[[tuple[Any, ...]], Converted] = scope["convert"]
+    return convert
+
+
+def _tuple(parts: list[str]) -> str:
+    return f"({', '.join(parts)},)" if parts else "()"

@@ -1,0 +1,277 @@
+"""Kernels: from a call in PyOpenCL's order to a launch.
+
+In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and
+`Access` for the runtime. For every kernel a function is generated from its signature (`converter`)
+that turns plain arguments into driver arguments and spans; whatever is not plain goes through
+`Kernel._slow`, which knows every case and every error. Both give the same answer where both apply.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from . import access as accesses
+from . import scalars
+from .building import build
+from .commands import KernelCommand
+from .converter import Converted, converter
+from .errors import UsageError
+from .records import Access, Span
+from .signature import Parameter, Signature, signature_of
+
+if TYPE_CHECKING:
+    from .handle import Handle
+    from .runtime import Runtime
+
+_new = tuple.__new__
+
+
+class Kernel:
+    """A kernel. Calling it launches: PyOpenCL's order of arguments, without the queue.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''kernel void add(global const float *x, global float *y, float a)
+    ...                        { int i = get_global_id(0); y[i] = x[i] + a; }''')
+    ...     x, y = rt.zeros(4, "f4"), rt.empty(4, "f4")
+    ...     handle = prog.add((4,), None, x, y, 3)
+    ...     print([(p.name, p.mode) for p in prog.add.signature.parameters], y.get())
+    [('x', 'r'), ('y', 'w'), ('a', '')] [3. 3. 3. 3.]
+    """
+
+    def __init__(
+        self, runtime: Runtime, native: Any, name: str, source: str, options: tuple[str, ...]
+    ) -> None:
+        self._runtime = runtime
+        self._native = native
+        self.name = name
+        self._source = source
+        self._options = options
+        self._signature: Signature | None = None
+        self._convert: Callable[[tuple[Any, ...]], Converted] = self._first
+        self._standing: Any = None
+        self._variants: dict[tuple[int, ...], Any] = {}
+
+    @property
+    def native(self) -> Any:
+        """The runtime's own `pyopencl.Kernel`; its arguments change with every launch."""
+        return self._native
+
+    @property
+    def signature(self) -> Signature:
+        """What its parameters are, and what it may do to the memory behind them."""
+        if self._signature is None:
+            self._signature = signature_of(
+                self._native, self._source, self._options, self._runtime.device
+            )
+        return self._signature
+
+    def __call__(
+        self,
+        global_size: Any,
+        local_size: Any,
+        *args: Any,
+        reads: Any = None,
+        writes: Any = None,
+        wait_for: Sequence[Any] | None = None,
+        offset: Any = None,
+    ) -> Handle:
+        """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
+        takes events of other queues."""
+        if type(global_size) is not tuple:
+            global_size = _sizes(global_size, "global_size", self.name)
+        if local_size is not None and type(local_size) is not tuple:
+            local_size = _sizes(local_size, "local_size", self.name)
+        native, pointers, values, access = self._convert(args)
+        if (
+            self._standing is not None
+            or reads is not None
+            or writes is not None
+            or offset is not None
+        ):
+            if offset is not None:
+                offset = _sizes(offset, "offset", self.name)
+            access = self._declare(access, global_size, local_size, offset, args, reads, writes)
+        command = _new(
+            KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
+        )
+        return self._runtime._launch(command, access, wait_for)
+
+    def access(self, function: Any = None, /, **modes: str) -> Kernel:
+        """Declare what every launch of this kernel touches, as data: `kernel.access(x="r",
+        y="w[4*gid:4*gid+4]")`, by parameter, in elements; `gid`, `gsize0` and scalar parameters may
+        be used. Replaces what was inferred for these parameters. As the last resort a function
+        `(global_size, local_size, *args) -> (reads, writes)` that gives lists of arrays and views.
+        """
+        from .standing import Standing
+
+        self._standing = Standing(self, function, modes)
+        return self
+
+    def _first(self, args: tuple[Any, ...]) -> Converted:
+        """The first call: learn the signature, generate the converter."""
+        self._convert = converter(self)
+        return self._convert(args)
+
+    def _slow(self, args: tuple[Any, ...]) -> Converted:
+        """Any arguments, any errors."""
+        parameters = self.signature.parameters
+        if len(args) != len(parameters):
+            names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
+            raise UsageError(
+                f"{self._next()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
+            )
+        pointers: list[Any] = []
+        values: list[Any] = []
+        reads: list[Span] = []
+        writes: list[Span] = []
+        offsets: dict[int, int] = {}
+        for index, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
+            found = self._memory(index, parameter, value)
+            if found is None:
+                if scalars.is_value(parameter, value):
+                    values += (index, self._value(index, parameter, value))
+                else:
+                    pointers += (index, self._object(index, parameter, value))
+                continue
+            pointers += (index, found.argument)
+            if found.offset:
+                offsets[index] = found.offset
+            mode = parameter.mode if parameter.mode or parameter.is_pointer else "rw"
+            if "r" in mode:
+                reads += found.spans
+            if "w" in mode:
+                writes += found.spans
+        native = self._native
+        if offsets:
+            native = self._variant(tuple(offsets))
+            for extra, offset in enumerate(offsets.values()):
+                values += (len(parameters) + extra, struct.pack("Q", offset))
+        if self.signature.anywhere:
+            reads, writes = [], list(accesses.ALL)
+        elif self.signature.program_globals:
+            writes.append(self._globals_span())
+        return native, tuple(pointers), tuple(values), Access(tuple(reads), tuple(writes))
+
+    def _memory(self, index: int, parameter: Parameter, value: Any) -> accesses.Resolved | None:
+        try:
+            found = accesses.resolve(self._runtime, value)
+        except UsageError as error:
+            raise UsageError(f"{self._where(index, parameter)}: {error}") from None
+        if found is None:
+            return None
+        if not parameter.is_pointer and parameter.space not in ("image", "pipe", ""):
+            raise UsageError(
+                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected a "
+                f"{parameter.type_name} value"
+            )
+        return found
+
+    def _value(self, index: int, parameter: Parameter, value: Any) -> bytes:
+        try:
+            return scalars.to_bytes(parameter, value)
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected a "
+                f"{parameter.type_name} value: {error}"
+            ) from None
+
+    def _object(self, index: int, parameter: Parameter, value: Any) -> Any:
+        """Local memory, samplers, null pointers; everything else is wrong here."""
+        if parameter.space == "local" and isinstance(value, cl.LocalMemory):
+            return value
+        if parameter.space == "sampler" and isinstance(value, cl.Sampler):
+            return value
+        if value is None and parameter.space in ("global", "constant"):
+            return None
+        if parameter.space == "" and isinstance(value, (cl.LocalMemory, cl.Sampler)):
+            return value
+        expected = {
+            "local": "pyopencl.LocalMemory(nbytes)",
+            "sampler": "a pyopencl.Sampler",
+            "image": "a pyopencl.Image",
+        }.get(parameter.space, "an array, a view or a buffer")
+        hint = "; put it on the device with rt.array(…)" if hasattr(value, "__array__") else ""
+        raise UsageError(
+            f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
+            f"{expected}{hint}"
+        )
+
+    def _where(self, index: int, parameter: Parameter) -> str:
+        return f"{self._next()}, argument {index} ({parameter.type_name} {parameter.name})"
+
+    def _next(self) -> str:
+        return f"launch {self._runtime._number + 1} of kernel {self.name!r}"
+
+    def _globals_span(self) -> Span:
+        """Program-scope variables: one base per program."""
+        program = self._native.get_info(cl.kernel_info.PROGRAM)
+        return Span(-int(program.int_ptr), 0, 1, 1, 1)
+
+    def _variant(self, offsets: tuple[int, ...]) -> Any:
+        """The kernel that adds byte offsets to some pointers: for views where no sub-buffer can
+        start."""
+        variant = self._variants.get(offsets)
+        if variant is None:
+            from .translate.offsets import with_byte_offsets
+
+            device = self._runtime.device
+            source, name = with_byte_offsets(
+                self._source, self._options, device, self.name, offsets
+            )
+            native = build(self._runtime.context, device, source, self._options)
+            variant = self._variants[offsets] = cl.Kernel(native, name)
+        return variant
+
+    def _declare(
+        self,
+        access: Access,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: tuple[Any, ...],
+        reads: Any,
+        writes: Any,
+    ) -> Access:
+        if self._standing is not None:
+            access = self._standing.apply(access, global_size, local_size, offset, args)
+        if reads is None and writes is None:
+            return access
+        _, read_spans = accesses.declared(self._runtime, reads, "reads", self._next())
+        _, write_spans = accesses.declared(self._runtime, writes, "writes", self._next())
+        self._check_const(args, write_spans)
+        return accesses.replace(access, read_spans, write_spans)
+
+    def _check_const(self, args: tuple[Any, ...], writes: tuple[Span, ...]) -> None:
+        """A declared write needs a parameter that can write."""
+        written = {span.base for span in writes}
+        suspects: dict[int, tuple[int, Parameter]] = {}
+        for index, (parameter, value) in enumerate(
+            zip(self.signature.parameters, args, strict=True)
+        ):
+            found = accesses.resolve(self._runtime, value)
+            for base in {span.base for span in found.spans} & written if found else ():
+                if parameter.const:
+                    suspects.setdefault(base, (index, parameter))
+                else:
+                    written.discard(base)
+        for base in written & suspects.keys():
+            raise UsageError(
+                f"{self._where(*suspects[base])}: writes= names its memory, but the kernel "
+                "takes it as const and by no other argument"
+            )
+
+
+def _sizes(value: Any, what: str, kernel: str) -> tuple[int, ...]:
+    try:
+        if hasattr(value, "__index__"):
+            return (value.__index__(),)
+        return tuple(one.__index__() for one in value)
+    except (TypeError, AttributeError):
+        raise UsageError(
+            f"kernel {kernel!r}: {what} takes one to three integers, got {accesses.describe(value)}"
+        ) from None

@@ -1,0 +1,26 @@
+"""The OpenCL C sources that come with the library, by name.
+
+In: the name of a file in `kernels_cl`. Out: its text. In a wheel that folder is inside the package, in the sources
+it is beside it, as a top folder of its own; the first of the two that is there is taken.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import InternalError
+
+_PACKAGE = Path(__file__).resolve().parent
+FOLDERS = (_PACKAGE / "kernels_cl", _PACKAGE.parent / "kernels_cl")
+
+
+def kernel_source(name: str) -> str:
+    """The text of the file `name`, such as 'demo.cl'."""
+    folder = next((one for one in FOLDERS if one.is_dir()), FOLDERS[0])
+    try:
+        return (folder / name).read_text(encoding="utf-8")
+    except OSError as error:
+        there = sorted(path.name for path in folder.glob("*.cl"))
+        raise InternalError(
+            f"no kernel source {name!r} in {folder} ({', '.join(there) or 'nothing there'})"
+        ) from error

@@ -1,0 +1,157 @@
+"""Standing declarations: the rectangles are what the text says, and mistakes are pointed at."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import pytest
+
+from acs_cl.declare import parse
+from acs_cl.signature import Parameter
+
+PARAMETERS = [
+    Parameter("x", "float*", "global", True, "float", 4, 0, False, "rw", ""),
+    Parameter("n", "int", "private", False, "", 0, 4, False, "", ""),
+    Parameter("width", "unsigned int", "private", False, "", 0, 4, False, "", ""),
+    Parameter("scale", "float", "private", False, "", 0, 4, False, "", ""),
+]
+
+
+Rectangle = tuple[int, int, int, int]
+Sizes = tuple[int, ...]
+
+
+def ranges(
+    text: str, size: Sizes, offset: Sizes | None = None, limit: int = 4000, element: int = 1,
+    **scalars: int,
+) -> tuple[list[Rectangle], list[Rectangle]]:  # fmt: skip
+    return parse(text, PARAMETERS).ranges(size, offset, scalars, element, limit)
+
+
+def covered(rectangles: list[Rectangle]) -> set[int]:
+    return {
+        start + row * pitch + i
+        for start, pitch, rows, width in rectangles
+        for row in range(rows)
+        for i in range(width)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "reads", "writes"),
+    [
+        ("r", (8,), [(0, 4000, 1, 4000)], []),
+        ("rw", (8,), [(0, 4000, 1, 4000)], [(0, 4000, 1, 4000)]),
+        ("w[gid]", (8,), [], [(0, 8, 1, 8)]),
+        ("w[4*gid:4*gid+4]", (8,), [], [(0, 32, 1, 32)]),
+        ("w[4*gid]", (8,), [], [(0, 4, 8, 1)]),
+        ("r[0:n], w[gid + n]", (8,), [(0, 10, 1, 10)], [(10, 8, 1, 8)]),
+        ("r[gsize - 1 - gid]", (8,), [(0, 8, 1, 8)], []),
+        ("r[gid0 + width*gid1]", (8, 4), [(0, 20, 4, 8)], []),
+        ("r[width*gid0 + gid1]", (8, 4), [(0, 20, 8, 4)], []),
+        ("r[8*gid1 + gid0]", (8, 4), [(0, 32, 1, 32)], []),
+        ("r[3*gid0 + 24*gid1]", (8, 4), [(0, 3, 32, 1)], []),
+        ("r[100*gid0 + 7*gid1]", (4, 2), [(0, 308, 1, 308)], []),
+        ("r[gid:n]", (8,), [(0, 10, 1, 10)], []),
+        ("r[n:n]", (8,), [], []),
+        ("r[2*gid:2*gid - 1]", (8,), [], []),
+        ("r[n//3 % 2 + max(1, n, 7) - min(n, 2)]", (1,), [(9, 1, 1, 1)], []),
+        ("r[-(-gid) + +1]", (2,), [(1, 2, 1, 2)], []),
+        ("r[gid2]", (8,), [(0, 1, 1, 1)], []),
+        ("r[gsize2*gid0]", (8,), [(0, 8, 1, 8)], []),
+        ("r[gid]", (0,), [], []),
+    ],
+)  # fmt: skip
+def test_declarations_mean_rectangles(
+    text: str, size: Sizes, reads: list[Rectangle], writes: list[Rectangle]
+) -> None:
+    assert ranges(text, size, n=10, width=20) == (reads, writes)
+
+
+def test_units_are_elements_and_results_are_bytes() -> None:
+    assert ranges("w[2*gid]", (3,), (1,), element=16) == ([], [(32, 32, 3, 16)])
+
+
+def test_what_passes_the_end_is_cut_off() -> None:
+    assert ranges("r[gid]", (64,), limit=50)[0] == [(0, 50, 1, 50)]
+    assert ranges("r[10*gid:10*gid+4]", (64,), limit=40)[0] == [(0, 10, 4, 4)]
+    assert ranges("r[10*gid:10*gid+4]", (64,), limit=32)[0] == [(0, 10, 3, 4), (30, 2, 1, 2)]
+    assert ranges("r[10*gid:10*gid+4]", (64,), limit=12)[0] == [(0, 4, 1, 4), (10, 2, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("r[gid - 1]", "starts 1 bytes before the argument"),
+        ("r[n + 4000]", "starts at byte 4010, the argument has 4000 bytes"),
+        ("r[n // (n - 10)]", "division by zero"),
+    ],
+)
+def test_leaving_the_argument_is_an_error_of_the_launch(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        ranges(text, (8,), n=10)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_rectangles_cover_every_work_item_and_are_exact_where_one_can_be(seed: int) -> None:
+    chance = random.Random(seed)
+    factors = [chance.choice([0, 1, 2, 3, 5, 8, 40, -1, -4]) for _ in range(3)]
+    size = tuple(chance.randrange(1, 5) for _ in range(chance.randrange(1, 4)))
+    offset = tuple(chance.randrange(3) for _ in size)
+    width = chance.randrange(1, 6)
+    index = "500 + " + " + ".join(f"{f}*gid{axis}" for axis, f in enumerate(factors))
+    rectangles, _ = ranges(f"r[{index}:{index} + {width}]", size, offset)
+    exact: set[int] = set()
+    for gids in itertools.product(*(range(o, o + s) for o, s in zip(offset, size, strict=True))):
+        start = 500 + sum(f * g for f, g in zip(factors, gids, strict=False))
+        exact.update(range(start, start + width))
+    got = covered(rectangles)
+    assert got >= exact
+    assert (min(got), max(got)) == (min(exact), max(exact))
+    if sum(1 for f, s in zip(factors, size, strict=False) if f and s > 1) <= 1:
+        assert got == exact
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("q[gid]", 0, "expected r, w or rw"),
+        ("", 0, "expected r, w or rw, got 'nothing'"),
+        ("w[4*foo:8]", 4, "unknown name 'foo'"),
+        ("w[scale]", 2, "'scale' is not an integer"),
+        ("w[x]", 2, "'x' is not an integer"),
+        ("w[lid]", 2, "unknown name 'lid'"),
+        ("r[gid*gid]", 5, "affine"),
+        ("r[gid // 2]", 6, "//"),
+        ("r[n % gid]", 4, "%"),
+        ("r[min(gid, 2)]", 2, "min"),
+        ("r[gid", 5, r"expected ']', got 'the end'"),
+        ("r[2 +]", 5, "expected a number"),
+        ("r[gid] w", 7, "comma"),
+        ("r[gid], ", 7, "expected r, w or rw"),
+        ("r[gid & 1]", 6, "unexpected '&'"),
+        ("r[__import__('os')]", 2, "unknown name '__import__'|unexpected"),
+    ],
+)
+def test_mistakes_are_pointed_at(text: str, column: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=r"\^$") as caught:
+        parse(text, PARAMETERS)
+    message, shown, caret = str(caught.value).split("\n")
+    assert re.search(reason, message), message
+    assert shown == "  " + text
+    if "import" not in text:
+        assert caret.index("^") == column + 2
+
+
+def test_a_mode_sums_up_the_clauses() -> None:
+    assert parse("w[gid], r[gid + 1]", PARAMETERS).mode == "rw"
+    assert parse("w", PARAMETERS).mode == "w"
+
+
+def test_programs_are_plain_integers() -> None:
+    declaration = parse("w[width*gid:width*gid + n]", PARAMETERS)
+    assert declaration.names == ("width", "n")
+    for clause in declaration.clauses:
+        assert all(type(word) is int for word in (*(clause.low or ()), *(clause.high or ())))

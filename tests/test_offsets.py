@@ -1,0 +1,139 @@
+"""Variants of kernels that take byte offsets: they compute what the kernel computes, elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from acs_cl.translate.clang import CannotParse
+from acs_cl.translate.offsets import preprocess, with_byte_offsets
+
+REVERSE = """
+#define SIGNATURE(T) __global const T *restrict in, __global T *out
+#define KERNEL __kernel __attribute__((reqd_work_group_size(N, 1, 1)))
+float half_of(float x) { return x / 2; };
+#pragma OPENCL FP_CONTRACT OFF
+KERNEL void reverse(SIGNATURE(float) /* , ) */, __local float *shared) {
+  __local float tile[N];
+  int i = get_local_id(0);
+  tile[i] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  shared[i] = half_of(tile[N - 1 - i]);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  out[get_global_id(0)] = shared[i];
+}
+"""
+
+
+def build(context: cl.Context, source: str, kernel: str, indices: tuple[int, ...],
+          options: list[str]) -> Any:  # fmt: skip
+    text, name = with_byte_offsets(source, options, context.devices[0], kernel, indices)
+    return cl.Kernel(cl.Program(context, text).build(options), name)
+
+
+def test_local_arrays_and_barriers_work_behind_macros(context: cl.Context) -> None:
+    options = ["-DN=8"]
+    kernel = build(context, REVERSE, "reverse", (0, 1), options)
+    assert kernel.function_name == "reverse__acs_offset_0_1"
+    queue = cl.CommandQueue(context)
+    values = np.arange(64, dtype=np.float32)
+    source = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+    target = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(64, np.float32))
+    kernel(queue, (16,), (8,), source, target, cl.LocalMemory(32), np.uint64(12), np.uint64(20))
+    got = np.empty(64, np.float32)
+    cl.enqueue_copy(queue, got, target)
+    expected = np.zeros(64, np.float32)
+    expected[5:21] = values[3:19].reshape(2, 8)[:, ::-1].reshape(-1) / 2
+    assert np.array_equal(got, expected)
+
+
+def test_the_kernel_itself_stays_in_the_program(context: cl.Context) -> None:
+    text, name = with_byte_offsets(REVERSE, ["-DN=8"], context.devices[0], "reverse", (1,))
+    program = cl.Program(context, text).build(["-DN=8"])
+    assert {kernel.function_name for kernel in program.all_kernels()} == {"reverse", name}
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        "const __global int4 *v", "__global int4 const *const v", "__constant int4 *v",
+        "__global volatile int4 *__restrict v", "quads v", "const __global int4 v[]",
+        "__global struct four *v",
+    ],
+)  # fmt: skip
+def test_every_way_to_write_a_pointer(context: cl.Context, parameter: str) -> None:
+    source = f"""
+typedef __global int4 *quads;
+struct four {{ int x, y, z, w; }};
+kernel void pick(global int *restrict out, {parameter}) {{ out[0] = v[1].z; out[1] = v->x; }}
+"""
+    kernel = build(context, source, "pick", (1, 0), [])
+    queue = cl.CommandQueue(context)
+    values = np.arange(32, dtype=np.int32)
+    vectors = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+    out = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(4, np.int32))
+    kernel(queue, (1,), (1,), out, vectors, np.uint64(32), np.uint64(4))
+    got = np.empty(4, np.int32)
+    cl.enqueue_copy(queue, got, out)
+    assert list(got) == [0, 8 + 6, 8, 0]
+
+
+def test_a_kernel_that_calls_a_kernel_keeps_both(context: cl.Context) -> None:
+    source = """
+__kernel void one(__global int *a, int i) { a[i] += 1; }
+__kernel void all_of(__global int *a) { one(a, get_global_id(0)); }
+"""
+    kernel = build(context, source, "all_of", (0,), [])
+    queue = cl.CommandQueue(context)
+    memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(8, np.int32))
+    kernel(queue, (4,), (1,), memory, np.uint64(8))
+    got = np.empty(8, np.int32)
+    cl.enqueue_copy(queue, got, memory)
+    assert list(got) == [0, 0, 1, 1, 1, 1, 0, 0]
+
+
+def test_conditions_are_those_of_the_device(context: cl.Context) -> None:
+    source = """
+#if defined(cl_khr_fp64) && __OPENCL_C_VERSION__ >= 120
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double real;
+#else
+typedef float real;
+#endif
+__kernel void size(__global int *out) { out[0] = sizeof(real); }
+"""
+    kernel = build(context, source, "size", (0,), [])
+    queue = cl.CommandQueue(context)
+    memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(2, np.int32))
+    kernel(queue, (1,), (1,), memory, np.uint64(4))
+    got = np.empty(2, np.int32)
+    cl.enqueue_copy(queue, got, memory)
+    assert list(got) == [0, 8 if "cl_khr_fp64" in context.devices[0].extensions else 4]
+
+
+def test_option_macros_are_not_expanded_twice() -> None:
+    text = preprocess("__kernel void k(__global int *n) { n[0] = size; }", "-Dsize=size+1", None)
+    assert text.startswith("#undef size\n")
+    assert text.count("+") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "indices", "reason"),
+    [
+        ("__kernel void k(__global int *a) { oops }", (0,), "undeclared|expected"),
+        ("__kernel void other(__global int *a) {}", (0,), "no kernel k"),
+        ("__kernel void k(int a) {}", (0,), "not a pointer"),
+        ("__kernel void k(__global int (*a)[4]) {}", (0,), "one piece"),
+        ('#include "missing.h"\n__kernel void k(__global int *a) {}', (0,), "missing.h"),
+        ("#ifdef __SOME_COMPILER__\n#endif\n__kernel void k(__global int *a) {}", (0,),
+         "__SOME_COMPILER__"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_rewritten_says_why(
+    source: str, indices: tuple[int, ...], reason: str
+) -> None:
+    with pytest.raises(CannotParse, match=reason):
+        with_byte_offsets(source, [], None, "k", indices)

@@ -1,0 +1,268 @@
+"""Signatures: the parsed source first, argument info second, and nothing known said aloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import signature as signatures
+from acs_cl.signature import from_arg_info, from_source, signature_of
+from acs_cl.translate import cache
+from acs_cl.translate.clang import CannotParse
+
+SOURCE = """
+struct state { float position[3]; int id; };
+typedef float3 vector;
+__kernel __attribute__((reqd_work_group_size(SIDE, 2, 1)))
+void advance(__global const float *x, __global vector *y, __constant int *table, __local float *t,
+          uint n, struct state s, float4 f, __read_only image2d_t image, sampler_t how) {
+  __local int shared[4];
+  y[get_global_id(0)].x = x[n];
+}
+__kernel void other(__global unsigned char *out) { out[0] = 1; }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    monkeypatch.setattr(signatures, "_signatures", {})
+    return tmp_path / "signatures"
+
+
+def build(context: cl.Context, source: str, options: list[str]) -> Any:
+    # Past PyOpenCL's cache of binaries, in which some drivers lose the argument info.
+    program: Any = cl.Program(context, source)
+    return program.build(options, cache_dir=False)
+
+
+def test_the_source_tells_every_parameter() -> None:
+    found = from_source(SOURCE, "advance", "-DSIDE=4", None)
+    assert [(p.name, p.type_name, p.space, p.element_bytes, p.size_bytes, p.const, p.mode)
+            for p in found.parameters] == [
+        ("x", "float*", "global", 4, 0, True, "r"),
+        ("y", "vector*", "global", 16, 0, False, "w"),
+        ("table", "int*", "constant", 4, 0, True, ""),
+        ("t", "float*", "local", 4, 0, False, ""),
+        ("n", "uint", "private", 0, 4, False, ""),
+        ("s", "struct state", "private", 0, 16, False, ""),
+        ("f", "float4", "private", 0, 16, False, ""),
+        ("image", "image2d_t", "image", 0, 0, True, "r"),
+        ("how", "sampler_t", "sampler", 0, 0, False, ""),
+    ]  # fmt: skip
+    assert found.group_size == (4, 2, 1)
+    assert found.has_local_variables
+    assert found.origin == "parsed"
+
+
+def test_argument_info_tells_the_declaration(context: cl.Context) -> None:
+    kernel = build(context, SOURCE, ["-DSIDE=4", "-cl-kernel-arg-info"]).advance
+    found = from_arg_info(kernel)
+    if found is None:
+        pytest.skip("this driver keeps no argument info")
+    parsed = from_source(SOURCE, "advance", "-DSIDE=4", context.devices[0])
+    assert found.origin == "arginfo"
+    for informed, read in zip(found.parameters, parsed.parameters, strict=True):
+        assert (informed.name, informed.space, informed.is_pointer, informed.const) == (
+            read.name, read.space, read.is_pointer, read.const
+        )  # fmt: skip
+        assert set(read.mode) <= set(informed.mode)
+    assert found.parameters[0].mode == "r"
+    assert found.parameters[1].mode == "rw"
+
+
+def test_a_program_without_argument_info_is_read_from_its_source(context: cl.Context) -> None:
+    program = build(context, SOURCE, ["-DSIDE=4"])
+    device = context.devices[0]
+    found = signature_of(
+        program.other,
+        program.get_info(cl.program_info.SOURCE),
+        program.get_build_info(device, cl.program_build_info.OPTIONS),
+        device,
+    )
+    assert [(p.name, p.mode, p.element) for p in found.parameters] == [
+        ("out", "w", "unsigned char")
+    ]
+    assert "parsed" in found.origin
+
+
+def test_source_and_argument_info_together_say_so(context: cl.Context) -> None:
+    program = build(context, SOURCE, ["-DSIDE=4", "-cl-kernel-arg-info"])
+    found = signature_of(program.other, SOURCE, "-DSIDE=4", context.devices[0])
+    assert found.origin in ("arginfo+parsed", "parsed")
+    assert found.parameters[0].mode == "w"
+
+
+def test_a_source_that_shows_another_kernel_is_not_believed(context: cl.Context) -> None:
+    kernel = build(context, SOURCE, ["-DSIDE=4", "-cl-kernel-arg-info"]).other
+    wrong = "__kernel void other(__global int *a, __global int *b) { }"
+    found = signature_of(kernel, wrong, "", context.devices[0])
+    assert len(found.parameters) == 1
+    assert found.parameters[0].mode == "rw"
+    assert found.origin != "parsed"
+
+
+@pytest.mark.parametrize("source", [None, "", "not OpenCL C", "__kernel void k(int x) {}"])
+def test_nothing_known_means_read_write_and_says_so(
+    context: cl.Context, source: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = build(context, SOURCE, ["-DSIDE=4"]).advance
+    monkeypatch.setattr(signatures, "from_arg_info", lambda kernel: None)
+    found = signature_of(kernel, source, "", context.devices[0])
+    assert [(p.mode, p.why) for p in found.parameters] == [("rw", "nothing known")] * 9
+    assert found.origin.startswith("nothing known: ")
+    assert found.anywhere == ""
+
+
+def test_one_source_with_many_kernels_gives_each_its_own() -> None:
+    source = "\n".join(
+        f"__kernel void k{i}(__global int *a, __global int *b) {{ {'ab'[i % 2]}[0] = {i}; }}"
+        for i in range(10)
+    )
+    for i in range(10):
+        found = from_source(source, f"k{i}", None, None)
+        assert [p.mode for p in found.parameters] == [["w", ""], ["", "w"]][i % 2]
+
+
+def test_macros_in_options_decide_what_is_read() -> None:
+    source = "__kernel void k(__global T *a) {\n#ifdef WRITES\na[0] = 1;\n#endif\n}"
+    assert from_source(source, "k", ["-DT=int"], None).parameters[0].mode == ""
+    found = from_source(source, "k", ["-DT=long", "-D", "WRITES"], None)
+    assert (found.parameters[0].mode, found.parameters[0].element_bytes) == ("w", 8)
+    spaced = from_source(source, "k", ["-DT=unsigned int"], None)
+    assert spaced.parameters[0].type_name == "unsigned int*"
+
+
+def test_includes_are_found_and_read_again_when_they_change(tmp_path: Path) -> None:
+    header = tmp_path / "part.h"
+    source = '#include "part.h"\n__kernel void k(__global int *a) { BODY }'
+    header.write_text("#define BODY a[0] = 1;")
+    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "w"
+    header.write_text("#define BODY int x = a[0];")
+    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "r"
+
+
+def test_structures_that_hold_pointers_mean_anywhere() -> None:
+    source = "struct s { struct { float x[2]; } in; __global int *p[2]; };\n" \
+             "__kernel void k(struct s v) { }"  # fmt: skip
+    assert "v is a structure that holds pointers" in from_source(source, "k", None, None).anywhere
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("__kernel void k(__global int *a) { a[0] = ; }", "line 1: expected expression"),
+        ("__kernel void k(__global int *a) { a[0] = b; }", "undeclared identifier 'b'"),
+        ("void k(__global int *a) { }", "no kernel k"),
+        ("#if __SOME_COMPILER__ > 2\n#endif\n__kernel void k() {}", "macro __SOME_COMPILER__"),
+        ("__kernel void k(__global int *a) { int x = " + "(" * 5000, "."),
+        ("__kernel void k(__global int *a) { a[0] = " + "1+" * 3000 + "1; }", "nested"),
+    ],
+)
+def test_what_does_not_parse_says_why(source: str, reason: str) -> None:
+    with pytest.raises(CannotParse, match=reason):
+        from_source(source, "k", None, None)
+
+
+def test_macros_of_another_vendor_are_known_to_be_absent() -> None:
+    source = "#ifdef __NV_CL_C_VERSION\nbroken\n#endif\n__kernel void k(__global int *a) {}"
+    assert from_source(source, "k", None, None).parameters[0].mode == ""
+
+
+def test_signatures_are_kept_for_the_user_alone(folder: Path) -> None:
+    found = from_source(SOURCE, "advance", "-DSIDE=4", None)
+    (entry,) = folder.iterdir()
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+    signatures._signatures.clear()
+    assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
+
+
+def test_a_kept_signature_is_used_without_parsing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = from_source(SOURCE, "advance", "-DSIDE=4", None)
+    signatures._signatures.clear()
+    monkeypatch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
+    assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"check": "", "record": {}}', "swap"])
+def test_a_damaged_entry_is_ignored(folder: Path, damage: str) -> None:
+    found = from_source(SOURCE, "advance", "-DSIDE=4", None)
+    (entry,) = folder.iterdir()
+    if damage == "swap":
+        whole = json.loads(entry.read_text())
+        whole["record"]["parameters"][0][8] = ""
+        damage = json.dumps(whole)
+    entry.write_text(damage)
+    signatures._signatures.clear()
+    assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
+
+
+def test_the_cache_can_be_turned_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACS_CL_CACHE", "off")
+    from_source(SOURCE, "advance", "-DSIDE=4", None)
+    assert not folder.exists()
+    assert cache.folder() is None
+
+
+def test_an_unusable_cache_folder_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(signatures, "_signatures", {})
+    assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
+
+
+def test_the_cache_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "ENTRIES_MAX", 5)
+    for i in range(12):
+        monkeypatch.setattr(cache, "_stores_until_trim", 1)
+        cache.store(f"entry{i}", {"i": i})
+    assert len(list(folder.iterdir())) == 5
+    assert cache.load("entry11") == {"i": 11}
+
+
+def test_several_threads_may_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACS_CL_CACHE", "off")
+    monkeypatch.setattr(signatures, "_signatures", {})
+    wrong: list[object] = []
+
+    def ask(first: int) -> None:
+        for i in range(first, first + 5):
+            source = f"__kernel void k(__global int *a, __global int *b) {{ a[{i}] = b[{i}]; }}"
+            modes = [p.mode for p in from_source(source, "k", None, None).parameters]
+            if modes != ["w", "r"]:
+                wrong.append((i, modes))
+
+    threads = [threading.Thread(target=ask, args=(10 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_importing_loads_neither_parser_nor_preprocessor_and_leaving_is_quiet() -> None:
+    program = """
+import sys
+from acs_cl import signature, declare
+from acs_cl.translate import bodies, offsets
+assert not {"clang.cindex", "pcpp"} & set(sys.modules), "loaded too early"
+signature.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "", None)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={**os.environ, "ACS_CL_CACHE": "off"}, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
