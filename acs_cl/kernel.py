@@ -21,7 +21,7 @@ from .commands import KernelCommand
 from .converter import Converted, converter
 from .errors import UsageError
 from .records import Access, Span
-from .signature import Parameter, Signature, signature_of
+from .signature import Parameter, Signature
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -65,6 +65,8 @@ class Kernel:
     def signature(self) -> Signature:
         """What its parameters are, and what it may do to the memory behind them."""
         if self._signature is None:
+            from .inference import signature_of
+
             self._signature = signature_of(
                 self._native, self._source, self._options, self._runtime.device
             )
@@ -217,12 +219,20 @@ class Kernel:
         start."""
         variant = self._variants.get(offsets)
         if variant is None:
+            from .translate.clang import CannotParse
             from .translate.offsets import with_byte_offsets
 
             device = self._runtime.device
-            source, name = with_byte_offsets(
-                self._source, self._options, device, self.name, offsets
-            )
+            try:
+                source, name = with_byte_offsets(
+                    self._source, self._options, device, self.name, offsets
+                )
+            except CannotParse as error:
+                raise UsageError(
+                    f"{self._next()}: a view starts where no sub-buffer of this device can "
+                    f"(multiples of {device.mem_base_addr_align // 8} bytes), and the kernel cannot "
+                    f"be rewritten to add the offset: {error.reason}"
+                ) from None
             native = build(self._runtime.context, device, source, self._options)
             variant = self._variants[offsets] = cl.Kernel(native, name)
         return variant

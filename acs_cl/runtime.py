@@ -272,7 +272,7 @@ class Runtime:
             if gates:
                 self._gates[number] = gates
             handed_out = self._window.insert(
-                number, upstream, on_host or self._ready_first, bool(gates)
+                number, upstream, on_host or self._ready_first, bool(gates), on_host
             )
             if not handed_out:
                 pass

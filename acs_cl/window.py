@@ -6,14 +6,16 @@ nothing of bytes, queues, threads or clocks.
 
 A launch's life: **waiting** outside a full window, **pending** inside until nothing holds it,
 **executing** once handed out, **retired** at `done`, which frees its slot. What holds a launch
-depends on the policy of the launches it follows:
+depends on the launches it follows, and on itself:
 
 - a launch that `holds` (a host task, a command behind a foreign event, and every launch
   under the policy `ready_first`) holds its dependants until it is done;
-- any other holds them only until it is dispatched: the driver then waits on its event.
+- any other holds them only until it is dispatched: the driver then waits on its event;
+- but a `patient` launch (a host task, for which no driver waits) is held by all it follows until
+  they are done.
 
 Invariant: a launch is handed out once, after everything upstream of it was handed out, and after
-everything upstream that holds was done.
+everything upstream that holds was done; a patient one after everything upstream was done.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections.abc import Iterable
 
 
 class _Slot:
-    __slots__ = ("blockers", "dependants", "executing", "holds", "number")
+    __slots__ = ("blockers", "dependants", "executing", "holds", "number", "patients")
 
     def __init__(self, number: int, holds: bool) -> None:
         self.number = number
@@ -31,6 +33,7 @@ class _Slot:
         self.blockers = 0
         self.executing = False
         self.dependants: list[_Slot] = []
+        self.patients: list[_Slot] = []
 
 
 class Window:
@@ -42,7 +45,7 @@ class Window:
         self.size = size
         self._slots: dict[int, _Slot | None] = {}
         """None stands for a launch that executes and holds nobody: the common case, made cheap."""
-        self._outside: deque[tuple[int, tuple[int, ...], bool, bool]] = deque()
+        self._outside: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         self._executing = 0
         self.most = 0
 
@@ -68,14 +71,19 @@ class Window:
         return len(self._slots)
 
     def insert(
-        self, number: int, upstream: Iterable[int], holds: bool = False, gated: bool = False
+        self,
+        number: int,
+        upstream: Iterable[int],
+        holds: bool = False,
+        gated: bool = False,
+        patient: bool = False,
     ) -> list[int]:
         """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
         if self._outside or (self.size is not None and len(self._slots) >= self.size):
-            self._outside.append((number, tuple(upstream), holds, gated))
+            self._outside.append((number, tuple(upstream), holds, gated, patient))
             return []
         slots = self._slots
-        if not holds and not gated:
+        if not holds and not gated and not patient:
             for other in upstream:
                 if slots.get(other) is not None:
                     break
@@ -86,7 +94,7 @@ class Window:
                     self.most = len(slots)
                 return [number]
         handed_out: list[int] = []
-        self._enter(number, upstream, holds, gated, handed_out)
+        self._enter(number, upstream, holds, gated, patient, handed_out)
         return handed_out
 
     def done(self, number: int) -> list[int]:
@@ -94,11 +102,10 @@ class Window:
         slot = self._slots.pop(number)
         if slot is None or slot.executing:
             self._executing -= 1
-        if not self._outside and (slot is None or not slot.dependants):
-            return []
         handed_out: list[int] = []
-        for dependant in slot.dependants if slot is not None else ():
-            self._unblock(dependant, handed_out)
+        if slot is not None:
+            for dependant in (*slot.dependants, *slot.patients):
+                self._unblock(dependant, handed_out)
         while self._outside and (self.size is None or len(self._slots) < self.size):
             self._enter(*self._outside.popleft(), handed_out)
         return handed_out
@@ -110,9 +117,9 @@ class Window:
         if slot is not None:
             self._unblock(slot, handed_out)
             return handed_out
-        for index, (waiting, upstream, holds, _) in enumerate(self._outside):
+        for index, (waiting, upstream, holds, _, patient) in enumerate(self._outside):
             if waiting == number:
-                self._outside[index] = (number, upstream, holds, False)
+                self._outside[index] = (number, upstream, holds, False, patient)
                 return handed_out
         raise KeyError(number)
 
@@ -122,13 +129,22 @@ class Window:
         upstream: Iterable[int],
         holds: bool,
         gated: bool,
+        patient: bool,
         handed_out: list[int],
     ) -> None:
         slots = self._slots
         slot = _Slot(number, holds)
         for other in upstream:
-            parent = slots.get(other)
-            if parent is not None and (parent.holds or not parent.executing):
+            if other not in slots:
+                continue
+            parent = slots[other]
+            if patient:
+                if parent is None:
+                    parent = slots[other] = _Slot(other, False)
+                    parent.executing = True
+                parent.patients.append(slot)
+                slot.blockers += 1
+            elif parent is not None and (parent.holds or not parent.executing):
                 parent.dependants.append(slot)
                 slot.blockers += 1
         if gated:
@@ -153,8 +169,10 @@ class Window:
             self._executing += 1
             handed_out.append(slot.number)
             if not slot.holds:
-                self._slots[slot.number] = None
-                for dependant in slot.dependants:
+                if not slot.patients:
+                    self._slots[slot.number] = None
+                dependants, slot.dependants = slot.dependants, []
+                for dependant in dependants:
                     dependant.blockers -= 1
                     if not dependant.blockers:
                         ready.append(dependant)

@@ -70,7 +70,9 @@ MAY_IMPORT = {
     "translate.offsets": "translate.clang translate.nodes translate.cache errors",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
-    "signature": "translate.bodies translate.cache translate.clang translate.nodes errors",
+    "signature": "",
+    "inference": "signature translate.bodies translate.cache translate.clang translate.nodes"
+    " translate.macros errors",
     "declare": "records ranges signature errors",
     "scalars": "signature errors",
     "views": "errors",
@@ -79,7 +81,7 @@ MAY_IMPORT = {
     "access": "records ranges arrays signature declare errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "kernel": "translate.offsets signature scalars standing records arrays access building"
+    "kernel": "translate.offsets translate.clang inference signature scalars standing records arrays access building"
     " converter commands errors",
     "program": "kernel errors",
     "strided": "building errors",

@@ -14,8 +14,8 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from acs_cl import signature as signatures
-from acs_cl.signature import from_arg_info, from_source, signature_of
+from acs_cl import inference as signatures
+from acs_cl.inference import from_arg_info, from_source, signature_of
 from acs_cl.translate import cache
 from acs_cl.translate.clang import CannotParse
 
@@ -178,6 +178,29 @@ def test_macros_of_another_vendor_are_known_to_be_absent() -> None:
     assert from_source(source, "k", None, None).parameters[0].mode == ""
 
 
+def test_a_macro_that_nobody_knows_is_asked_of_the_device(context: cl.Context) -> None:
+    source = """
+#if defined(__SOME_COMPILER__) || defined __powerpc__ || __SOME_COMPILER__ > 2
+#define WRITE(p) p[0] = 1
+#else
+#define WRITE(p) int x = p[0]
+#endif
+__kernel void k(__global int *a) { WRITE(a); }
+"""
+    with pytest.raises(CannotParse, match="the compiler's macro __SOME_COMPILER__"):
+        from_source(source, "k", None, None)
+    assert from_source(source, "k", None, context.devices[0]).parameters[0].mode == "r"
+
+
+def test_a_macro_that_the_device_defines_is_not_guessed(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acs_cl.translate.macros._ask", lambda _, names: {f"acs_has_{names[0]}"})
+    source = "#if __DEFINED_HERE__ > 3\n#endif\n__kernel void k(__global int *a) { }"
+    with pytest.raises(CannotParse, match="__DEFINED_HERE__"):
+        from_source(source, "k", None, context.devices[0])
+
+
 def test_signatures_are_kept_for_the_user_alone(folder: Path) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     (entry,) = folder.iterdir()
@@ -256,10 +279,10 @@ def test_several_threads_may_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_importing_loads_neither_parser_nor_preprocessor_and_leaving_is_quiet() -> None:
     program = """
 import sys
-from acs_cl import signature, declare
+from acs_cl import inference, declare
 from acs_cl.translate import bodies, offsets
 assert not {"clang.cindex", "pcpp"} & set(sys.modules), "loaded too early"
-signature.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "", None)
+inference.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "", None)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False,

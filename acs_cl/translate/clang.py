@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from acs_cl.translate import prelude
+from acs_cl.translate import macros, prelude
 from acs_cl.translate.prelude import DeviceFacts
 
 LOCK = threading.RLock()
@@ -182,8 +182,6 @@ def parser_options(options: str | Sequence[str] | None) -> list[str]:
 def parse(source: str, options: str | Sequence[str] | None, device: Any = None) -> Unit:
     """Parse one program source. Raises `CannotParse`."""
     with LOCK:
-        cindex, index, collect = library()
-        facts = facts_of(device)
         words = parser_options(options)
         standards = [word for word in words if word.startswith("-cl-std=")]
         words = [word for word in words if not word.startswith("-cl-std=")]
@@ -192,16 +190,43 @@ def parse(source: str, options: str | Sequence[str] | None, device: Any = None) 
         failures: list[CannotParse] = []
         for standard in tries:
             try:
-                return _parse(cindex, index, collect, facts, source, words, standard)
+                return _parse(device, source, words, standard)
             except CannotParse as failed:
                 failures.append(failed)
         raise failures[0]
 
 
-def _parse(
-    cindex: Any, index: Any, collect: Any, facts: DeviceFacts, source: str,
-    words: list[str], standard: str,
-) -> Unit:  # fmt: skip
+def _parse(device: Any, source: str, words: list[str], standard: str) -> Unit:
+    facts = facts_of(device)
+    tree = _tree(facts, source, words, standard)
+    included = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
+    texts = [source, *_read(included)]
+    unknown = _unknown_macros(texts, words, facts)
+    if unknown:
+        # A condition on a compiler's macro that we know nothing of may hide another program.
+        present = macros.defined_by(device, unknown)
+        if present is None or present:
+            name = min(present or unknown)
+            raise CannotParse(f"the source depends on the compiler's macro {name}")
+        return _parse(
+            device, source, [*words, *(f"-U{name}" for name in sorted(unknown))], standard
+        )
+    if any("typeof" in text for text in texts):
+        # The tree shows the type of an array parameter as an array, which it is not.
+        raise CannotParse("the source uses typeof")
+    has_unions = any(re.search(r"\bunion\b", text) for text in texts)
+    functions, kernels = {}, {}
+    for cursor in library().collect(tree.cursor):
+        if cursor._kind_id == 8 and cursor.is_definition():
+            functions[cursor.spelling] = cursor
+            if is_kernel(cursor):
+                kernels[cursor.spelling] = cursor
+    return Unit(tree, source, functions, kernels, included, has_unions)
+
+
+def _tree(facts: DeviceFacts, source: str, words: list[str], standard: str) -> Any:
+    """A tree without errors; what is called and not declared is declared on a second try."""
+    cindex, index, _ = library()
     target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
     arguments = [
         "-x", "cl", standard, "-target", target, "-cl-no-stdinc",
@@ -222,7 +247,7 @@ def _parse(
             raise CannotParse(f"libclang: {error}") from error
         errors = [entry for entry in tree.diagnostics if entry.severity >= 3]
         if not errors:
-            break
+            return tree
         names = {
             (match.group(1) or match.group(2))
             for entry in errors
@@ -233,20 +258,6 @@ def _parse(
             line = errors[0].location.line
             raise CannotParse(f"line {line}: {errors[0].spelling}")
         undeclared += calls
-    included = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
-    texts = [source, *_read(included)]
-    _refuse_unknown_macros(texts, words, facts)
-    if any("typeof" in text for text in texts):
-        # The tree shows the type of an array parameter as an array, which it is not.
-        raise CannotParse("the source uses typeof")
-    has_unions = any(re.search(r"\bunion\b", text) for text in texts)
-    functions, kernels = {}, {}
-    for cursor in collect(tree.cursor):
-        if cursor._kind_id == 8 and cursor.is_definition():
-            functions[cursor.spelling] = cursor
-            if is_kernel(cursor):
-                kernels[cursor.spelling] = cursor
-    return Unit(tree, source, functions, kernels, included, has_unions)
 
 
 def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
@@ -279,25 +290,24 @@ def _read(paths: tuple[str, ...]) -> list[str]:
     return texts
 
 
-def _refuse_unknown_macros(texts: list[str], words: list[str], facts: DeviceFacts) -> None:
-    """A condition on a compiler's macro that we know nothing of may hide another program."""
+def _unknown_macros(texts: list[str], words: list[str], facts: DeviceFacts) -> frozenset[str]:
+    """Reserved names that a condition tests, and that only the device's compiler knows of."""
     tested: set[str] = set()
-    defined = {re.split("[=(]", word.removeprefix("-D"))[0] for word in words}
+    given = {re.split("[=(]", word[2:])[0] for word in words if word[:2] in ("-D", "-U")}
     for text in texts:
         if "#" not in text:
             continue
         text = _COMMENT.sub(" ", text)
         for condition in _CONDITION.findall(text):
             tested.update(_RESERVED.findall(condition))
-        defined.update(_DEFINE.findall(text))
+        given.update(_DEFINE.findall(text))
     vendor = facts.vendor.upper()
-    for name in tested - defined - prelude.KNOWN_ABSENT - prelude.KNOWN_PRESENT:
-        foreign = any(
-            name.startswith(prefix) and who not in vendor
-            for prefix, who in prelude.VENDOR_PREFIXES.items()
-        )
-        if not foreign and not name.startswith("__opencl_c_"):
-            raise CannotParse(f"the source depends on the compiler's macro {name}")
+    absent = tuple(prefix for prefix, who in prelude.VENDOR_PREFIXES.items() if who not in vendor)
+    return frozenset(
+        name
+        for name in tested - given - prelude.KNOWN_ABSENT - prelude.KNOWN_PRESENT
+        if not name.startswith((*absent, "__opencl_c_"))
+    )
 
 
 def is_kernel(cursor: Any) -> bool:
