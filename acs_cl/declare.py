@@ -11,6 +11,8 @@ rectangle can say it, else its hull. Text is compiled to postfix programs of int
 evaluators can run; nothing is handed to Python's own evaluator.
 """
 
+# Long because: the grammar and its evaluator define one small language.
+
 from __future__ import annotations
 
 import re

@@ -22,7 +22,7 @@ import numpy as np
 from . import Array, Runtime
 from .kernel_files import kernel_source
 
-TILE = 64
+TILE = 96
 GROUP = 64
 """Work-items in a group. One group does one tile: alone, such a kernel fills one compute unit."""
 REACH = 8

@@ -288,9 +288,11 @@ class Hazards:
     def _make_room(self) -> None:
         """Sweep bases that grew past their mark; never while a launch is half entered."""
         crowded, self._crowded = self._crowded, []
-        if len(self._nodes) >= self._sweep_at:
-            crowded = list(self._bases)
-        for base in crowded:
+        if len(self._nodes) < self._sweep_at:
+            for base in crowded:
+                self._sweep(base)
+            return
+        for base in list(self._bases):
             self._sweep(base)
         self._sweep_at = max(1024, 2 * len(self._nodes))
 

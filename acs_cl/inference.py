@@ -8,6 +8,8 @@ If `anywhere` is not empty, modes are not enough: the launch must wait for every
 and everything after it must wait for the launch.
 """
 
+# Long because: three sources of one record; the fall-backs only make sense side by side.
+
 from __future__ import annotations
 
 import re

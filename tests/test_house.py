@@ -62,12 +62,13 @@ MAY_IMPORT = {
     " probe.store devices errors",
     # from kernels to accesses
     "translate.prelude": "errors",
-    "translate.clang": "translate.prelude errors",
+    "translate.macros": "devices translate.prelude",
+    "translate.clang": "translate.prelude translate.macros errors",
     "translate.nodes": "translate.clang",
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.cache": "_version translate.prelude",
-    "translate.offsets": "translate.clang translate.nodes translate.cache errors",
+    "translate.offsets": "translate.prelude translate.clang translate.nodes translate.cache errors",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
@@ -102,7 +103,10 @@ MAY_IMPORT = {
     "__init__": "_version errors runtime arrays kernel program handle",
     # commands
     "doctor": "_version devices probe errors",
-    "demo": "__init__ devices trace errors kernels_cl",
+    "kernel_files": "errors",
+    "pictures": "trace errors",
+    "demo_filter": "__init__ arrays kernel_files errors",
+    "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
     "cli": "_version devices doctor demo benchmarks errors",
     "__main__": "cli",
 }

@@ -7,6 +7,8 @@ nobody declares is not such a case: it stands in the tree as a call of something
 Everything here and every walk over a unit runs under `LOCK`, because the tree is not safe to share.
 """
 
+# Long because: what libclang needs before it parses OpenCL C is one list of measures.
+
 from __future__ import annotations
 
 import atexit

@@ -1,0 +1,180 @@
+"""Whether anything piles up over a million launches.
+
+In: a device, and a number of launches. Out: resident memory, Python objects, allocated blocks and
+unretired launches after the first 10,000 launches and at points until the end, for programs that
+use the runtime in different ways.
+
+Each way runs in a process of its own, so that nothing else lives there. Allocated blocks of the
+interpreter are counted besides the objects that its collector knows, since events are not among
+those.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl import devices
+from acs_cl.benchmarks.harness import ONE, TINY, Settings, fresh_python, target
+
+LAUNCHES = {False: 1_000_000, True: 50_000}  # by "is quick"
+SETTLED = 10_000
+POINTS = 10
+PAIRS = 32
+HANDLES = 1_000
+MOST_GROWTH_MIB = 16.0
+MOST_OBJECTS = 1_000
+"""Allowance for what comes and goes: one more object for every launch would be a million."""
+
+Step = Callable[[int], None]
+
+
+def _steady(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
+    """The same arrays all the time, half of the launches in chains; handles are dropped at once."""
+    arrays = _some_arrays(runtime)
+
+    def step(number: int) -> None:
+        pair = number % PAIRS
+        kernel(ONE, ONE, arrays[pair], arrays[PAIRS + pair // 2], 1)
+
+    return step
+
+
+def _handles(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
+    """The last thousand handles are kept; some are waited for, some asked for their event."""
+    arrays = _some_arrays(runtime)
+    kept: deque[acs.Handle] = deque(maxlen=HANDLES)
+
+    def step(number: int) -> None:
+        pair = number % PAIRS
+        handle = kernel(ONE, ONE, arrays[pair], arrays[PAIRS + pair], 1)
+        kept.append(handle)
+        if number % 100 == 0:
+            kept[0].wait()
+        elif number % 100 == 50:
+            assert handle.event is not None
+
+    return step
+
+
+def _arrays(runtime: acs.Runtime, kernel: acs.Kernel) -> Step:
+    """A new array for every launch, dropped while the launch may still be under way."""
+    sizes = (16, 64, 1000, 5000)
+    source = runtime.zeros(64, np.uint32)
+
+    def step(number: int) -> None:
+        kernel(ONE, ONE, source, runtime.empty(sizes[number & 3], np.uint32), 1)
+
+    return step
+
+
+def _some_arrays(runtime: acs.Runtime) -> list[acs.Array]:
+    return [runtime.zeros(64, np.uint32) for _ in range(2 * PAIRS)]
+
+
+WAYS = {"steady": _steady, "handles": _handles, "arrays": _arrays}
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Every way, each in a process of its own."""
+    launches = settings.launches or LAUNCHES[settings.quick]
+    code = "import sys; from acs_cl.benchmarks import memory; memory.child(*map(int, sys.argv[2:]),"
+    rows: dict[str, Any] = {}
+    for way in WAYS:
+        text = f"{code} way=sys.argv[1])"
+        printed, _ = fresh_python(["-c", text, way, str(settings.position), str(launches)])
+        rows[way] = json.loads(printed)
+    return {"launches": launches, "rows": rows, "targets": _targets(launches, rows)}
+
+
+def child(index: int, launches: int, way: str) -> None:
+    """Run one way and print its points as JSON."""
+    with acs.Runtime(devices.devices()[index]) as runtime:
+        step = WAYS[way](runtime, runtime.build(TINY).tiny)
+        settled = min(SETTLED, launches // 2)
+        stops = [settled + (launches - settled) * i // POINTS for i in range(POINTS + 1)]
+        points = []
+        number = 0
+        start = perf_counter()
+        for stop in stops:
+            for _ in range(stop - number):
+                step(number)
+                number += 1
+            unretired = _unretired(runtime)
+            runtime.finish()
+            gc.collect()
+            points.append(
+                {
+                    "launches": number,
+                    "resident_mib": round(resident_bytes() / 2**20, 3),
+                    "objects": len(gc.get_objects()),
+                    "blocks": sys.getallocatedblocks(),
+                    "unretired": unretired,
+                    "unretired_after_finish": _unretired(runtime),
+                    "live_spans": runtime.stats()["live_spans"],
+                }
+            )
+        took_s = perf_counter() - start
+        backend = runtime.stats()["backend"]
+    growth = {
+        key: round(max(point[key] for point in points) - points[0][key], 3)
+        for key in ("resident_mib", "objects", "blocks", "live_spans")
+    }
+    print(
+        json.dumps(
+            {
+                "backend": backend,
+                "took_s": round(took_s, 2),
+                "us_per_launch": round(took_s / launches * 1e6, 2),
+                "growth": growth,
+                "points": points,
+            }
+        )
+    )
+
+
+def _unretired(runtime: acs.Runtime) -> int:
+    stats = runtime.stats()
+    return int(stats["launches"] - stats["retired"])
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process; where the system does not say, the most there ever was."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as line:
+            return int(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _targets(launches: int, rows: dict[str, Any]) -> list[dict[str, Any]]:
+    def worst(key: str) -> tuple[float, str]:
+        return max((float(row["growth"][key]), way) for way, row in rows.items())
+
+    left = max(
+        (max(point["unretired_after_finish"] for point in row["points"]), way)
+        for way, row in rows.items()
+    )
+    after = f"over {launches:,} launches after the first {min(SETTLED, launches // 2):,}"
+    return [
+        target(f"resident memory grows {after}", worst("resident_mib")[0], "below",
+               MOST_GROWTH_MIB, "MiB") | {"where": worst("resident_mib")[1]},
+        target("Python objects more", worst("objects")[0], "below", MOST_OBJECTS)
+        | {"where": worst("objects")[1]},
+        target("interpreter's blocks more (events among them)", worst("blocks")[0], "below",
+               MOST_OBJECTS) | {"where": worst("blocks")[1]},
+        target("launches not let go of after a wait for all", left[0], "is", 0)
+        | {"where": left[1]},
+    ]  # fmt: skip

@@ -1,0 +1,175 @@
+"""How much faster independent chains run when they may overlap.
+
+In: a device, and a kernel length. Out: for 64 chains of 8 one-group kernels, how much faster than
+`serial` each backend is in turns with it, and kernels in flight on average from profiling
+intervals.
+
+The kernel is integer work in one group, its rounds calibrated on the device's own clock. The
+results of every backend are compared with those of `serial`: a figure of a wrong run would be worth
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.benchmarks.harness import (
+    Settings,
+    backends_of,
+    interleave,
+    quantile,
+    spread,
+    target,
+)
+
+CHAINS, LINKS, ITEMS = 64, 8, 32
+LENGTH_US = {True: 220.0, False: 50.0}  # by "is a CPU"
+ROUNDS = {False: 9, True: 3}  # by "is quick"
+MOST_ROUNDS = 1 << 26
+LEAST_OVERLAP = {True: 1.85, False: 3.0}  # by "is a CPU"
+
+SOURCE = """
+kernel void work(global uint *out, uint rounds) {
+    uint x = out[get_local_id(0)] + (uint)get_local_id(0) + 1u;
+    for (uint i = 0; i < rounds; ++i) {  /* shifts: no compiler has a closed form for this */
+        x ^= x << 13; x ^= x >> 17; x ^= x << 5;
+    }
+    out[get_local_id(0)] = x;
+}
+"""
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Speed-up and overlap of each backend that the device has."""
+    device = settings.device
+    wanted_us = settings.kernel_us or LENGTH_US[settings.on_cpu]
+    if settings.quick and settings.kernel_us is None:
+        wanted_us /= 4
+    context = cl.Context([device])
+    rounds, kernel_us = calibrate(context, device, wanted_us)
+    names = [*backends_of(device), "auto"]
+    runtimes = {name: acs.Runtime(context=context, backend=name) for name in names}
+    runs = {name: _Run(runtime, rounds) for name, runtime in runtimes.items()}
+    for run in runs.values():
+        run()
+    samples = interleave(runs, ROUNDS[settings.quick])
+    expected = runs["serial"].results()
+    for name, run in runs.items():
+        if not np.array_equal(run.results(), expected):
+            raise RuntimeError(f"backend {name!r} computed something else than serial")
+    rows: dict[str, Any] = {}
+    for name, runtime in runtimes.items():
+        stats = runtime.stats()
+        runtime.close()
+        ratios = [a / b for a, b in zip(samples["serial"], samples[name], strict=True)]
+        rows[name] = {
+            "backend": stats["backend"],
+            "why": stats["why"],
+            "lanes": runtime.plan.lanes,
+            "memory": stats["memory"]["kind"],
+            "wall_ms": spread([took * 1e3 for took in samples[name]]),
+            "speed_up": spread(ratios),
+            **_in_flight(context, name, rounds),
+        }
+    return {
+        "chains": CHAINS,
+        "links": LINKS,
+        "kernel_us": round(kernel_us, 1),
+        "rows": rows,
+        "targets": _targets(settings, rows),
+    }
+
+
+class _Run:
+    """All chains once, link by link, as a program would launch them; gives seconds."""
+
+    def __init__(self, runtime: acs.Runtime, rounds: int) -> None:
+        self._runtime = runtime
+        self._work = runtime.build(SOURCE).work
+        self._rounds = rounds
+        self._arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(CHAINS)]
+        runtime.finish()
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        for _ in range(LINKS):
+            for array in self._arrays:
+                self._work((ITEMS,), (ITEMS,), array, self._rounds)
+        self._runtime.finish()
+        return perf_counter() - start
+
+    def results(self) -> np.ndarray[Any, Any]:
+        """What the chains hold now."""
+        return np.stack([array.get() for array in self._arrays])
+
+
+def calibrate(context: cl.Context, device: cl.Device, wanted_us: float) -> tuple[int, float]:
+    """Rounds for a kernel of at least `wanted_us` on the device's clock, and its length."""
+    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
+    queue = cl.CommandQueue(context, device, properties=profiled)
+    kernel = cl.Kernel(cl.Program(context, SOURCE).build(devices=[device]), "work")
+    kernel.set_scalar_arg_dtypes([None, np.uint32])
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, ITEMS * 4)
+    cl.enqueue_copy(queue, buffer, np.zeros(ITEMS, np.uint32))
+
+    def length_us(rounds: int) -> float:
+        lengths = []
+        for _ in range(7):
+            event = kernel(queue, (ITEMS,), (ITEMS,), buffer, rounds)
+            event.wait()
+            lengths.append((event.profile.end - event.profile.start) * 1e-3)
+        return quantile(lengths, 0.25)  # nearly the best: other programs only ever add time
+
+    rounds = 256
+    until = perf_counter() + 0.1  # clocks rise while there is work
+    while perf_counter() < until:
+        length_us(rounds)
+    for _ in range(24):
+        took_us = length_us(rounds)
+        if took_us >= wanted_us or rounds >= MOST_ROUNDS:
+            return rounds, took_us
+        factor = min(4.0, max(1.02, 1.02 * wanted_us / max(took_us, 1e-3)))
+        rounds = min(MOST_ROUNDS, int(rounds * factor) + 1)
+    return rounds, length_us(rounds)
+
+
+def _in_flight(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
+    """Kernels in flight on average, and how long they took, from a traced run of its own."""
+    with acs.Runtime(context=context, backend=backend, trace=True) as runtime:
+        run: Callable[[], float] = _Run(runtime, rounds)
+        run()
+        overlaps, lengths = [], []
+        for _ in range(3):
+            runtime.trace.clear()
+            run()
+            overlaps.append(runtime.trace.overlap())
+            lengths += [(s.end_ns - s.start_ns) * 1e-3 for s in runtime.trace.slices]
+        return {"in_flight": spread(overlaps), "kernel_device_us": spread(lengths, 1)}
+
+
+def _targets(settings: Settings, rows: dict[str, Any]) -> list[dict[str, Any]]:
+    least = LEAST_OVERLAP[settings.on_cpu]
+    shown = [name for name in rows if name != "serial"] if settings.on_cpu else ["auto"]
+    targets = [
+        target(
+            f"64 chains of 8 kernels over `serial`, `{name}`",
+            rows[name]["speed_up"]["median"], "at least", least, "x", rows[name]["speed_up"],
+        )
+        for name in shown
+    ]  # fmt: skip
+    targets += [
+        target(
+            f"kernels in flight, by profiling intervals, `{name}`",
+            rows[name]["in_flight"]["median"], "at least", least, "", rows[name]["in_flight"],
+        )
+        for name in shown
+    ]  # fmt: skip
+    if "NVIDIA" in settings.device.platform.name:
+        targets.append(target("`auto` picks", rows["auto"]["backend"], "is", "lanes"))
+    return targets

@@ -1,0 +1,322 @@
+"""Hazards against brute force: every pair of launches compared byte by byte.
+
+The model remembers the exact byte set of each live launch. What must hold after every entry: each
+conflict is ordered by a path of edges, each edge is a conflict, no kept edge repeats what another
+one already says. Launches retire in random legal order (nothing before its upstream).
+"""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acs_cl.hazards import ANY, RAW, REMEMBERED, REUSE, WAR, WAW, Hazards
+from acs_cl.ranges import overlap
+from acs_cl.records import EVERYTHING, Span
+
+Bytes = frozenset[tuple[int, int]]
+
+ALL = Span(EVERYTHING, 0, 1, 1, 1)
+
+
+def plain(base: int, start: int, width: int) -> Span:
+    return Span(base, start, width, 1, width)
+
+
+def bytes_of(spans: Iterable[Span]) -> Bytes:
+    return frozenset(
+        (span.base, span.start + row * span.pitch + byte)
+        for span in spans
+        for row in range(span.rows)
+        for byte in range(span.width)
+    )
+
+
+class Entered(NamedTuple):
+    """A launch as the model knows it. `after`: everything it waits for, directly or not."""
+
+    number: int
+    reads: Bytes
+    writes: Bytes
+    anything: bool
+    reused: frozenset[int]
+    after: frozenset[int]
+    bases: frozenset[int]
+
+
+class Model:
+    """Feeds `Hazards` and checks each answer against byte sets."""
+
+    def __init__(self) -> None:
+        self.hazards = Hazards()
+        self.number = 0
+        self.live: dict[int, Entered] = {}
+        self.after: dict[int, frozenset[int]] = {}
+        self.heirs: dict[int, frozenset[int]] = {}
+        self.bases = [1, 2, 3]
+        self.newest_base = 3
+
+    def launch(self, reads: Sequence[Span], writes: Sequence[Span], gap: int = 0) -> dict[int, str]:
+        self.number += 1 + gap
+        number = self.number
+        anything = ALL in (*reads, *writes)
+        read, written = bytes_of(reads), bytes_of(writes)
+        bases = frozenset(span.base for span in (*reads, *writes))
+        reused = frozenset().union(*(self.heirs.get(base, frozenset()) for base in bases))
+        kinds = {
+            other.number: kinds
+            for other in self.live.values()
+            if (kinds := self.conflict(other, read, written, anything, reused))
+        }
+        edges = self.hazards.enter(number, reads, writes)
+        for upstream, kind in edges.items():
+            assert kind in kinds.get(upstream, ()), f"edge {number}->{upstream} {kind}: no conflict"
+        after = frozenset(edges).union(*(self.after[upstream] for upstream in edges))
+        missing = kinds.keys() - after
+        assert not missing, f"launch {number} is not ordered after {missing}"
+        for upstream in edges:
+            if number - upstream <= REMEMBERED:
+                repeated = [v for v in edges if upstream in self.after[v]]
+                assert not repeated, f"edge {number}->{upstream} is implied by {repeated}"
+        self.after[number] = after
+        self.live[number] = Entered(number, read, written, anything, reused, after, bases)
+        assert self.hazards.live == len(self.live)
+        return edges
+
+    @staticmethod
+    def conflict(
+        other: Entered, read: Bytes, written: Bytes, anything: bool, reused: frozenset[int]
+    ) -> set[str]:
+        kinds = set()
+        if other.writes & read:
+            kinds.add(RAW)
+        if other.reads & written:
+            kinds.add(WAR)
+        if other.writes & written:
+            kinds.add(WAW)
+        if other.anything or anything:
+            kinds.add(ANY)
+        if other.number in reused:
+            kinds.add(REUSE)
+        return kinds
+
+    def retire_one(self, choice: int) -> None:
+        """One of the launches whose upstream has retired."""
+        able = [n for n, entered in self.live.items() if not entered.after & self.live.keys()]
+        if able:
+            number = able[choice % len(able)]
+            del self.live[number]
+            self.hazards.retire(number)
+            assert not self.hazards.is_live(number)
+
+    def recycle(self, choice: int) -> None:
+        """A base is dropped while launches may still use it; another one gets its memory."""
+        base = self.bases[choice % len(self.bases)]
+        users = self.hazards.users(base)
+        really = {n for n, e in self.live.items() if base in e.bases or e.anything}
+        really |= self.heirs.pop(base, frozenset()) & self.live.keys()
+        waited = frozenset(users).union(*(self.after[user] for user in users))
+        assert really <= waited, f"users of base {base}: {really - waited} are missing"
+        assert set(users) <= really
+        self.hazards.forget(base)
+        self.newest_base += 1
+        self.bases[self.bases.index(base)] = self.newest_base
+        self.hazards.inherit(self.newest_base, users)
+        self.heirs[self.newest_base] = frozenset(users)
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[int, int, int, int, int]:
+    """(which base, start, pitch, rows, width), small enough to meet often."""
+    base = draw(st.integers(0, 2))
+    start = draw(st.integers(0, 24))
+    rows = draw(st.sampled_from((1, 1, 1, 2, 4)))
+    if rows == 1:
+        width = draw(st.sampled_from((1, 2, 4, 8, 8, 16, 32)))
+        return base, start, width, 1, width
+    pitch = draw(st.sampled_from((4, 4, 6, 8)))
+    return base, start, pitch, rows, draw(st.integers(1, pitch))
+
+
+accesses = st.tuples(st.lists(spans(), max_size=3), st.lists(spans(), max_size=2))
+steps = st.one_of(
+    st.tuples(st.just("launch"), accesses, st.sampled_from((0, 0, 0, 0, 1, 5))),
+    st.tuples(st.just("launch"), accesses, st.just(0)),
+    st.tuples(st.just("launch"), accesses, st.just(0)),
+    st.tuples(st.just("retire"), st.integers(0, 30)),
+    st.tuples(st.just("recycle"), st.integers(0, 2)),
+    st.tuples(st.just("anything"), st.booleans()),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(steps, max_size=40))
+def test_edges_are_brute_force_on_bytes(program: list[tuple]) -> None:
+    model = Model()
+    for step in program:
+        if step[0] == "launch":
+            reads, writes = (
+                [Span(model.bases[base], *rest) for base, *rest in side] for side in step[1]
+            )
+            model.launch(reads, writes, step[2])
+        elif step[0] == "retire":
+            model.retire_one(step[1])
+        elif step[0] == "recycle":
+            model.recycle(step[1])
+        else:
+            model.launch([ALL] if step[1] else [], [] if step[1] else [ALL])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_edges_stay_right_over_long_programs_and_sweeps(seed: int) -> None:
+    rng = random.Random(seed)
+    model = Model()
+    for _ in range(700):
+        choice = rng.random()
+        if choice < 0.5:
+            base = rng.choice(model.bases)
+            # many distinct spans, so that idle ones are swept away in between
+            spans = [plain(base, rng.randrange(400), rng.randint(1, 12)) for _ in range(3)]
+            gap = REMEMBERED + 7 if rng.random() < 0.01 else 0
+            model.launch(spans[: rng.randint(0, 2)], spans[2:], gap)
+        elif choice < 0.98 or rng.random() < 0.5:
+            model.retire_one(rng.randrange(1 << 20))
+        else:
+            model.recycle(rng.randrange(3))
+    assert model.hazards.spans < 1024, f"seed {seed}"
+
+
+def test_an_upstream_too_far_back_is_kept_rather_than_lost() -> None:
+    model = Model()
+    x, y = plain(1, 0, 4), plain(2, 0, 4)
+    first = model.launch([], [x, y])
+    assert not first
+    model.launch([x], [], gap=2 * REMEMBERED)
+    edges = model.launch([y], [x])
+    assert set(edges) <= {1, model.number - 1}
+    assert 1 in edges or 1 in model.after[model.number - 1]
+
+
+def test_two_reads_are_never_ordered() -> None:
+    hazards = Hazards()
+    for number in range(1, 50):
+        assert hazards.enter(number, [plain(1, 0, 8), plain(1, number % 5, 3)], []) == {}
+
+
+def test_retired_launches_are_not_waited_for() -> None:
+    hazards = Hazards()
+    hazards.enter(1, [], [plain(1, 0, 8)])
+    hazards.retire(1)
+    assert hazards.enter(2, [plain(1, 0, 8)], [plain(1, 4, 8)]) == {}
+
+
+def test_each_kind_of_edge_is_named_and_counted() -> None:
+    hazards = Hazards()
+    hazards.enter(1, [], [plain(1, 0, 8)])
+    assert hazards.enter(2, [plain(1, 7, 2)], []) == {1: RAW}
+    assert hazards.enter(3, [], [plain(1, 8, 4)]) == {2: WAR}
+    assert hazards.enter(4, [], [plain(1, 11, 4)]) == {3: WAW}
+    hazards.inherit(9, (4,))
+    assert hazards.enter(5, [plain(9, 100, 1)], []) == {4: REUSE}
+    assert hazards.enter(6, [ALL], []) == {5: ANY}
+    assert hazards.enter(7, [plain(33, 0, 1)], []) == {6: ANY}
+    assert hazards.edges == {RAW: 1, WAR: 1, WAW: 1, REUSE: 1, ANY: 2}
+    assert hazards.pruned == 4  # 6 waits for 1 to 4 through 5
+
+
+def test_columns_and_tiles_of_one_matrix_are_independent() -> None:
+    hazards = Hazards()
+    columns = [Span(1, 4 * i, 64, 16, 4) for i in range(16)]
+    for number, column in enumerate(columns, 1):
+        assert hazards.enter(number, [column], [column]) == {}
+    row = plain(1, 64 * 3, 64)
+    assert hazards.enter(17, [row], []) == dict.fromkeys(range(1, 17), RAW)
+
+
+def test_memory_is_bounded_by_what_is_live() -> None:
+    """Distinct spans without end, on few and on many bases, with 64 launches live at a time."""
+    hazards = Hazards()
+    rng = random.Random(5)
+    live: list[tuple[int, int]] = []
+    most_live = 0
+    fixed = plain(7, 0, 1 << 20)
+    tracemalloc.start()
+    before = 0
+    try:
+        for number in range(1, 100_001):
+            if number == 20_000:
+                before = tracemalloc.get_traced_memory()[0]
+            base = 1 if number % 2 else 10 + number % 999
+            start = rng.randrange(1 << 30)
+            reads = [plain(base, start, 64), fixed]
+            hazards.enter(number, reads, [plain(base, start + 64, 64)])
+            live.append((number, base))
+            if len(live) > 64:
+                hazards.retire(live.pop(0)[0])
+            most_live = max(most_live, 2 * len(live) + 1)
+            assert hazards.spans <= 2 * most_live + 1024 + 8
+            assert hazards.live == len(live)
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 256 << 10, f"{grown} bytes more after 80,000 launches"
+
+
+def test_a_forgotten_base_leaves_nothing_behind() -> None:
+    hazards = Hazards()
+    for number in range(1, 200):
+        hazards.enter(number, [plain(number, 0, 4)], [plain(number, 4, 4)])
+        hazards.forget(number)
+    assert hazards.spans == 0
+
+
+# ---- the published algorithm ---------------------------------------------------------------------
+
+
+class Published:
+    """Algorithm 1 of the paper as printed: only the *writes* of the new kernel are compared, with
+    the reads and the writes of every kernel in the window."""
+
+    def __init__(self) -> None:
+        self.window: dict[int, tuple[Sequence[Span], Sequence[Span]]] = {}
+
+    def enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> set[int]:
+        upstream = {
+            other
+            for other, (their_reads, their_writes) in self.window.items()
+            for span in writes
+            for theirs in (*their_reads, *their_writes)
+            if span.base == theirs.base and overlap(span, theirs)
+        }
+        self.window[number] = (reads, writes)
+        return upstream
+
+
+def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds() -> None:
+    x, y, z = plain(1, 0, 64), plain(2, 0, 64), plain(3, 0, 64)
+    published, ours = Published(), Hazards()
+    produce, consume = ([y], [x]), ([x], [z])
+    assert published.enter(1, *produce) == set()
+    assert ours.enter(1, *produce) == {}
+    assert published.enter(2, *consume) == set()  # 2 reads what 1 writes, and does not wait for it
+    assert ours.enter(2, *consume) == {1: RAW}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(accesses, max_size=14))
+def test_the_published_algorithm_misses_nothing_but_reads_after_writes(program: list) -> None:
+    published, ours = Published(), Hazards()
+    after: dict[int, frozenset[int]] = {}
+    for number, access in enumerate(program, 1):
+        reads, writes = ([Span(base + 1, *rest) for base, *rest in side] for side in access)
+        theirs = published.enter(number, reads, writes)
+        edges = ours.enter(number, reads, writes)
+        after[number] = frozenset(edges).union(*(after[upstream] for upstream in edges))
+        assert theirs <= after[number]
+        assert all(edges[upstream] == RAW for upstream in edges if upstream not in theirs)
