@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import Array, Runtime
+from . import Array, Handle, Runtime
 from .kernel_files import kernel_source
 
 TILE = 96
@@ -116,63 +116,75 @@ class Filter:
     """The filter on one runtime, for square pictures of one size. Its arrays are used again and again."""
 
     def __init__(self, runtime: Runtime, side: int) -> None:
-        self.count = side // TILE
+        count = self.count = side // TILE
         self.kernels = runtime.build(
             kernel_source("demo.cl"), macros={"GROUP": GROUP, "REACH": REACH}
         )
         self.picture = runtime.empty((side + 2 * BORDER, side + 2 * BORDER))
-        self.measures = runtime.empty((self.count, self.count, 2, TILE), np.int32)
-        self.scratch = runtime.empty((2, self.count, self.count, WIDE, WIDE))
+        self.measures = runtime.empty((count, 2, side), np.int32)
+        self.scratch = runtime.empty((2, count, count, WIDE, WIDE))
         self.result = runtime.empty((side, side))
         self.launched: list[str] = []
-        """Kernels and what they worked on, in program order: the graph's nodes."""
+        """Kernels and where they worked, in program order: the nodes of the graph."""
+        self._views: dict[tuple[int, ...], Array] = {}
 
     def run(self, picture: Pixels) -> tuple[Pixels, Treatments]:
         """Filter a picture. The host waits for measures, a row of tiles at a time, and for the result."""
         self.launched.clear()
         self.picture.set(np.pad(picture, BORDER, mode="edge").astype(np.float32))
-        for row, column in tiles(self.count):
-            around = self._around(row, column, 1)
-            rough, steep = self.measures[row, column, 0], self.measures[row, column, 1]
-            self._launch("measure", (row, column), around, _pitch(around), TILE, rough, steep)
-        coming = [self.measures[row].get(wait=False) for row in range(self.count)]
+        coming = [self._measure(row) for row in range(self.count)]
         done: Treatments = {}
         for row in range(self.count):
-            sums = coming[row].wait().sum(axis=-1)
+            sums = coming[row].wait().reshape(2, self.count, TILE).sum(axis=-1)
             for column in range(self.count):
-                done[row, column] = decide(int(sums[column, 0]), int(sums[column, 1]))
+                rough, steep = sums[:, column].tolist()
+                done[row, column] = decide(rough, steep)
                 self._treat(row, column, done[row, column])
         for rows, columns, axis in seams(self.count, done):
             strip = self.result[rows, columns]
             across, along = (1, _pitch(strip)) if axis else (_pitch(strip), 1)
-            self._launch("blend", (rows.start, columns.start), strip, across, along, TILE, ROUNDS)
+            self._launch("blend", rows.start, columns.start, strip, across, along, TILE, ROUNDS)
         return self.result.get(), done
 
+    def _measure(self, row: int) -> Handle:
+        """Measure a row of tiles: what will be read back."""
+        y, width = row * TILE + BORDER, self.count * TILE
+        band = self.picture[y - 1 : y + TILE + 1, BORDER - 1 : BORDER + width + 1]
+        self._launch("measure", row, 0, band, _pitch(band), self.measures[row], width, TILE)
+        coming: Handle = self.measures[row].get(wait=False)
+        return coming
+
     def _treat(self, row: int, column: int, treatment: Treatment) -> None:
-        """A chain of kernels from the picture to the result; what lies between goes to the tile's scratch."""
+        """A chain of kernels from the picture to the result; what lies between goes to scratch."""
         margin = sum(MARGIN[name] for name in treatment)
         source = self._around(row, column, margin)
         for step, name in enumerate(treatment):
             margin -= MARGIN[name]
             size = TILE + 2 * margin
             if margin:
-                target = self.scratch[step % 2, row, column, :size, :size]
+                target = self._square(self.scratch, (step % 2, row, column), 0, 0, size)
             else:
-                y, x = row * TILE, column * TILE
-                target = self.result[y : y + TILE, x : x + TILE]
+                target = self._square(self.result, (), row * TILE, column * TILE, TILE)
             self._launch(
-                name, (row, column), source, _pitch(source), target, _pitch(target), size,
+                name, row, column, source, _pitch(source), target, _pitch(target), size,
                 *SETTING[name],
             )  # fmt: skip
             source = target
 
     def _around(self, row: int, column: int, margin: int) -> Array:
-        y, x = row * TILE + BORDER, column * TILE + BORDER
-        low, high = -margin, TILE + margin
-        return self.picture[y + low : y + high, x + low : x + high]
+        """A tile of the picture, with a margin."""
+        y, x = row * TILE + BORDER - margin, column * TILE + BORDER - margin
+        return self._square(self.picture, (), y, x, TILE + 2 * margin)
 
-    def _launch(self, name: str, where: tuple[int, int], *args: Any) -> None:
-        self.launched.append(f"{name} {where[0]},{where[1]}")
+    def _square(self, array: Array, place: tuple[int, ...], y: int, x: int, size: int) -> Array:
+        """Pixels of an array: a view, made once and kept."""
+        key = (id(array), *place, y, x, size)
+        if key not in self._views:
+            self._views[key] = array[(*place, slice(y, y + size), slice(x, x + size))]
+        return self._views[key]
+
+    def _launch(self, name: str, row: int, column: int, *args: Any) -> None:
+        self.launched.append(f"{name} {row},{column}")
         getattr(self.kernels, name)((GROUP,), (GROUP,), *args)
 
 

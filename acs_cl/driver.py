@@ -26,6 +26,17 @@ Events = Sequence[Any] | None
 _enqueue: Any = _cl.enqueue_nd_range_kernel
 
 
+class OwnKernel(cl.Kernel):
+    """A kernel that keeps its current arguments alive until it has new ones.
+
+    OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
+    a new sub-buffer that got the handle of a released one for the argument already set, and runs on
+    the old memory.
+    """
+
+    __slots__ = ("current",)
+
+
 class Place(NamedTuple):
     """Memory on the device: `memory` is an SVM pointer (offset 0) or a buffer."""
 
@@ -48,6 +59,7 @@ def run_kernel(
     bytes."""
     if pointers:
         kernel._set_arg_multi(pointers)
+        kernel.current = pointers
     if values:
         kernel._set_arg_buf_multi(values)
     return _enqueue(queue, kernel, global_size, local_size, offset, wait_for, False, False)

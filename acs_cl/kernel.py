@@ -19,6 +19,7 @@ from . import scalars
 from .building import build
 from .commands import KernelCommand
 from .converter import Converted, converter
+from .driver import OwnKernel, is_svm
 from .errors import UsageError
 from .records import Access, Span
 from .signature import Parameter, Signature
@@ -55,6 +56,7 @@ class Kernel:
         self._convert: Callable[[tuple[Any, ...]], Converted] = self._first
         self._standing: Any = None
         self._variants: dict[tuple[int, ...], Any] = {}
+        self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
 
     @property
     def native(self) -> Any:
@@ -132,6 +134,7 @@ class Kernel:
         reads: list[Span] = []
         writes: list[Span] = []
         offsets: dict[int, int] = {}
+        kinds: list[bool] = []
         for index, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
             found = self._memory(index, parameter, value)
             if found is None:
@@ -141,6 +144,7 @@ class Kernel:
                     pointers += (index, self._object(index, parameter, value))
                 continue
             pointers += (index, found.argument)
+            kinds.append(is_svm(found.argument))
             if found.offset:
                 offsets[index] = found.offset
             mode = parameter.mode if parameter.mode or parameter.is_pointer else "rw"
@@ -148,9 +152,8 @@ class Kernel:
                 reads += found.spans
             if "w" in mode:
                 writes += found.spans
-        native = self._native
+        native = self._native_for(tuple(offsets), tuple(kinds))
         if offsets:
-            native = self._variant(tuple(offsets))
             for extra, offset in enumerate(offsets.values()):
                 values += (len(parameters) + extra, struct.pack("Q", offset))
         if self.signature.anywhere:
@@ -214,6 +217,18 @@ class Kernel:
         program = self._native.get_info(cl.kernel_info.PROGRAM)
         return Span(-int(program.int_ptr), 0, 1, 1, 1)
 
+    def _native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
+        """The OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the same
+        kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
+        native = self._variant(offsets) if offsets else self._native
+        if not any(kind is not self._runtime._store.is_svm for kind in kinds):
+            return native
+        clone = self._clones.get((offsets, kinds))
+        if clone is None:
+            program = native.get_info(cl.kernel_info.PROGRAM)
+            clone = self._clones[offsets, kinds] = OwnKernel(program, native.function_name)
+        return clone
+
     def _variant(self, offsets: tuple[int, ...]) -> Any:
         """The kernel that adds byte offsets to some pointers: for views where no sub-buffer can
         start."""
@@ -234,7 +249,7 @@ class Kernel:
                     f"be rewritten to add the offset: {error.reason}"
                 ) from None
             native = build(self._runtime.context, device, source, self._options)
-            variant = self._variants[offsets] = cl.Kernel(native, name)
+            variant = self._variants[offsets] = OwnKernel(native, name)
         return variant
 
     def _declare(

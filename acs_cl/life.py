@@ -240,7 +240,7 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
                 )
             if len(runtime._programs) >= ADOPTED:
                 del runtime._programs[next(iter(runtime._programs))]
-            kernel = Kernel(runtime, cl.Kernel(program, name), name, *_source_of(runtime, program))
+            kernel = Kernel(runtime, driver.OwnKernel(program, name), name, *_source_of(runtime, program))
             # the program is kept too, so that its address is not given to another
             known = runtime._programs[key] = (kernel, program)
     found: Kernel = known[0]

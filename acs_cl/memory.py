@@ -71,6 +71,8 @@ class Base:
 class Store:
     """What both kinds share: bins of returned blocks by size, and what to do when memory is out."""
 
+    is_svm: bool
+
     def __init__(self, context: Any, device: Any) -> None:
         self._context = context
         self._largest = int(device.max_mem_alloc_size)
@@ -135,7 +137,7 @@ class Store:
 class SvmStore(Store):
     """Slabs of coarse-grained shared virtual memory; blocks above half a slab get their own."""
 
-    name = "svm"
+    is_svm = True
 
     def __init__(self, context: Any, device: Any) -> None:
         super().__init__(context, device)
@@ -182,7 +184,7 @@ class SvmStore(Store):
 class BufferStore(Store):
     """A buffer per block, handed out as sub-buffers."""
 
-    name = "buffers"
+    is_svm = False
 
     def __init__(self, context: Any, device: Any) -> None:
         super().__init__(context, device)

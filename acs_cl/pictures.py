@@ -86,7 +86,10 @@ def draw(panels: Sequence[Panel], path: str | Path, title: str) -> None:
     for panel in panels:
         _panel(sheet, top, panel, colours, longest_ms, clocks.copy().pop())
         top += _height(panel)
-    sheet.figure.savefig(path, dpi=110, format="png")
+    try:
+        sheet.figure.savefig(path, dpi=110, format="png")
+    except OSError as error:
+        raise UsageError(f"the picture cannot be written: {error}") from None
 
 
 class _Sheet(NamedTuple):

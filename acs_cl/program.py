@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
+from .driver import OwnKernel
 from .kernel import Kernel
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Program:
         except KeyError:
             pass
         try:
-            native = cl.Kernel(self._native, name)
+            native = OwnKernel(self._native, name)
         except cl.LogicError:
             raise AttributeError(
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels)}"

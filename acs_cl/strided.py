@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
-
 from .building import build
+from .driver import OwnKernel
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def element_kernel(
         kernel = runtime._programs.get(key)
         if kernel is None:
             program = build(runtime.context, runtime.device, _source(_WORDS[unit]), ())
-            kernel = runtime._programs[key] = cl.Kernel(program, "elements")
+            kernel = runtime._programs[key] = OwnKernel(program, "elements")
     return kernel, (size,), values
 
 

@@ -42,7 +42,7 @@ PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sizes of fill patterns that OpenCL has."""
 
 UNCOPIED_BYTES = 1 << 20
-"""From here on `write` waits for its own copy rather than copy twice."""
+"""From here on `write` waits for its transfer where nothing is ahead of it, to copy once only."""
 
 
 def read(runtime: Runtime, array: Array, out: Any) -> Handle:
@@ -92,7 +92,7 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
         packed = runtime._new_array(array.shape, array.dtype)
         write(runtime, packed, ready, copied and not own)
         return copy(runtime, array, packed)
-    waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES
+    waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(runtime, array)
     if copied and not own and not waits:
         ready = ready.copy()
     access = Access((), array._spans, array._spans if array._exact else ())
@@ -100,6 +100,16 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
     if waits:
         runtime._wait_quietly(handle.number)
     return handle
+
+
+def _is_next(runtime: Runtime, array: Array) -> bool:
+    """Whether a transfer to this array would start at once: one that is held, by an event that this
+    thread sets later for instance, must not be waited for."""
+    with runtime._lock:
+        runtime._pump()
+        if runtime._backend.in_order or runtime.options.window is not None:
+            return not runtime._launches
+        return array._base is None or not runtime._hazards.users(array._base.number)
 
 
 def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
@@ -199,7 +209,8 @@ def host_task(
         write_places,
         site,
     )
-    overwrites = tuple(span for span in write_spans if span not in read_spans)
+    sure = (span for array in targets if array._exact for span in array._spans)
+    overwrites = tuple(span for span in sure if span not in read_spans)
     access = Access(read_spans, write_spans, overwrites)
     handle = runtime._launch(command, access, wait_for, lambda: command.result)
     for array, target in after:

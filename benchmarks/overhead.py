@@ -87,10 +87,24 @@ def _pair(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[st
         str(window): _compared(samples[f"ours {window}"], samples[f"bare {window}"])
         for window in WINDOWS
     }
-    middles = [row["host"]["ours_us"]["median"] for row in windows.values()]
-    apart = max(middles) / min(middles) - 1.0
     chain = _compared(samples["ours chain"], samples["bare chain"])
-    return {"memory": memory, "windows": windows, "apart": round(apart, 3), "chain": chain}
+    return {"memory": memory, "windows": windows, "apart": _apart(windows), "chain": chain}
+
+
+def _apart(windows: dict[str, Any]) -> dict[str, float]:
+    """Largest host cost over smallest, less one: as it is, and with the driver's share held fixed.
+
+    A bare call in a batch of 255 costs half as much again as one in a batch of 15, whatever the
+    window; the second figure has the middle one of the bare costs in the place of each.
+    """
+    hosts = [row["host"] for row in windows.values()]
+    bare = sorted(host["bare_us"]["median"] for host in hosts)[len(hosts) // 2]
+    raw = [host["ours_us"]["median"] for host in hosts]
+    fixed = [bare + host["above_us"]["median"] for host in hosts]
+    return {
+        "raw": round(max(raw) / min(raw) - 1.0, 3),
+        "driver_fixed": round(max(fixed) / min(fixed) - 1.0, 3),
+    }
 
 
 def _compared(ours: list[Sample], bare: list[Sample]) -> dict[str, Any]:
@@ -103,6 +117,7 @@ def _compared(ours: list[Sample], bare: list[Sample]) -> dict[str, Any]:
             "ours_us": spread(mine),
             "bare_us": spread(theirs),
             "above_us": spread([a - b for a, b in zip(mine, theirs, strict=True)]),
+            "least_above_us": round(min(mine) - min(theirs), 3),
             "ratio": spread([a / b for a, b in zip(mine, theirs, strict=True)]),
         }
     return found
@@ -196,7 +211,7 @@ def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
         return figures
 
     slowest = max(rows, key=lambda name: above(name)["median"])
-    uneven = max(rows, key=lambda name: rows[name]["apart"])
+    uneven = max(rows, key=lambda name: rows[name]["apart"]["driver_fixed"])
     return [
         target(
             "host cost of a launch above bare PyOpenCL, `auto`",
@@ -209,11 +224,11 @@ def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
         | {"where": slowest},
         target(
             "host cost in windows of 16, 64 and 256: largest over smallest, less one, `auto`",
-            rows[auto]["apart"], "at most", MOST_APART,
+            rows[auto]["apart"]["driver_fixed"], "at most", MOST_APART,
         ),
         target(
             "the same, the most uneven backend and policy",
-            rows[uneven]["apart"], "at most", MOST_APART,
+            rows[uneven]["apart"]["driver_fixed"], "at most", MOST_APART,
         )
         | {"where": uneven},
     ]  # fmt: skip

@@ -1,6 +1,6 @@
 /* Kernels of the demo: an adaptive filter, tile by tile.
  *
- * One work-group of GROUP work-items does one tile. A tile comes as a view into a larger array: a
+ * A launch is one work-group of GROUP work-items, for one tile. A tile comes as a view into a larger array: a
  * pointer to its first pixel, and a pitch, in pixels from one row to the next. Where a kernel reads a
  * margin around its tile, the pointer is to the first pixel of the margin. No kernel reads what
  * another work-item of the same launch writes.
@@ -9,20 +9,21 @@
 constant float BINOMIAL_5[5] = {1, 4, 6, 4, 1};
 constant float BINOMIAL_9[9] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
 
-/* What a tile looks like: for each column of pixels the sums of Immerkaer's noise mask ("Fast noise
- * variance estimation", 1996) and of the gradient. Of whole numbers, so that sums are exact and every
- * device decides alike. The margin is 1. */
-kernel void measure(global const float *in, int pitch, int size, global int *rough, global int *steep)
+/* What the tiles of one row look like: for each column of pixels the sum of Immerkaer's noise mask
+ * ("Fast noise variance estimation", 1996) and, after all of these, of the gradient. The pixels are whole
+ * numbers, so that sums are exact and every device decides alike. The margin is 1. */
+kernel void measure(global const float *in, int pitch, global int *sums, int width, int height)
 {
-    for (int x = get_local_id(0); x < size; x += GROUP) {
-        int noise = 0, gradient = 0;
-        for (int y = 0; y < size; ++y) {
+    for (int x = get_local_id(0); x < width; x += GROUP) {
+        int rough = 0, steep = 0;
+        for (int y = 0; y < height; ++y) {
             global const float *a = in + y * pitch + x, *b = a + pitch, *c = b + pitch;
-            noise += (int)fabs(a[0] - 2 * a[1] + a[2] - 2 * (b[0] - 2 * b[1] + b[2]) + c[0] - 2 * c[1] + c[2]);
-            gradient += (int)(fabs(b[2] - b[0]) + fabs(c[1] - a[1]));
+            float above = a[0] - 2 * a[1] + a[2], below = c[0] - 2 * c[1] + c[2];
+            rough += (int)fabs(above - 2 * (b[0] - 2 * b[1] + b[2]) + below);
+            steep += (int)(fabs(b[2] - b[0]) + fabs(c[1] - a[1]));
         }
-        rough[x] = noise;
-        steep[x] = gradient;
+        sums[x] = rough;
+        sums[width + x] = steep;
     }
 }
 

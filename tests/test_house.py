@@ -83,9 +83,9 @@ MAY_IMPORT = {
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "kernel": "translate.offsets translate.clang inference signature scalars standing records arrays access building"
-    " converter commands errors",
-    "program": "kernel errors",
-    "strided": "building errors",
+    " converter commands driver errors",
+    "program": "kernel driver errors",
+    "strided": "building driver errors",
     # the parts of the runtime
     "handle": "records errors",
     "transfers": "records arrays access commands driver handle strided errors",

@@ -1,4 +1,4 @@
-"""Ranges: the closed forms against sets of bytes, and strided views against NumPy's own addresses."""
+"""Ranges: the closed forms against sets of bytes, strided views against NumPy's own addresses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ FEWER = settings(max_examples=200, deadline=None)
 
 def bytes_of(span: Span) -> set[int]:
     """The bytes of a span, one by one: what all closed forms are measured against."""
-    return {
-        span.start + row * span.pitch + byte for row in range(span.rows) for byte in range(span.width)
-    }
+    rows = (span.start + row * span.pitch for row in range(span.rows))
+    return {start + byte for start in rows for byte in range(span.width)}
 
 
 @st.composite

@@ -1,9 +1,10 @@
 """A pool of in-order queues with events across them, for drivers that overlap only between queues.
 
 A launch goes behind an upstream that is the last on its lane, where the queue's own order is its
-wait: most edges of a chain need no event. Else it takes the lane with the least in flight. It waits
-for upstream on other lanes by event; such a lane is flushed first, since a driver may not start on
-a queue that was never flushed while another queue waits for it for ever.
+wait: most edges of a chain need no event. Else it takes the lane with the least in flight, the
+latest one if that is idle, since drivers are quickest where they were last. It waits for upstream
+on other lanes by event; such a lane is flushed first, since a driver may not start on a queue that
+was never flushed while another queue waits for it for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Lanes(Backend):
         self._lane: dict[int, int] = {}
         self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
         self._unflushed = [False] * lanes
-        self._next = 0
+        self._latest = 0
 
     def submit(self, launch: Launch) -> None:
         """On a parent's lane where it is the last one there, else where least is in flight."""
@@ -57,7 +58,7 @@ class Lanes(Backend):
             lane = self._lane[number]
             if queued[lane][-1] == number:
                 return lane
-        start = self._next
+        start = self._latest
         best, least = start, len(queued[start])
         if least:
             for step in range(1, len(queued)):
@@ -66,7 +67,7 @@ class Lanes(Backend):
                     best, least = lane, len(queued[lane])
                     if not least:
                         break
-        self._next = (best + 1) % len(queued)
+        self._latest = best
         return best
 
     def poll(self, most: int = 64) -> Ended:

@@ -1,0 +1,208 @@
+"""The benchmarks run and write what the report reads; no test here judges a time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import devices
+from acs_cl.benchmarks import harness, report, run
+
+KEYS = {
+    "overhead": {"auto", "rows", "host_ns_by_stage"},
+    "overlap": {"chains", "links", "kernel_us", "rows"},
+    "memory": {"launches", "rows"},
+    "latency": {"rows"},
+    "startup": {"rows", "import_s"},
+}
+EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain_environment() -> Iterator[None]:
+    """Nothing from outside chooses the backend."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in harness.OVERRIDES:
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(scope="module", params=sorted(KEYS))
+def document(
+    request: pytest.FixtureRequest, device: cl.Device, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What `run.py BENCHMARK --quick --json FILE` wrote."""
+    name = request.param
+    path = tmp_path_factory.mktemp("benchmarks") / "deep" / f"{name}.json"
+    spec = str(devices.devices().index(device))
+    command = [name, "--quick", "--device", spec, "--json", str(path), *EXTRA.get(name, [])]
+    assert run.main(command) == 0
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from numbers(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from numbers(one)
+    elif isinstance(value, (int, float)):
+        yield value
+
+
+def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
+    ((name, result),) = document["benchmarks"].items()
+    assert set(result) == KEYS[name] | {"targets", "took_s"}
+    assert document["quick"] is True
+    assert all(math.isfinite(number) for number in numbers(result))
+    assert result["targets"]
+    for row in result["targets"]:
+        assert {"what", "value", "unit", "sense", "limit", "met", "quartiles"} <= set(row)
+    machine = document["machine"]
+    assert all(machine[key] for key in ("device", "driver", "date", "python", "pyopencl", "cpus"))
+    assert len(machine["noise"]) == 2
+
+
+def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device) -> None:
+    ((name, result),) = document["benchmarks"].items()
+    rows = result["rows"]
+    concurrent = set(harness.backends_of(device))
+    if name == "overhead":
+        assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
+        for row in rows.values():
+            assert set(row["windows"]) == {"16", "64", "256"}
+            assert (
+                row["chain"]["end"]["ours_us"]["min"] > row["chain"]["host"]["ours_us"]["min"] / 2
+            )
+    elif name == "overlap":
+        assert set(rows) == concurrent | {"auto"}
+        assert all(row["in_flight"]["min"] >= 0.99 for row in rows.values())
+        assert rows["serial"]["in_flight"]["median"] < 1.2
+    elif name == "memory":
+        assert set(rows) == {"steady", "handles", "arrays"}
+        for row in rows.values():
+            assert row["points"][-1]["launches"] == result["launches"] == 4000
+            assert all(point["unretired_after_finish"] == 0 for point in row["points"])
+            assert row["growth"]["objects"] < 1000
+    elif name == "latency":
+        assert set(rows) == concurrent | {"auto"}
+        assert all(row["ours"]["min"] <= row["ours"]["p99"] for row in rows.values())
+    else:
+        assert set(rows) == {"cold", "warm"}
+        assert 0 < result["import_s"]["median"] < 10
+
+
+def finished(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {"quick": False}
+
+
+def test_report_writes_the_table_and_checks_it(document: dict[str, Any], tmp_path: Path) -> None:
+    readme, results = tmp_path / "README.md", tmp_path / "results"
+    results.mkdir()
+    (results / "one.json").write_text(json.dumps(finished(document)), "utf-8")
+    readme.write_text(f"before\n{report.BEGIN}\nwhat was there\n{report.END}\nafter\n", "utf-8")
+    where = ["--readme", str(readme), "--results", str(results)]
+    assert report.main(["--check", *where]) == 1
+    assert report.main(where) == 0
+    assert report.main(["--check", *where]) == 0
+    text = readme.read_text("utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "what was there" not in text
+    for key in ("device", "driver", "date"):
+        assert document["machine"][key] in text
+    ((_, result),) = document["benchmarks"].items()
+    for row in result["targets"]:
+        assert row["what"] in text
+    assert text.count("(missed)") == sum(not row["met"] for row in result["targets"])
+
+
+def sample(**changes: Any) -> dict[str, Any]:
+    machine = {
+        "device": "Some platform / Some GPU",
+        "driver": "1.2",
+        "compute_units": 4,
+        "cpus": 2,
+        "cpu": "some CPU",
+        "date": "2026-01-02",
+        "commit": "abc",
+        "python": "3.11",
+        "pyopencl": "2026.1",
+        "noise": [{"unrest": 0.02}],
+    }
+    row = harness.target("launch", 7.0, "at most", 6.0, "us")
+    benchmarks = {"overhead": {"targets": [row]}}
+    whole = {"acs_cl_benchmarks": run.VERSION, "quick": False}
+    return whole | {"machine": machine | changes, "benchmarks": benchmarks}
+
+
+def test_report_has_a_column_for_each_machine_and_says_what_was_missed() -> None:
+    table = report.render([sample(), sample(), sample(device="Other / CPU", driver="3")])
+    header, _, row, *_ = table.splitlines()
+    assert header.split("|")[2:4] == [" Some GPU ", " CPU "]
+    assert row == ("| launch: at most 6 us | **7 us** (missed) | **7 us** (missed) |")
+    assert table.count("2026-01-02") == 2
+
+
+def test_report_refuses_quick_runs_and_a_readme_without_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("no marks", "utf-8")
+    where = ["--readme", str(readme), "--results", str(tmp_path)]
+    assert report.main(where) == 1
+    assert "no results" in capsys.readouterr().err
+    (tmp_path / "a.json").write_text(json.dumps(sample() | {"quick": True}), "utf-8")
+    assert report.main(where) == 1
+    assert "--quick" in capsys.readouterr().err
+    (tmp_path / "a.json").write_text(json.dumps(sample()), "utf-8")
+    assert report.main(where) == 1
+    assert report.BEGIN in capsys.readouterr().err
+    assert readme.read_text("utf-8") == "no marks"
+
+
+def test_overrides_from_outside_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ACS_CL_BACKEND", "serial")
+    assert run.main(["latency", "--quick"]) == 1
+    assert "ACS_CL_BACKEND" in capsys.readouterr().err
+
+
+def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
+    import gc
+
+    order: list[str] = []
+
+    def note(name: str) -> bool:
+        order.append(name)
+        return gc.isenabled()
+
+    samples = harness.interleave({n: lambda n=n: note(n) for n in "abc"}, 3)  # type: ignore[misc]
+    assert "".join(order) == "abcbcacab"
+    assert samples == {n: [False] * 3 for n in "abc"}
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("value", "sense", "limit", "met"),
+    [
+        (6.0, "at most", 6.0, True),
+        (6.1, "at most", 6.0, False),
+        (16.0, "below", 16.0, False),
+        (1.85, "at least", 1.85, True),
+        ("serial", "is", "lanes", False),
+    ],
+)
+def test_targets_are_judged_by_their_sense(
+    value: float | str, sense: str, limit: float | str, met: bool
+) -> None:
+    assert harness.target("it", value, sense, limit)["met"] is met
