@@ -86,9 +86,7 @@ def _resolve_pyopencl_array(array: Any) -> Resolved:
     spans = spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
     )
-    if not offset:
-        return Resolved(data, spans)
-    return Resolved(data, (whole,), offset)
+    return Resolved(data, spans, offset)
 
 
 def _buffer_span(buffer: Any) -> Span:
@@ -122,14 +120,16 @@ def describe(value: Any) -> str:
 
 def declared(
     runtime: Runtime, given: Any, keyword: str, command: str
-) -> tuple[tuple[Any, ...], tuple[Span, ...]]:
-    """The memory named by `reads=` or `writes=`: the objects and their bytes."""
+) -> tuple[tuple[Any, ...], tuple[Span, ...], tuple[Span, ...]]:
+    """The memory named by `reads=` or `writes=`: the objects, their bytes, and those of their bytes
+    that are exactly theirs (a view of many dimensions may stand for its hull)."""
     if given is None:
-        return (), ()
+        return (), (), ()
     if isinstance(given, (str, bytes, Array)) or not isinstance(given, Iterable):
         given = (given,)
     objects = tuple(given)
     spans: list[Span] = []
+    exact: list[Span] = []
     for value in objects:
         try:
             found = resolve(runtime, value)
@@ -140,14 +140,18 @@ def declared(
                 f"{command}: {keyword}= takes arrays, views and buffers, got {describe(value)}"
             )
         spans.extend(found.spans)
-    return objects, tuple(spans)
+        exact.extend(value._overwrites() if isinstance(value, Array) else found.spans)
+    return objects, tuple(spans), tuple(exact)
 
 
-def replace(inferred: Access, reads: Sequence[Span], writes: Sequence[Span]) -> Access:
-    """Put declared spans in place of what was inferred for the bases they name, no others."""
+def replace(
+    inferred: Access, reads: Sequence[Span], writes: Sequence[Span], exact: Sequence[Span]
+) -> Access:
+    """Put declared spans in place of what was inferred for the bases they name, no others. The
+    `exact` ones among the writes are sure to be overwritten."""
     named = {span.base for span in (*reads, *writes)}
     return Access(
         (*(span for span in inferred.reads if span.base not in named), *reads),
         (*(span for span in inferred.writes if span.base not in named), *writes),
-        tuple(span for span in writes if span not in reads),
+        tuple(span for span in exact if span not in reads),
     )

@@ -47,7 +47,6 @@ class Array:
         "__weakref__",
         "_argument",
         "_base",
-        "_exact",
         "_home",
         "_lead",
         "_offset",
@@ -86,7 +85,6 @@ class Array:
         self._home: Runtime | None = None
         self._argument: Any = None
         self._place: Place | None = None
-        self._exact = True
         self._lead = 0
         self._spans: tuple[Span, ...] = ()
         self._span: Span | None = None
@@ -96,10 +94,8 @@ class Array:
         start = min(span.start for span in self._spans)
         end = max(span.end for span in self._spans)
         self._lead = offset - start
-        self._place, self._exact = base.place(start, end - start)
-        if not self._exact:
-            self._spans = (Span(base.number, 0, base.nbytes, 1, base.nbytes),)
-        elif len(self._spans) == 1 and not self._lead:
+        self._place = base.place(start, end - start)
+        if len(self._spans) == 1 and not self._lead and not self._place.offset:
             self._span = self._spans[0]
             self._argument = self._place.memory
             self._home = runtime
@@ -116,14 +112,14 @@ class Array:
 
     @property
     def data(self) -> Any:
-        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer that starts at the first
-        byte.
+        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer if the array starts where
+        the buffer does.
 
         Commands on other queues are not seen by the runtime; `finish()` or wait for a handle first.
         """
         place = self._live().place_or_raise()
         if place.offset:
-            raise UsageError("this view starts where no sub-buffer can; copy it, or use its base")
+            raise UsageError("this view starts inside its buffer; copy it, or use its base")
         return place.memory
 
     def __len__(self) -> int:
@@ -225,6 +221,12 @@ class Array:
         if self._place is None:
             raise UsageError(f"{self!r} has no memory")
         return self._place
+
+    def _overwrites(self) -> tuple[Span, ...]:
+        """What is certain to be overwritten when every element is: nothing where the spans are a
+        hull with other bytes in it."""
+        exact = sum(span.nbytes for span in self._spans) <= self.nbytes
+        return self._spans if exact else ()
 
     def _view(
         self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]

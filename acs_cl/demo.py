@@ -1,10 +1,10 @@
 """``acs-cl demo``: a filter whose launches depend on the picture, serial and concurrent.
 
-In: the options ``device``, ``backend``, ``out`` and ``quick``. Out: a table on stdout, a PNG with the timelines
-of both, and the exit code: 1 if a result differs from NumPy's.
+In: the options ``device``, ``backend``, ``out`` and ``quick``. Out: a table on stdout, a PNG with
+the timelines of both, and the exit code: 1 if a result differs from NumPy's.
 
-Invariant: every result is compared. Times come from runs that take turns; timelines, and what the table says of
-edges and overlap, from runs of their own, since tracing costs time.
+Invariant: every result is compared. Times come from runs that take turns; timelines, and what the
+table says of edges and overlap, from runs of their own, since tracing costs time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .trace import Slice
 
 PICTURE = "acs-cl-demo.png"
 TOLERANCE = 0.01
-"""In grey levels, of which there are 256; NumPy computes in double precision, the device does not."""
+"""In grey levels, of which there are 256. NumPy computes in double precision."""
 
 
 class Size(NamedTuple):
@@ -44,7 +44,7 @@ class Size(NamedTuple):
 FULL, QUICK = Size(8, 9), Size(5, 5)
 
 
-class WrongResult(AcsError):
+class WrongResultError(AcsError):
     """What the device computed is not what NumPy computes."""
 
 
@@ -128,7 +128,9 @@ def _compare(
         took_s = time.perf_counter() - start
         worst = float(np.abs(result - expected).max())
         if not worst <= TOLERANCE:  # also for what is not a number
-            raise WrongResult(f"{name} on {side.name} is {worst:.3g} grey levels off NumPy's result")
+            raise WrongResultError(
+                f"{name} on {side.name} is {worst:.3g} grey levels off NumPy's result"
+            )
         return took_s
 
     outcomes = []
@@ -200,9 +202,7 @@ def _table(rows: list[list[object]]) -> str:
 LETTERS = {"smooth": "s", "denoise": "d", "sharpen": "+"}
 
 
-def _panel(
-    name: str, picture: Pixels, treatments: Treatments, outcomes: list[Outcome]
-) -> Panel:
+def _panel(name: str, picture: Pixels, treatments: Treatments, outcomes: list[Outcome]) -> Panel:
     marks = [
         ((column + 0.5) * TILE, (row + 0.5) * TILE, "".join(LETTERS[one] for one in treatment))
         for (row, column), treatment in treatments.items()

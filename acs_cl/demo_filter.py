@@ -2,11 +2,11 @@
 
 In: a picture of whole grey levels. Out: the filtered picture, and what was done to which tile.
 
-Every tile is measured, the measure comes back to the host, and the host decides which kernels run on the
-tile: a calm one gets one blur, a noisy one up to three passes of an average that keeps edges, one with
-edges is sharpened in the end. Where neighbours were treated differently their seam is blended. So the graph of
-launches follows from the picture. Tiles are views of shared arrays, and nothing here says which launches
-are independent.
+Every tile is measured, the measure comes back to the host, and the host decides which kernels run
+on the tile: a calm one gets one blur, a noisy one up to three passes of an average that keeps
+edges, one with edges is sharpened in the end. Where neighbours were treated differently their seam
+is blended. So the graph of launches follows from the picture. Tiles are views of shared arrays, and
+nothing here says which launches are independent.
 
 Invariant: measures are sums of whole numbers, so that every device decides as NumPy does.
 """
@@ -52,7 +52,8 @@ def sky(side: int) -> Pixels:
     """A gradient with a few discs; noise grows from left to right."""
     y, x = np.mgrid[0:side, 0:side] / side
     picture = 90 + 80 * y
-    for at_y, at_x, radius, level in ((0.3, 0.32, 0.13, 215), (0.68, 0.6, 0.2, 60), (0.2, 0.8, 0.07, 240)):
+    discs = ((0.3, 0.32, 0.13, 215), (0.68, 0.6, 0.2, 60), (0.2, 0.8, 0.07, 240))
+    for at_y, at_x, radius, level in discs:
         picture[(y - at_y) ** 2 + (x - at_x) ** 2 < radius**2] = level
     return _with_noise(picture, 22 * np.clip(x - 0.45, 0, 1) ** 1.2 * 2, 1)
 
@@ -113,7 +114,8 @@ def seams(count: int, done: Treatments) -> Iterator[tuple[slice, slice, int]]:
 
 
 class Filter:
-    """The filter on one runtime, for square pictures of one size. Its arrays are used again and again."""
+    """The filter on one runtime, for square pictures of one size. Its arrays are used again and
+    again."""
 
     def __init__(self, runtime: Runtime, side: int) -> None:
         count = self.count = side // TILE
@@ -129,7 +131,8 @@ class Filter:
         self._views: dict[tuple[int, ...], Array] = {}
 
     def run(self, picture: Pixels) -> tuple[Pixels, Treatments]:
-        """Filter a picture. The host waits for measures, a row of tiles at a time, and for the result."""
+        """Filter a picture. The host waits for measures, a row of tiles at a time, and for the
+        result."""
         self.launched.clear()
         self.picture.set(np.pad(picture, BORDER, mode="edge").astype(np.float32))
         coming = [self._measure(row) for row in range(self.count)]

@@ -145,17 +145,22 @@ class Kernel:
                 continue
             pointers += (index, found.argument)
             kinds.append(is_svm(found.argument))
-            if found.offset:
+            if parameter.space == "global":
                 offsets[index] = found.offset
+            elif found.offset:
+                raise UsageError(
+                    f"{self._where(index, parameter)}: a view that starts inside its buffer can be "
+                    "passed to global pointers only; copy it"
+                )
             mode = parameter.mode if parameter.mode or parameter.is_pointer else "rw"
             if "r" in mode:
                 reads += found.spans
             if "w" in mode:
                 writes += found.spans
-        native = self._native_for(tuple(offsets), tuple(kinds))
-        if offsets:
-            for extra, offset in enumerate(offsets.values()):
-                values += (len(parameters) + extra, struct.pack("Q", offset))
+        native = self._native_for(tuple(offsets) if any(offsets.values()) else (), tuple(kinds))
+        if any(offsets.values()):
+            for extra, start in enumerate(offsets.values()):
+                values += (len(parameters) + extra, struct.pack("Q", start))
         if self.signature.anywhere:
             reads, writes = [], list(accesses.ALL)
         elif self.signature.program_globals:
@@ -244,9 +249,8 @@ class Kernel:
                 )
             except CannotParse as error:
                 raise UsageError(
-                    f"{self._next()}: a view starts where no sub-buffer of this device can "
-                    f"(multiples of {device.mem_base_addr_align // 8} bytes), and the kernel cannot "
-                    f"be rewritten to add the offset: {error.reason}"
+                    f"{self._next()}: a view starts inside its buffer, and the kernel cannot be "
+                    f"rewritten to add the offset: {error.reason}"
                 ) from None
             native = build(self._runtime.context, device, source, self._options)
             variant = self._variants[offsets] = OwnKernel(native, name)
@@ -266,10 +270,10 @@ class Kernel:
             access = self._standing.apply(access, global_size, local_size, offset, args)
         if reads is None and writes is None:
             return access
-        _, read_spans = accesses.declared(self._runtime, reads, "reads", self._next())
-        _, write_spans = accesses.declared(self._runtime, writes, "writes", self._next())
+        _, read_spans, _ = accesses.declared(self._runtime, reads, "reads", self._next())
+        _, write_spans, exact = accesses.declared(self._runtime, writes, "writes", self._next())
         self._check_const(args, write_spans)
-        return accesses.replace(access, read_spans, write_spans)
+        return accesses.replace(access, read_spans, write_spans, exact)
 
     def _check_const(self, args: tuple[Any, ...], writes: tuple[Span, ...]) -> None:
         """A declared write needs a parameter that can write."""

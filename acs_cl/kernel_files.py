@@ -1,7 +1,7 @@
 """The OpenCL C sources that come with the library, by name.
 
-In: the name of a file in `kernels_cl`. Out: its text. In a wheel that folder is inside the package, in the sources
-it is beside it, as a top folder of its own; the first of the two that is there is taken.
+In: the name of a file in `kernels_cl`. Out: its text. In a wheel that folder is inside the package,
+in the sources it is beside it, as a top folder of its own; the first that is there is taken.
 """
 
 from __future__ import annotations

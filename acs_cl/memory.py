@@ -3,12 +3,13 @@
 In: sizes. Out: `Base` objects, on which hazards are keyed. Two kinds of store, by device:
 `SvmStore` cuts blocks from shared-virtual-memory slabs, so a view at any byte offset is just a
 pointer; `BufferStore` makes a buffer per block, for devices without SVM and for drivers that order
-kernels by the arguments they share.
+kernels by the arguments they share. There a view is the buffer and an offset, which a variant of
+the kernel adds.
 
 Invariants: a base's finalizer only appends to a list. A block given out again remembers the
-launches that may still use it (`Block.users`), and the runtime makes the new base wait for them. In
-a `BufferStore` a buffer itself is never handed to the driver, only sub-buffers of it: OpenCL leaves
-a buffer and its sub-buffer in flight together undefined.
+launches that may still use it (`Block.users`), and the runtime makes the new base wait for them. No
+sub-buffer is ever made: OpenCL leaves a buffer and its sub-buffer in flight together undefined,
+their alignment is the device's, and NVIDIA's driver (580) crashed on programs with many of them.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Base:
         self.store = store
         self._returned = returned
 
-    def place(self, offset: int, nbytes: int) -> tuple[Place, bool]:
-        """These bytes as the driver takes them, and whether the place is exactly them."""
+    def place(self, offset: int, nbytes: int) -> Place:
+        """These bytes as the driver takes them."""
         return self.store.place(self.block, offset, nbytes)
 
     def __del__(self) -> None:
@@ -129,8 +130,8 @@ class Store:
         """Give what nobody uses back to the driver. Everything in flight has ended."""
         raise NotImplementedError
 
-    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
-        """`nbytes` at `offset` of the block as the driver takes them; False: more than these."""
+    def place(self, block: Block, offset: int, nbytes: int) -> Place:
+        """`nbytes` at `offset` of the block as the driver takes them."""
         raise NotImplementedError
 
 
@@ -176,19 +177,15 @@ class SvmStore(Store):
                     self.reserved_bytes -= size
             self._bins[size] = deque(block for block in free if len(block.memory) != size)
 
-    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
+    def place(self, block: Block, offset: int, nbytes: int) -> Place:
         start = block.offset + offset
-        return Place(cl.SVM(block.memory[start : start + nbytes]), 0, nbytes), True
+        return Place(cl.SVM(block.memory[start : start + nbytes]), 0, nbytes)
 
 
 class BufferStore(Store):
-    """A buffer per block, handed out as sub-buffers."""
+    """A buffer per block."""
 
     is_svm = False
-
-    def __init__(self, context: Any, device: Any) -> None:
-        super().__init__(context, device)
-        self._alignment = max(1, device.mem_base_addr_align // 8)
 
     def _cut(self, size: int) -> Block | None:
         return None
@@ -206,10 +203,8 @@ class BufferStore(Store):
                 del self._reserved[int(block.memory.int_ptr)]
         self._bins.clear()
 
-    def place(self, block: Block, offset: int, nbytes: int) -> tuple[Place, bool]:
-        if offset % self._alignment == 0:
-            return Place(block.memory.get_sub_region(offset, nbytes), 0, nbytes), True
-        return Place(block.memory.get_sub_region(0, block.size), offset, nbytes), False
+    def place(self, block: Block, offset: int, nbytes: int) -> Place:
+        return Place(block.memory, offset, nbytes)
 
 
 def _rounded(nbytes: int) -> int:

@@ -1,12 +1,12 @@
 """Pictures of timelines: what ran when, one bar a launch.
 
-In: panels, each with runs whose slices come from `acs_cl.trace`, and maybe an image of what the panel is about.
-Out: a PNG. All runs of a picture share one scale, each begins at its own first start; a colour means the
-same kernel everywhere. A run on several lanes has a row for each; a run on one queue gets as few rows as
-keep bars from covering each other.
+In: panels, each with runs whose slices come from `acs_cl.trace`, and maybe an image of what the
+panel is about. Out: a PNG. All runs of a picture share one scale, each begins at its own first
+start; a colour means the same kernel everywhere. A run on several lanes has a row for each; a run
+on one queue gets as few rows as keep bars from covering each other.
 
-Invariant: intervals of different clocks are never drawn together. matplotlib is loaded when something is
-drawn, not before, and never opens a window.
+Invariant: intervals of different clocks are never drawn together. matplotlib is loaded when
+something is drawn, not before, and never opens a window.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Run(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Timelines that belong together. `image`: rows of grey levels from 0 to 255; `marks`: short texts to
-    put on it, at (x, y) in pixels."""
+    """Timelines that belong together. `image`: rows of grey levels from 0 to 255; `marks`: short
+    texts to put on it, at (x, y) in pixels."""
 
     title: str
     runs: Sequence[Run]
@@ -48,8 +48,8 @@ class Panel(NamedTuple):
 
 
 def rows_of(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
-    """Slices by row, with the row's name: lanes where there are several, else packed so that none covers
-    another."""
+    """Slices by row, with the row's name: lanes where there are several, else packed so that none
+    covers another."""
     ordered = sorted(slices, key=lambda one: (one.start_ns, one.end_ns))
     lanes = sorted({one.lane for one in ordered})
     if len(lanes) > 1:

@@ -79,13 +79,17 @@ class Standing:
         reads: list[Span] = []
         writes: list[Span] = []
         sure: list[Span] = []
+        bases: set[int] = set()
         for parameter, value in zip(parameters, args, strict=True):
             found = accesses.resolve(runtime, value)
             if found is None:
                 continue
+            bases.update(span.base for span in found.spans)
             declaration = self._declared.get(parameter.name)
             if declaration is None:
                 mode = parameter.mode
+                if not mode and not parameter.is_pointer:
+                    mode = "rw"
                 reads += found.spans if "r" in mode else ()
                 writes += found.spans if "w" in mode else ()
                 continue
@@ -95,6 +99,9 @@ class Standing:
             reads += new_reads
             writes += new_writes
             sure += [span for span in new_writes if span not in new_reads]
+        # what is not behind an argument: any memory, variables of the program
+        reads += (span for span in inferred.reads if span.base not in bases)
+        writes += (span for span in inferred.writes if span.base not in bases)
         return Access(tuple(reads), tuple(writes), tuple(sure))
 
     def _spans(
@@ -149,6 +156,6 @@ class Standing:
         except (TypeError, ValueError) as error:
             raise UsageError(f"{where} failed or gave no (reads, writes): {error}") from error
         runtime = self._kernel._runtime
-        _, read_spans = accesses.declared(runtime, reads, "reads", where)
-        _, write_spans = accesses.declared(runtime, writes, "writes", where)
-        return accesses.replace(inferred, read_spans, write_spans)
+        _, read_spans, _ = accesses.declared(runtime, reads, "reads", where)
+        _, write_spans, exact = accesses.declared(runtime, writes, "writes", where)
+        return accesses.replace(inferred, read_spans, write_spans, exact)

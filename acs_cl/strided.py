@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from .building import build
 from .driver import OwnKernel
 from .errors import UsageError

@@ -95,7 +95,7 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
     waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(runtime, array)
     if copied and not own and not waits:
         ready = ready.copy()
-    access = Access((), array._spans, array._spans if array._exact else ())
+    access = Access((), array._spans, array._overwrites())
     handle = runtime._launch(WriteCommand(array.place_or_raise(), _bytes_of(ready)), access)
     if waits:
         runtime._wait_quietly(handle.number)
@@ -127,10 +127,9 @@ def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
         return _nothing(runtime, "fill")
     if array.dtype.itemsize not in PATTERNS:
         return write(runtime, array, element.reshape(()), True)
-    exact = array._spans if array._exact else ()
     if array.contiguous:
         command: Any = FillCommand(array.place_or_raise(), element)
-        return runtime._launch(command, Access((), array._spans, exact))
+        return runtime._launch(command, Access((), array._spans, array._overwrites()))
     single = runtime._new_array((1,), array.dtype)
     write(runtime, single, element, True)
     return _elements(runtime, "fill", array, single, (0,) * array.ndim)
@@ -158,7 +157,7 @@ def copy(runtime: Runtime, target: Array, source: Any) -> Handle:
         source = apart
     if not (source.contiguous and target.contiguous):
         return _elements(runtime, "copy", target, source, source.strides)
-    access = Access(source._spans, target._spans, target._spans if target._exact else ())
+    access = Access(source._spans, target._spans, target._overwrites())
     command = CopyCommand(target.place_or_raise(), source.place_or_raise())
     return runtime._launch(command, access)
 
@@ -209,7 +208,7 @@ def host_task(
         write_places,
         site,
     )
-    sure = (span for array in targets if array._exact for span in array._spans)
+    sure = (span for array in targets for span in array._overwrites())
     overwrites = tuple(span for span in sure if span not in read_spans)
     access = Access(read_spans, write_spans, overwrites)
     handle = runtime._launch(command, access, wait_for, lambda: command.result)
@@ -249,8 +248,7 @@ def _elements(
         pointers += (index, place.memory)
         values += (_next_index(values), np.int64((place.offset + array._lead) // unit).tobytes())
     command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
-    exact = target._spans if target._exact else ()
-    return runtime._launch(command, Access(source._spans, target._spans, exact))
+    return runtime._launch(command, Access(source._spans, target._spans, target._overwrites()))
 
 
 def _next_index(values: list[Any]) -> int:
@@ -271,7 +269,7 @@ def _target(array: Array, out: Any) -> HostArray:
 
 
 def _arrays(runtime: Runtime, given: Any, keyword: str) -> list[Array]:
-    objects, _ = declared(runtime, given, keyword, "host task")
+    objects, _, _ = declared(runtime, given, keyword, "host task")
     for value in objects:
         if not isinstance(value, Array):
             raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(value)}")

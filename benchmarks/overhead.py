@@ -1,18 +1,26 @@
 """What a launch costs the host, against a bare PyOpenCL call.
 
-In: a device. Out: microseconds per launch by backend, policy and window: recording alone (the loop
-of calls), and end to end (with the wait for all of it), for independent launches and for a chain.
+In: a device. Out: microseconds per launch by backend, policy and window, each beside a typed
+PyOpenCL call on the same kind of queue, in three ways:
 
-Host cost is meant where the window never fills: batches are one launch shorter than the window. On
-a CPU device the kernels run beside the host program, so they do next to nothing. The bare calls
-have the same kernel, typed, on the same kind of queue, with buffers of the same size.
+- `held`: the queues are stopped by a user event while launches are recorded, and what the runtime
+  does when they have ended (`retire_us`) is timed after the device is idle again: the host's work
+  for a launch, all of it, and nothing else.
+- `free`: the loop of calls while the device runs what was launched already. The driver's own share
+  is in it, and that depends on the pace: to enqueue for a worker thread that has gone to sleep
+  costs PoCL up to ten times as much as for one that is awake. `paced` is the bare call in a program
+  that does something else for as long as our host work takes, and so comes as seldom as ours.
+- `end`: from the first call to the end of all, independent launches and a chain.
+
+Host cost is meant where the window never fills: batches are one launch shorter than the window. All
+samples go through the same number of arrays, so that windows differ in nothing but themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,24 +35,42 @@ from acs_cl.benchmarks.harness import (
     Settings,
     backends_of,
     interleave,
+    quantile,
     spread,
     target,
 )
 
 POLICIES = ("eager", "ready_first")
 WINDOWS = (16, 64, 256)
-LAUNCHES = 256  # in one sample, about
-ROUNDS = {False: 41, True: 5}  # by "is quick"
+WIDEST = str(WINDOWS[-1])
+LAUNCHES = WINDOWS[-1] - 1  # in one sample, and pairs of arrays
+ROUNDS = {False: 31, True: 3}  # by "is quick"
 MOST_ABOVE_US = 6.0
 MOST_APART = 0.20
 
+Calls = Sequence[tuple[Any, ...]]
+
 
 class Sample(NamedTuple):
-    """Microseconds per launch."""
+    """Microseconds per launch. `host_us` is recording and, where the device was held, retiring."""
 
     host_us: float
+    retire_us: float
     end_us: float
-    cpu_us: float
+
+
+class _Side(NamedTuple):
+    """One of the two that are compared: how to record a batch, and how to wait for it."""
+
+    record: Callable[[Calls], None]
+    finish: Callable[[], None]
+    queues: Sequence[cl.CommandQueue]
+    batches: Sequence[Calls]
+
+    @property
+    def scale(self) -> float:
+        """From seconds for all batches to microseconds per launch."""
+        return 1e6 / sum(map(len, self.batches))
 
 
 def measure(settings: Settings) -> dict[str, Any]:
@@ -56,16 +82,11 @@ def measure(settings: Settings) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for backend in backends_of(device):
         for issue in POLICIES:
-            rows[f"{backend}-{issue}"] = _pair(context, backend, issue, ROUNDS[settings.quick])
-    return {
-        "auto": auto,
-        "rows": rows,
-        "host_ns_by_stage": _stages(context),
-        "targets": _targets(rows, f"{auto}-eager"),
-    }
+            rows[f"{backend}-{issue}"] = _row(context, backend, issue, ROUNDS[settings.quick])
+    return {"auto": auto, "rows": rows, "targets": _targets(rows, f"{auto}-eager")}
 
 
-def _pair(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
+def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
     """One backend and policy: independent launches in each window, and a chain in the widest."""
     samplers: dict[str, Callable[[], Sample]] = {}
     runtimes = []
@@ -73,162 +94,176 @@ def _pair(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[st
         runtime = acs.Runtime(context=context, backend=backend, issue=issue, window=window)
         runtimes.append(runtime)
         bare = Bare(context, runtime.device, backend, runtime.plan.lanes)
-        samplers[f"ours {window}"] = _ours(runtime, window - 1, chained=False)
-        samplers[f"bare {window}"] = _bare(bare, window - 1, chained=False)
-    samplers["ours chain"] = _ours(runtime, window - 1, chained=True)
-    samplers["bare chain"] = _bare(bare, window - 1, chained=True)
+        sides = {"ours": _ours(runtime, window - 1), "bare": _bare(bare, window - 1)}
+        for how, sampler in (("held", _held), ("free", _free)):
+            for name, side in sides.items():
+                samplers[f"{how} {name} {window}"] = sampler(side)
+    samplers["free ours chain"] = _free(_ours(runtime, LAUNCHES, chained=True))
+    samplers["free bare chain"] = _free(_bare(bare, LAUNCHES, chained=True))
     for sampler in samplers.values():
         sampler()
+    lead = interleave({k: v for k, v in samplers.items() if k.endswith(WIDEST)}, 3)
+    work_us = quantile(_apart(lead, "held", WIDEST), 0.5)
+    samplers[f"paced bare {WIDEST}"] = _free(_bare(bare, LAUNCHES, pause_s=work_us * 1e-6))
     samples = interleave(samplers, rounds)
     memory = runtime.stats()["memory"]["kind"]
     for runtime in runtimes:
         runtime.close()
-    windows = {
-        str(window): _compared(samples[f"ours {window}"], samples[f"bare {window}"])
+    windows: dict[str, Any] = {
+        str(window): {how: _compared(samples, how, str(window)) for how in ("held", "free", "end")}
         for window in WINDOWS
     }
-    chain = _compared(samples["ours chain"], samples["bare chain"])
-    return {"memory": memory, "windows": windows, "apart": _apart(windows), "chain": chain}
-
-
-def _apart(windows: dict[str, Any]) -> dict[str, float]:
-    """Largest host cost over smallest, less one: as it is, and with the driver's share held fixed.
-
-    A bare call in a batch of 255 costs half as much again as one in a batch of 15, whatever the
-    window; the second figure has the middle one of the bare costs in the place of each.
-    """
-    hosts = [row["host"] for row in windows.values()]
-    bare = sorted(host["bare_us"]["median"] for host in hosts)[len(hosts) // 2]
-    raw = [host["ours_us"]["median"] for host in hosts]
-    fixed = [bare + host["above_us"]["median"] for host in hosts]
+    paced = [one.host_us - work_us for one in samples[f"paced bare {WIDEST}"]]
+    hosts = [row["held"]["ours_us"]["median"] for row in windows.values()]
     return {
-        "raw": round(max(raw) / min(raw) - 1.0, 3),
-        "driver_fixed": round(max(fixed) / min(fixed) - 1.0, 3),
+        "memory": memory,
+        "windows": windows,
+        "windows_apart": round(max(hosts) / min(hosts) - 1.0, 3),
+        "chain": {how: _compared(samples, how, "chain") for how in ("free", "end")},
+        "paced": {"pause_us": round(work_us, 3), "bare_us": spread(paced)},
     }
 
 
-def _compared(ours: list[Sample], bare: list[Sample]) -> dict[str, Any]:
-    """Both, and the difference sample by sample: `host` of recording, `end` with the wait, `cpu` of
-    recording by the clock of the calling thread, which other threads and programs do not move."""
-    found = {}
-    for index, name in enumerate(("host", "end", "cpu")):
-        mine, theirs = [one[index] for one in ours], [one[index] for one in bare]
-        found[name] = {
-            "ours_us": spread(mine),
-            "bare_us": spread(theirs),
-            "above_us": spread([a - b for a, b in zip(mine, theirs, strict=True)]),
-            "least_above_us": round(min(mine) - min(theirs), 3),
-            "ratio": spread([a / b for a, b in zip(mine, theirs, strict=True)]),
-        }
+def _compared(samples: dict[str, list[Sample]], how: str, what: str) -> dict[str, Any]:
+    """Ours, bare, and the difference sample by sample."""
+    found = {f"{name}_us": spread(_values(samples, how, name, what)) for name in ("ours", "bare")}
+    found["above_us"] = spread(_apart(samples, how, what))
+    if how == "held":
+        found["retire_us"] = spread([one.retire_us for one in samples[f"held ours {what}"]])
     return found
 
 
-def _ours(runtime: acs.Runtime, launches: int, chained: bool) -> Callable[[], Sample]:
-    kernel = runtime.build(TINY).tiny
-    items = TINY_BYTES // 4
-    if chained:
-        row = [runtime.zeros(items, np.uint32) for _ in range(launches + 1)]
-        pairs = list(pairwise(row))
-    else:
-        pairs = [
-            (runtime.zeros(items, np.uint32), runtime.zeros(items, np.uint32))
-            for _ in range(launches)
-        ]
+def _values(samples: dict[str, list[Sample]], how: str, name: str, what: str) -> list[float]:
+    if how == "end":
+        return [one.end_us for one in samples[f"free {name} {what}"]]
+    return [one.host_us for one in samples[f"{how} {name} {what}"]]
 
-    def record() -> None:
-        for x, y in pairs:
+
+def _apart(samples: dict[str, list[Sample]], how: str, what: str) -> list[float]:
+    ours, bare = (_values(samples, how, name, what) for name in ("ours", "bare"))
+    return [a - b for a, b in zip(ours, bare, strict=True)]
+
+
+# ---- the two sides -------------------------------------------------------------------------------
+
+
+def _ours(runtime: acs.Runtime, batch: int, chained: bool = False) -> _Side:
+    kernel = runtime.build(TINY).tiny
+    calls = _calls(lambda: runtime.zeros(TINY_BYTES // 4, np.uint32), chained)
+
+    def record(batch: Calls) -> None:
+        for x, y in batch:
             kernel(ONE, ONE, x, y, 3)
 
-    return _sampler(record, runtime.finish, launches)
+    # Nothing public stops a runtime's device, hence the reach into it.
+    return _Side(record, runtime.finish, runtime._backend.queues, _split(calls, batch))
 
 
-def _bare(bare: Bare, launches: int, chained: bool) -> Callable[[], Sample]:
-    kernel, queue = bare.kernel, bare.queues[0]
+def _bare(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> _Side:
+    kernel, queues = bare.kernel, bare.queues
+    calls: Calls = [
+        (queues[0 if chained else number % len(queues)], x, y)
+        for number, (x, y) in enumerate(_calls(bare.buffer, chained))
+    ]
+
+    def record(batch: Calls) -> None:
+        for queue, x, y in batch:
+            kernel(queue, ONE, ONE, x, y, 3)
+
+    def record_with_pauses(batch: Calls) -> None:
+        for queue, x, y in batch:
+            kernel(queue, ONE, ONE, x, y, 3)
+            until = perf_counter() + pause_s
+            while perf_counter() < until:
+                pass
+
+    def record_by_events(batch: Calls) -> None:
+        before = None
+        for queue, x, y in batch:
+            before = [kernel(queue, ONE, ONE, x, y, 3, wait_for=before)]
+
+    chosen = record_with_pauses if pause_s else record
+    if chained and bare.out_of_order:
+        chosen = record_by_events
+    return _Side(chosen, bare.finish, queues, _split(calls, batch))
+
+
+def _calls(array: Callable[[], Any], chained: bool) -> Calls:
+    """What each launch reads and writes: arrays of its own, or what the one before it wrote."""
     if chained:
-        row = [bare.buffer() for _ in range(launches + 1)]
-        pairs = list(pairwise(row))
-
-        def record_ordered() -> None:
-            for x, y in pairs:
-                kernel(queue, ONE, ONE, x, y, 3)
-
-        def record_with_events() -> None:
-            before = None
-            for x, y in pairs:
-                before = [kernel(queue, ONE, ONE, x, y, 3, wait_for=before)]
-
-        record = record_with_events if bare.out_of_order else record_ordered
-        return _sampler(record, bare.finish, launches)
-    count = len(bare.queues)
-    places = [(bare.queues[i % count], bare.buffer(), bare.buffer()) for i in range(launches)]
-
-    def record_apart() -> None:
-        for lane, x, y in places:
-            kernel(lane, ONE, ONE, x, y, 3)
-
-    return _sampler(record_apart, bare.finish, launches)
+        return list(pairwise([array() for _ in range(LAUNCHES + 1)]))
+    return [(array(), array()) for _ in range(LAUNCHES)]
 
 
-def _sampler(
-    record: Callable[[], None], finish: Callable[[], None], launches: int
-) -> Callable[[], Sample]:
-    """One sample: batches that make about `LAUNCHES`, each waited for outside the host time."""
-    batches = max(1, round(LAUNCHES / launches))
-    scale = 1e6 / (batches * launches)
+def _split(calls: Calls, batch: int) -> Sequence[Calls]:
+    """Batches of equal length; what does not fill one is left out."""
+    return [calls[first : first + batch] for first in range(0, len(calls) - batch + 1, batch)]
+
+
+# ---- samples -------------------------------------------------------------------------------------
+
+
+def _held(side: _Side) -> Callable[[], Sample]:
+    """Record with the queues stopped; let them run to their end; then time what is left to do."""
 
     def sample() -> Sample:
-        host = end = cpu = 0.0
-        for _ in range(batches):
-            begun = thread_time()
+        recording = retiring = 0.0
+        for batch in side.batches:
+            gate = cl.UserEvent(side.queues[0].context)
+            for queue in side.queues:
+                cl.enqueue_barrier(queue, wait_for=[gate])
             start = perf_counter()
-            record()
-            recorded = perf_counter()
-            cpu += thread_time() - begun
-            finish()
-            host += recorded - start
-            end += perf_counter() - start
-        return Sample(host * scale, end * scale, cpu * scale)
+            side.record(batch)
+            recording += perf_counter() - start
+            gate.set_status(cl.command_execution_status.COMPLETE)
+            for queue in side.queues:
+                queue.finish()
+            start = perf_counter()
+            side.finish()
+            retiring += perf_counter() - start
+        return Sample((recording + retiring) * side.scale, retiring * side.scale, 0.0)
 
     return sample
 
 
-def _stages(context: cl.Context) -> dict[str, int]:
-    """Medians of a traced run, where the runtime takes times between its stages."""
-    with acs.Runtime(context=context, trace=True) as runtime:
-        sample = _ours(runtime, LAUNCHES, chained=False)
-        sample()
-        runtime.trace.clear()
-        sample()
-        stages: dict[str, int] = runtime.trace.summary()["host_ns_median"]
-        return stages
+def _free(side: _Side) -> Callable[[], Sample]:
+    """Record while the device runs, then wait for it."""
+
+    def sample() -> Sample:
+        recording = whole = 0.0
+        for batch in side.batches:
+            start = perf_counter()
+            side.record(batch)
+            recording += perf_counter() - start
+            side.finish()
+            whole += perf_counter() - start
+        return Sample(recording * side.scale, 0.0, whole * side.scale)
+
+    return sample
 
 
 def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
-    widest = str(WINDOWS[-1])
-
-    def above(name: str) -> dict[str, Any]:
-        figures: dict[str, Any] = rows[name]["windows"][widest]["host"]["above_us"]
+    def above(name: str, how: str) -> dict[str, Any]:
+        figures: dict[str, Any] = rows[name]["windows"][WIDEST][how]["above_us"]
         return figures
 
-    slowest = max(rows, key=lambda name: above(name)["median"])
-    uneven = max(rows, key=lambda name: rows[name]["apart"]["driver_fixed"])
+    slowest = max(rows, key=lambda name: above(name, "held")["median"])
+    uneven = max(rows, key=lambda name: rows[name]["windows_apart"])
+    found = [
+        ("host work of a launch above a bare PyOpenCL call, device held, `auto`", auto, "held"),
+        ("the same, the slowest backend and policy", slowest, "held"),
+        ("the same with the device running beside, `auto`", auto, "free"),
+        ("end to end above bare PyOpenCL, `auto`", auto, "end"),
+    ]
     return [
+        target(what, above(name, how)["median"], "at most", MOST_ABOVE_US, "us", above(name, how))
+        | {"where": name}
+        for what, name, how in found
+    ] + [
         target(
-            "host cost of a launch above bare PyOpenCL, `auto`",
-            above(auto)["median"], "at most", MOST_ABOVE_US, "us", above(auto),
-        ),
-        target(
-            "the same, the slowest backend and policy",
-            above(slowest)["median"], "at most", MOST_ABOVE_US, "us", above(slowest),
+            f"host work in windows of 16, 64 and 256, largest over smallest less one, {what}",
+            rows[name]["windows_apart"], "at most", MOST_APART,
         )
-        | {"where": slowest},
-        target(
-            "host cost in windows of 16, 64 and 256: largest over smallest, less one, `auto`",
-            rows[auto]["apart"]["driver_fixed"], "at most", MOST_APART,
-        ),
-        target(
-            "the same, the most uneven backend and policy",
-            rows[uneven]["apart"]["driver_fixed"], "at most", MOST_APART,
-        )
-        | {"where": uneven},
+        | {"where": name}
+        for what, name in (("`auto`", auto), ("the most uneven backend and policy", uneven))
     ]  # fmt: skip

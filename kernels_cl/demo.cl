@@ -1,17 +1,17 @@
 /* Kernels of the demo: an adaptive filter, tile by tile.
  *
- * A launch is one work-group of GROUP work-items, for one tile. A tile comes as a view into a larger array: a
- * pointer to its first pixel, and a pitch, in pixels from one row to the next. Where a kernel reads a
- * margin around its tile, the pointer is to the first pixel of the margin. No kernel reads what
- * another work-item of the same launch writes.
+ * A launch is one work-group of GROUP work-items, for one tile. A tile comes as a view into a larger
+ * array: a pointer to its first pixel, and a pitch, in pixels from one row to the next. Where a
+ * kernel reads a margin around its tile, the pointer is to the first pixel of the margin. No kernel
+ * reads what another work-item of the same launch writes.
  */
 
 constant float BINOMIAL_5[5] = {1, 4, 6, 4, 1};
 constant float BINOMIAL_9[9] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
 
 /* What the tiles of one row look like: for each column of pixels the sum of Immerkaer's noise mask
- * ("Fast noise variance estimation", 1996) and, after all of these, of the gradient. The pixels are whole
- * numbers, so that sums are exact and every device decides alike. The margin is 1. */
+ * ("Fast noise variance estimation", 1996) and, after all of these, of the gradient. The pixels are
+ * whole numbers, so that sums are exact and every device decides alike. The margin is 1. */
 kernel void measure(global const float *in, int pitch, global int *sums, int width, int height)
 {
     for (int x = get_local_id(0); x < width; x += GROUP) {
@@ -42,8 +42,8 @@ kernel void smooth(global const float *in, int in_pitch, global float *out, int 
 
 /* One pass of an average that keeps edges: neighbours of another brightness count less. The margin
  * is 3. */
-kernel void denoise(global const float *in, int in_pitch, global float *out, int out_pitch, int size,
-                    float tolerance)
+kernel void denoise(global const float *in, int in_pitch, global float *out, int out_pitch,
+                    int size, float tolerance)
 {
     float scale = 1 / (tolerance * tolerance);
     for (int i = get_local_id(0); i < size * size; i += GROUP) {
@@ -62,8 +62,8 @@ kernel void denoise(global const float *in, int in_pitch, global float *out, int
 }
 
 /* Away from the local average, within the range of the image. The margin is 2. */
-kernel void sharpen(global const float *in, int in_pitch, global float *out, int out_pitch, int size,
-                    float amount)
+kernel void sharpen(global const float *in, int in_pitch, global float *out, int out_pitch,
+                    int size, float amount)
 {
     for (int i = get_local_id(0); i < size * size; i += GROUP) {
         int x = i % size, y = i / size;
@@ -77,7 +77,7 @@ kernel void sharpen(global const float *in, int in_pitch, global float *out, int
 }
 
 /* Two tiles that were treated differently meet: diffuse across their seam, most at the seam itself.
- * In place, line by line; a line has 2 * REACH pixels, `across` apart, and lines are `along` apart. */
+ * In place, line by line; a line has 2 * REACH pixels, `across` apart; lines are `along` apart. */
 kernel void blend(global float *pixels, int across, int along, int lines, int rounds)
 {
     for (int line = get_local_id(0); line < lines; line += GROUP) {

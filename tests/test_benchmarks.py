@@ -15,7 +15,7 @@ from acs_cl import devices
 from acs_cl.benchmarks import harness, report, run
 
 KEYS = {
-    "overhead": {"auto", "rows", "host_ns_by_stage"},
+    "overhead": {"auto", "rows"},
     "overlap": {"chains", "links", "kernel_us", "rows"},
     "memory": {"launches", "rows"},
     "latency": {"rows"},
@@ -79,9 +79,7 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
         assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
         for row in rows.values():
             assert set(row["windows"]) == {"16", "64", "256"}
-            assert (
-                row["chain"]["end"]["ours_us"]["min"] > row["chain"]["host"]["ours_us"]["min"] / 2
-            )
+            assert row["chain"]["end"]["ours_us"]["min"] > row["chain"]["free"]["ours_us"]["min"]
     elif name == "overlap":
         assert set(rows) == concurrent | {"auto"}
         assert all(row["in_flight"]["min"] >= 0.99 for row in rows.values())

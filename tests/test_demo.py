@@ -1,4 +1,4 @@
-"""The demo: it computes what NumPy does, its graph follows from the picture, its launches overlap, it draws.
+"""The demo computes what NumPy does, its graph follows from the picture, its launches overlap.
 
 The Python of the README runs here too.
 """
@@ -48,7 +48,9 @@ def png_size(path: Path) -> tuple[int, int]:
     return width, height
 
 
-def slice_of(number: int, start_ns: int, end_ns: int, lane: int = 0, clock: str = "device") -> Slice:
+def slice_of(
+    number: int, start_ns: int, end_ns: int, lane: int = 0, clock: str = "device"
+) -> Slice:
     return Slice(number, "kernel", lane, clock, start_ns, end_ns, (), 1, 0, 0)
 
 

@@ -1,0 +1,168 @@
+"""Random programs: every backend and policy against NumPy, which runs the same program in order.
+
+`ACS_CL_FUZZ=n` asks for n programs in all instead of 300. Hypothesis shrinks what fails and prints
+the program; its seed comes with `--hypothesis-seed`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+
+import pyopencl as cl
+import pytest
+from conftest import BACKENDS, POLICIES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import (
+    MODES,
+    SOURCE,
+    AcsMachine,
+    NumpyMachine,
+    Step,
+    compare,
+    programs,
+    run,
+)
+
+import acs_cl as acs
+
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
+EACH = max(1, FUZZ // 9)
+"""Programs per test: nine tests share them."""
+
+fuzz = settings(
+    max_examples=EACH,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+"""A program takes as long as its launches; runtimes are made once and used by all examples."""
+
+Maker = Callable[..., tuple[acs.Runtime, acs.Program]]
+
+windows = st.sampled_from((None, 5, 2, 1))
+memories = st.sampled_from(("svm", "buffers"))
+
+
+@pytest.fixture(scope="module")
+def make(device: cl.Device) -> Iterator[Maker]:
+    """Runtimes by configuration, each made once, with the kernels built."""
+    made: dict[tuple[object, ...], tuple[acs.Runtime, acs.Program]] = {}
+
+    def one(
+        backend: str, issue: str, window: int | None, memory: str
+    ) -> tuple[acs.Runtime, acs.Program]:
+        key = (backend, issue, window, memory)
+        if key not in made:
+            runtime = acs.Runtime(
+                device, backend=backend, issue=issue, window=window, memory=memory
+            )
+            made[key] = runtime, runtime.build(SOURCE)
+        return made[key]
+
+    yield one
+    for runtime, _ in made.values():
+        runtime.close()
+
+
+@pytest.fixture(params=[(b, p) for b in BACKENDS for p in POLICIES], ids="-".join)
+def configuration(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A backend and a policy."""
+    found: tuple[str, str] = request.param
+    return found
+
+
+def check(program: list[Step], made: tuple[acs.Runtime, acs.Program], failing: bool) -> None:
+    expected = NumpyMachine(failing)
+    run(program, expected)
+    got = AcsMachine(*made, failing=failing)
+    run(program, got)
+    compare(program, expected, got)
+
+
+def test_inference_finds_what_the_kernels_do(make: Maker) -> None:
+    _, program = make("serial", "eager", None, "svm")
+    for name, modes in MODES.items():
+        found = getattr(program, name).signature.parameters
+        assert tuple(p.mode for p in found if p.is_pointer) == modes, name
+
+
+@fuzz
+@given(programs(), windows, memories)
+def test_random_programs_give_what_numpy_gives(
+    make: Maker,
+    configuration: tuple[str, str],
+    program: list[Step],
+    window: int | None,
+    memory: str,
+) -> None:
+    check(program, make(*configuration, window, memory), failing=False)
+
+
+@fuzz
+@given(
+    programs(),
+    st.sampled_from([(b, p) for b in BACKENDS for p in POLICIES]),
+    windows,
+)
+def test_random_programs_with_failures_lose_what_follows_and_nothing_else(
+    make: Maker,
+    program: list[Step],
+    configuration: tuple[str, str],
+    window: int | None,
+) -> None:
+    runtime, _ = made = make(*configuration, window, "svm")
+    try:
+        check(program, made, failing=True)
+    finally:
+        try:
+            runtime.finish()
+        except acs.PoisonedError:
+            pass
+    runtime.finish()
+
+
+@fuzz
+@given(
+    st.lists(programs(15), min_size=2, max_size=3),
+    st.sampled_from([(b, p) for b in BACKENDS for p in POLICIES]),
+    windows,
+)
+def test_random_programs_of_several_threads_do_not_disturb_each_other(
+    make: Maker,
+    several: list[list[Step]],
+    configuration: tuple[str, str],
+    window: int | None,
+) -> None:
+    """Each thread has arrays of its own; the runtime, its window and its memory are shared."""
+    made = make(*configuration, window, "svm")
+    errors: list[BaseException] = []
+    together = threading.Barrier(len(several))
+
+    def one(program: list[Step]) -> None:
+        try:
+            together.wait()
+            check(program, made, failing=False)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=one, args=(program,)) for program in several]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_long_random_programs_give_what_numpy_gives(make: Maker, seed: int) -> None:
+    """Longer than Hypothesis likes them: many launches in flight at once."""
+    rng = random.Random(seed)
+    names = [*MODES, *MODES, *MODES, "copy", "copy", "host", "new", "fill", "set", "get"]
+    program = [(rng.choice(names), rng.randbytes(11)) for _ in range(400)]
+    for configuration in (("out_of_order", "eager", None, "svm"), ("lanes", "eager", 5, "buffers")):
+        check(program, make(*configuration), failing=False)
