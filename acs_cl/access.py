@@ -57,13 +57,18 @@ def resolve(runtime: Runtime, value: Any) -> Resolved | None:
     return None
 
 
-def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
+def _usable(runtime: Runtime, array: Array) -> Array:
+    """An array of this runtime that still has its memory."""
     if array.runtime is not runtime:
         raise UsageError("it belongs to another runtime; get() it and make an array of this one")
-    if not array.nbytes:
-        return Resolved(None, ())
-    if array._base is None:
+    if array.nbytes and array._base is None:
         raise UsageError("its memory was given back")
+    return array
+
+
+def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
+    if not _usable(runtime, array).nbytes:
+        return Resolved(None, ())
     if array._lead:
         raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
     place = array.place_or_raise()
@@ -132,6 +137,10 @@ def declared(
     exact: list[Span] = []
     for value in objects:
         try:
+            if isinstance(value, Array):
+                spans += _usable(runtime, value)._spans
+                exact += value._overwrites()
+                continue
             found = resolve(runtime, value)
         except UsageError as error:
             raise UsageError(f"{command}: {keyword}= names {value!r}: {error}") from None
@@ -139,8 +148,8 @@ def declared(
             raise UsageError(
                 f"{command}: {keyword}= takes arrays, views and buffers, got {describe(value)}"
             )
-        spans.extend(found.spans)
-        exact.extend(value._overwrites() if isinstance(value, Array) else found.spans)
+        spans += found.spans
+        exact += found.spans
     return objects, tuple(spans), tuple(exact)
 
 

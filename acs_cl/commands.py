@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import driver
-from .driver import Events, Place, run_kernel
+from .driver import Events, Place, enqueue_kernel
 from .errors import DeviceError
 
 
 class KernelCommand(NamedTuple):
-    """A kernel with its arguments."""
+    """A kernel with its arguments: `pointers` and `values` alternate index and object, and values
+    are bytes already."""
 
     name: str
     kernel: Any
@@ -29,16 +30,18 @@ class KernelCommand(NamedTuple):
     values: tuple[Any, ...]
     offset: tuple[int, ...] | None
 
-    @property
-    def on_host(self) -> bool:
-        """Kernels run on the device."""
-        return False
+    on_host = False
 
     def enqueue(self, queue: Any, wait_for: Events) -> Any:
         """Set the arguments and enqueue; the runtime's lock makes the two one step."""
         _, kernel, global_size, local_size, pointers, values, offset = self
-        return run_kernel(
-            queue, kernel, pointers, values, global_size, local_size, offset, wait_for
+        if pointers:
+            kernel._set_arg_multi(pointers)
+            kernel.current = pointers
+        if values:
+            kernel._set_arg_buf_multi(values)
+        return enqueue_kernel(
+            queue, kernel, global_size, local_size, offset, wait_for, False, False
         )
 
 

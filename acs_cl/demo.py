@@ -90,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
             _side(stack, device, backend, size.tiles * TILE)
             for backend in ("serial", args.backend or "auto")
         ]
-        print(f"{sides[1].name}: {sides[1].runtime.plan.why}")
+        print(sides[1].runtime.plan.why)
         for name, scene in SCENES.items():
             picture = scene(size.tiles * TILE)
             step(f"{name} in NumPy")
@@ -100,7 +100,9 @@ def main(args: argparse.Namespace) -> int:
             panels.append(_panel(name, picture, treatments, outcomes))
             said.append(f"  {name}: {_words(treatments)}")
     print("\nWhich kernels run on a tile of a picture depends on what is in it:", *said, sep="\n")
-    print(f"\n{_table(rows)}\nEvery result is NumPy's, to within {TOLERANCE} of 255 grey levels.")
+    print(f"\n{_table(rows)}")
+    print("(in flight: launches that run at a time, on average, by the device's clock)")
+    print(f"Every result is NumPy's, to within {TOLERANCE} of 255 grey levels.")
     if can_draw:
         draw(panels, out, f"acs-cl demo on {devices.full_name(device)}")
         print(f"The timelines are in {out}.")

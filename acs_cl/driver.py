@@ -23,7 +23,10 @@ COMPLETE = int(cl.command_execution_status.COMPLETE)
 
 Events = Sequence[Any] | None
 
-_enqueue: Any = _cl.enqueue_nd_range_kernel
+STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
+
+enqueue_kernel: Any = _cl.enqueue_nd_range_kernel
+"""(queue, kernel, global size, local size, offset, wait for, False, False): positional for speed."""
 
 
 class OwnKernel(cl.Kernel):
@@ -43,26 +46,6 @@ class Place(NamedTuple):
     memory: Any
     offset: int
     nbytes: int
-
-
-def run_kernel(
-    queue: Any,
-    kernel: Any,
-    pointers: tuple[Any, ...],
-    values: tuple[Any, ...],
-    global_size: tuple[int, ...],
-    local_size: tuple[int, ...] | None,
-    offset: tuple[int, ...] | None,
-    wait_for: Events,
-) -> Any:
-    """Set arguments and enqueue. `pointers` and `values` alternate index and object; values are
-    bytes."""
-    if pointers:
-        kernel._set_arg_multi(pointers)
-        kernel.current = pointers
-    if values:
-        kernel._set_arg_buf_multi(values)
-    return _enqueue(queue, kernel, global_size, local_size, offset, wait_for, False, False)
 
 
 def is_svm(memory: Any) -> bool:
@@ -106,7 +89,7 @@ def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Even
 
 def status(event: Any) -> int:
     """0 when complete, negative when failed, positive while under way."""
-    return event.command_execution_status  # type: ignore[no-any-return]
+    return event.get_info(STATUS)  # type: ignore[no-any-return]
 
 
 def wait_for_event(event: Any) -> int:

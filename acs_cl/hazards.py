@@ -129,8 +129,9 @@ class Hazards:
         found: dict[int, str] = {}
         if self._heirs or self._barrier:
             self._find_rare(found, reads, writes)
-        for span in reads:
-            node = nodes.get(span) or self._new_node(span)
+        read_nodes = [nodes.get(span) or self._new_node(span) for span in reads]
+        written_nodes = [nodes.get(span) or self._new_node(span) for span in writes]
+        for node in read_nodes:
             for writer in node.writers:
                 if writer in live:
                     found[writer] = RAW
@@ -138,8 +139,7 @@ class Hazards:
                 for writer in near.writers:
                     if writer in live:
                         found[writer] = RAW
-        for span in writes:
-            node = nodes.get(span) or self._new_node(span)
+        for node in written_nodes:
             for writer in node.writers:
                 if writer in live and writer not in found:
                     found[writer] = WAW
@@ -157,15 +157,13 @@ class Hazards:
             found = self._prune(number, found)
         else:
             live[number] = 0
-        for span in reads:
-            node = nodes[span]
+        for node in read_nodes:
             readers = node.readers
             readers.append(number)
             if len(readers) > node.sweep_at:
                 readers[:] = [reader for reader in readers if reader in live]
                 node.sweep_at = max(16, 2 * len(readers))
-        for span in writes:
-            node = nodes[span]
+        for node in written_nodes:
             node.writers = (number,)
             if node.readers:
                 node.readers.clear()

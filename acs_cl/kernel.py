@@ -6,6 +6,8 @@ that turns plain arguments into driver arguments and spans; whatever is not plai
 `Kernel._slow`, which knows every case and every error. Both give the same answer where both apply.
 """
 
+# Long because: the slow path has to know every argument there is, and every wrong one by name.
+
 from __future__ import annotations
 
 import struct

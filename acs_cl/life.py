@@ -240,7 +240,8 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
                 )
             if len(runtime._programs) >= ADOPTED:
                 del runtime._programs[next(iter(runtime._programs))]
-            kernel = Kernel(runtime, driver.OwnKernel(program, name), name, *_source_of(runtime, program))
+            clone = driver.OwnKernel(program, name)
+            kernel = Kernel(runtime, clone, name, *_source_of(runtime, program))
             # the program is kept too, so that its address is not given to another
             known = runtime._programs[key] = (kernel, program)
     found: Kernel = known[0]

@@ -280,7 +280,7 @@ class Runtime:
                 self._dispatch(handed_out)
             else:
                 self._submit_now(launch)
-            if self._ready_first or self._window.held:
+            if self._window.held:
                 self._pump()
                 if self._window.held:
                     self._progress.start()

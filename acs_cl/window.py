@@ -103,6 +103,8 @@ class Window:
         if slot is None or slot.executing:
             self._executing -= 1
         handed_out: list[int] = []
+        if slot is None and not self._outside:
+            return handed_out
         if slot is not None:
             for dependant in (*slot.dependants, *slot.patients):
                 self._unblock(dependant, handed_out)

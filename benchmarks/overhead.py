@@ -100,8 +100,8 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
                 samplers[f"{how} {name} {window}"] = sampler(side)
     samplers["free ours chain"] = _free(_ours(runtime, LAUNCHES, chained=True))
     samplers["free bare chain"] = _free(_bare(bare, LAUNCHES, chained=True))
-    for sampler in samplers.values():
-        sampler()
+    for once in samplers.values():
+        once()
     lead = interleave({k: v for k, v in samplers.items() if k.endswith(WIDEST)}, 3)
     work_us = quantile(_apart(lead, "held", WIDEST), 0.5)
     samplers[f"paced bare {WIDEST}"] = _free(_bare(bare, LAUNCHES, pause_s=work_us * 1e-6))
@@ -114,11 +114,10 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
         for window in WINDOWS
     }
     paced = [one.host_us - work_us for one in samples[f"paced bare {WIDEST}"]]
-    hosts = [row["held"]["ours_us"]["median"] for row in windows.values()]
     return {
         "memory": memory,
         "windows": windows,
-        "windows_apart": round(max(hosts) / min(hosts) - 1.0, 3),
+        "windows_apart": _windows_apart(samples),
         "chain": {how: _compared(samples, how, "chain") for how in ("free", "end")},
         "paced": {"pause_us": round(work_us, 3), "bare_us": spread(paced)},
     }
@@ -142,6 +141,17 @@ def _values(samples: dict[str, list[Sample]], how: str, name: str, what: str) ->
 def _apart(samples: dict[str, list[Sample]], how: str, what: str) -> list[float]:
     ours, bare = (_values(samples, how, name, what) for name in ("ours", "bare"))
     return [a - b for a, b in zip(ours, bare, strict=True)]
+
+
+def _windows_apart(samples: dict[str, list[Sample]]) -> float:
+    """Largest over smallest, less one, of the host work in each window over that in the first of
+    the same round."""
+    first = _values(samples, "held", "ours", str(WINDOWS[0]))
+    middles = [
+        quantile([a / b for a, b in zip(values, first, strict=True)], 0.5)
+        for values in (_values(samples, "held", "ours", str(window)) for window in WINDOWS)
+    ]
+    return round(max(middles) / min(middles) - 1.0, 3)
 
 
 # ---- the two sides -------------------------------------------------------------------------------

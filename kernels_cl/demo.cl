@@ -1,6 +1,6 @@
 /* Kernels of the demo: an adaptive filter, tile by tile.
  *
- * A launch is one work-group of GROUP work-items, for one tile. A tile comes as a view into a larger
+ * A launch is one work-group of GROUP work-items, for one tile. A tile comes as a view of a larger
  * array: a pointer to its first pixel, and a pitch, in pixels from one row to the next. Where a
  * kernel reads a margin around its tile, the pointer is to the first pixel of the margin. No kernel
  * reads what another work-item of the same launch writes.

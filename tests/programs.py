@@ -2,9 +2,10 @@
 
 A program is a list of steps, each a name and a few bytes. The bytes are numbers taken modulo
 whatever they index, so every program is valid and shrinks well. `run(program, machine)` decodes the
-steps in one way for all machines; a step whose kernel would race within one launch (an output that meets an
-input) is left out, which depends on the program alone. Machines do what is decoded: `NumpyMachine`
-executes at once, in program order, and follows poison element by element; `AcsMachine` launches.
+steps in one way for all machines; a step whose kernel would race within one launch (an output that
+meets an input) is left out, which depends on the program alone. Machines do what is decoded:
+`NumpyMachine` executes at once, in program order, and follows poison element by element;
+`AcsMachine` launches.
 
 All arithmetic is on unsigned integers, which wrap around alike everywhere.
 """
@@ -359,24 +360,8 @@ def run(program: Sequence[Step], machine: Machine) -> None:
     machine.end()
 
 
-_names = st.sampled_from(
-    [
-        *MODES,
-        *MODES,
-        "copy",
-        "copy",
-        "copy",
-        "host",
-        "host",
-        "new",
-        "new",
-        "fill",
-        "set",
-        "set",
-        "get",
-    ]
-    + ["get", "done", "event", "flush", "open", "wait", "finish"]
-)
+_OTHERS = "copy copy copy host host new new fill set set get get done event flush open wait finish"
+_names = st.sampled_from([*MODES, *MODES, *_OTHERS.split()])
 
 
 def programs(most: int = 30) -> st.SearchStrategy[list[Step]]:
@@ -508,7 +493,7 @@ class AcsMachine:
         found: acs.Array = view.of(self.arrays[view.slot])
         return found
 
-    def _open(self) -> None:
+    def let_go(self) -> None:
         """Foreign events have to come before anything blocks."""
         while self.events:
             self.events.pop().set_status(cl.command_execution_status.COMPLETE)
@@ -569,7 +554,7 @@ class AcsMachine:
 
     def get(self, view: View, wait: bool) -> None:
         if wait:
-            self._open()
+            self.let_go()
         try:
             result = self._of(view).get(wait=wait)
         except acs.PoisonedError:
@@ -583,9 +568,9 @@ class AcsMachine:
         if name == "flush":
             self.runtime.flush()
         elif name == "open":
-            self._open()
+            self.let_go()
         elif name == "finish":
-            self._open()
+            self.let_go()
             try:
                 self.runtime.finish()
             except acs.PoisonedError:
@@ -595,7 +580,7 @@ class AcsMachine:
             if name == "done":
                 assert handle.done in (True, False)
             elif name == "wait":
-                self._open()
+                self.let_go()
                 self._wait(handle)
             else:
                 assert name == "event"
@@ -609,7 +594,7 @@ class AcsMachine:
             return POISONED
 
     def end(self) -> None:
-        self._open()
+        self.let_go()
         for index, handle in reversed(self.promised):
             self.results[index] = self._wait(handle)
         for slot in range(len(SHAPES)):

@@ -82,7 +82,8 @@ MAY_IMPORT = {
     "access": "records ranges arrays signature declare errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "kernel": "translate.offsets translate.clang inference signature scalars standing records arrays access building"
+    "kernel": "translate.offsets translate.clang inference signature scalars standing records"
+    " arrays access building"
     " converter commands driver errors",
     "program": "kernel driver errors",
     "strided": "building driver errors",

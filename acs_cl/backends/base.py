@@ -15,6 +15,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from ..driver import STATUS
 from ..records import Launch
 
 Ended = list[tuple[int, int, Any, int]]
@@ -76,7 +77,7 @@ class Backend:
         ended: Ended = []
         candidates.reverse()
         for number, event in candidates:
-            state = event.command_execution_status
+            state = event.get_info(STATUS)
             if state <= 0:
                 ended.append((number, state, event, 0))
                 del events[number]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from .. import driver
+from ..driver import STATUS
 from ..records import Launch
 from .base import Backend, Ended
 
@@ -93,7 +93,7 @@ class Lanes(Backend):
         for lane, queued in enumerate(self._queued):
             for _ in range(min(most, len(queued))):
                 number = queued[0]
-                state = driver.status(events[number])
+                state = events[number].get_info(STATUS)
                 if state > 0:
                     break
                 queued.popleft()

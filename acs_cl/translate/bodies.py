@@ -11,9 +11,10 @@ and calls not told apart), and the functions that the kernel reaches are walked 
 A place is a tuple: ("argument", i) the memory behind parameter i; ("variable", key) a variable's
 own memory, whose contents are tracked; ("program",) program-scope memory; ("constant",) memory
 nobody can write; ("far",) and ("near",) memory that a pointer of unknown origin points to, global
-or the work-item's and group's own. Longer than the house's usual module because the rules of one
-walk belong on one page.
+or the work-item's and group's own.
 """
+
+# Long because: the rules of one walk belong on one page.
 
 from __future__ import annotations
 
