@@ -18,10 +18,7 @@ from .driver import Events, Place, enqueue_kernel
 from .errors import DeviceError
 
 
-class KernelCommand(NamedTuple):
-    """A kernel with its arguments: `pointers` and `values` alternate index and object, and values
-    are bytes already."""
-
+class _Kernel(NamedTuple):
     name: str
     kernel: Any
     global_size: tuple[int, ...]
@@ -30,6 +27,12 @@ class KernelCommand(NamedTuple):
     values: tuple[Any, ...]
     offset: tuple[int, ...] | None
 
+
+class KernelCommand(_Kernel):
+    """A kernel with its arguments: `pointers` and `values` alternate index and object, and values
+    are bytes already."""
+
+    __slots__ = ()
     on_host = False
 
     def enqueue(self, queue: Any, wait_for: Events) -> Any:

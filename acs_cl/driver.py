@@ -26,7 +26,7 @@ Events = Sequence[Any] | None
 STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 
 enqueue_kernel: Any = _cl.enqueue_nd_range_kernel
-"""(queue, kernel, global size, local size, offset, wait for, False, False): positional for speed."""
+"""(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
 
 class OwnKernel(cl.Kernel):
