@@ -29,13 +29,21 @@ def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any
             )
     except cl.Error as error:
         log = _build_log(program, device) or str(error)
-        found = re.search(r"[:(](\d+)[:,)]\d*:?\s*(?:fatal )?error", log)
-        line = int(found.group(1)) if found else None
+        line = _first_error_line(log)
         shown = ""
         lines = source.splitlines()
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
         raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+
+
+def _first_error_line(log: str) -> int | None:
+    """The line of the first error: compilers write `file:line:column:` before or after the word."""
+    for text in log.splitlines():
+        found = re.search(r":(\d+):\d+:", text)
+        if found and "error" in text:
+            return int(found.group(1))
+    return None
 
 
 def _build_log(program: Any, device: Any) -> str:

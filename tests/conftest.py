@@ -1,8 +1,9 @@
-"""Fixtures: the devices there are, and runtimes on every backend and policy."""
+"""Fixtures: the devices there are, and runtimes on every device, backend and policy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyopencl as cl
 import pytest
@@ -12,11 +13,25 @@ from acs_cl import devices
 
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")
+CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
 
 
 def all_devices() -> list[cl.Device]:
     """Every device of the machine."""
     return devices.devices()
+
+
+def _name(device: cl.Device) -> str:
+    words = device.name.replace("-", " ").split()
+    return "_".join(words[:2]) if words else "device"
+
+
+EACH = [
+    pytest.param((device, *configuration), id="-".join((_name(device), *configuration)))
+    for device in all_devices()
+    for configuration in CONFIGURATIONS
+] or [pytest.param(None, id="no device")]
+"""Every device with every backend and policy."""
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +49,38 @@ def context(device: cl.Device) -> cl.Context:
     return cl.Context([device])
 
 
-@pytest.fixture(params=[(b, p) for b in BACKENDS for p in POLICIES], ids="-".join)
-def rt(request: pytest.FixtureRequest, device: cl.Device) -> Iterator[acs.Runtime]:
-    """A runtime on each backend with each policy."""
-    backend, issue = request.param
-    with acs.Runtime(device, backend=backend, issue=issue) as runtime:
-        yield runtime
+@pytest.fixture(params=CONFIGURATIONS, ids="-".join)
+def configuration(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A backend and a policy."""
+    found: tuple[str, str] = request.param
+    return found
+
+
+@pytest.fixture(params=EACH)
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., acs.Runtime]]:
+    """Makes runtimes on each device with each backend and policy; they are closed afterwards."""
+    if request.param is None:
+        pytest.skip("no OpenCL device")
+    device, backend, issue = request.param
+    made = []
+
+    def one(**options: Any) -> acs.Runtime:
+        try:
+            made.append(acs.Runtime(device, backend=backend, issue=issue, **options))
+        except acs.DeviceError as error:
+            pytest.skip(f"{device.name.strip()} cannot: {error}")
+        except acs.UsageError as error:
+            if options.get("memory") != "svm":
+                raise
+            pytest.skip(str(error))
+        return made[-1]
+
+    yield one
+    for runtime in made:
+        runtime.close()
+
+
+@pytest.fixture
+def rt(make: Callable[..., acs.Runtime]) -> acs.Runtime:
+    """A runtime on each device with each backend and policy."""
+    return make()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pyopencl as cl
 import pytest
-from conftest import BACKENDS, POLICIES
+from conftest import CONFIGURATIONS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import (
@@ -49,7 +49,7 @@ memories = st.sampled_from(("svm", "buffers"))
 
 
 @pytest.fixture(scope="module")
-def make(device: cl.Device) -> Iterator[Maker]:
+def kept(device: cl.Device) -> Iterator[Maker]:
     """Runtimes by configuration, each made once, with the kernels built."""
     made: dict[tuple[object, ...], tuple[acs.Runtime, acs.Program]] = {}
 
@@ -69,13 +69,6 @@ def make(device: cl.Device) -> Iterator[Maker]:
         runtime.close()
 
 
-@pytest.fixture(params=[(b, p) for b in BACKENDS for p in POLICIES], ids="-".join)
-def configuration(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """A backend and a policy."""
-    found: tuple[str, str] = request.param
-    return found
-
-
 def check(program: list[Step], made: tuple[acs.Runtime, acs.Program], failing: bool) -> None:
     expected = NumpyMachine(failing)
     run(program, expected)
@@ -87,8 +80,8 @@ def check(program: list[Step], made: tuple[acs.Runtime, acs.Program], failing: b
     compare(program, expected, got)
 
 
-def test_inference_finds_what_the_kernels_do(make: Maker) -> None:
-    _, program = make("serial", "eager", None, "svm")
+def test_inference_finds_what_the_kernels_do(kept: Maker) -> None:
+    _, program = kept("serial", "eager", None, "svm")
     for name, modes in MODES.items():
         found = getattr(program, name).signature.parameters
         assert tuple(p.mode for p in found if p.is_pointer) == modes, name
@@ -97,28 +90,28 @@ def test_inference_finds_what_the_kernels_do(make: Maker) -> None:
 @fuzz
 @given(programs(), windows, memories)
 def test_random_programs_give_what_numpy_gives(
-    make: Maker,
+    kept: Maker,
     configuration: tuple[str, str],
     program: list[Step],
     window: int | None,
     memory: str,
 ) -> None:
-    check(program, make(*configuration, window, memory), failing=False)
+    check(program, kept(*configuration, window, memory), failing=False)
 
 
 @fuzz
 @given(
     programs(),
-    st.sampled_from([(b, p) for b in BACKENDS for p in POLICIES]),
+    st.sampled_from(CONFIGURATIONS),
     windows,
 )
 def test_random_programs_with_failures_lose_what_follows_and_nothing_else(
-    make: Maker,
+    kept: Maker,
     program: list[Step],
     configuration: tuple[str, str],
     window: int | None,
 ) -> None:
-    runtime, _ = made = make(*configuration, window, "svm")
+    runtime, _ = made = kept(*configuration, window, "svm")
     check(program, made, failing=True)
     with contextlib.suppress(acs.PoisonedError):
         runtime.finish()
@@ -128,17 +121,17 @@ def test_random_programs_with_failures_lose_what_follows_and_nothing_else(
 @fuzz
 @given(
     st.lists(programs(15), min_size=2, max_size=3),
-    st.sampled_from([(b, p) for b in BACKENDS for p in POLICIES]),
+    st.sampled_from(CONFIGURATIONS),
     windows,
 )
 def test_random_programs_of_several_threads_do_not_disturb_each_other(
-    make: Maker,
+    kept: Maker,
     several: list[list[Step]],
     configuration: tuple[str, str],
     window: int | None,
 ) -> None:
     """Each thread has arrays of its own; the runtime, its window and its memory are shared."""
-    made = make(*configuration, window, "svm")
+    made = kept(*configuration, window, "svm")
     errors: list[BaseException] = []
     together = threading.Barrier(len(several))
 
@@ -159,10 +152,10 @@ def test_random_programs_of_several_threads_do_not_disturb_each_other(
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_long_random_programs_give_what_numpy_gives(make: Maker, seed: int) -> None:
+def test_long_random_programs_give_what_numpy_gives(kept: Maker, seed: int) -> None:
     """Longer than Hypothesis likes them: many launches in flight at once."""
     rng = random.Random(seed)
     names = [*MODES, *MODES, *MODES, "copy", "copy", "host", "new", "fill", "set", "get"]
     program = [(rng.choice(names), rng.randbytes(11)) for _ in range(400)]
     for configuration in (("out_of_order", "eager", None, "svm"), ("lanes", "eager", 5, "buffers")):
-        check(program, make(*configuration), failing=False)
+        check(program, kept(*configuration), failing=False)

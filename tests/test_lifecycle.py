@@ -1,0 +1,315 @@
+"""Failures, foreign events, threads, closing: what is promised beside the order of bytes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cl_array
+import pytest
+
+import acs_cl as acs
+
+SOURCE = """
+kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
+kernel void put(global int *y, int a) { y[get_global_id(0)] = a; }
+kernel void spin(global int *y, int n)
+{ int i = get_global_id(0), v = y[i]; for (int k = 0; k < n; ++k) v = v * 5 + 1; y[i] = v; }
+"""
+
+
+def spin(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    values = values.astype("u4")
+    for _ in range(count):
+        values = values * np.uint32(5) + np.uint32(1)
+    return values.view("i4")
+
+
+def failing(*arrays: Any) -> None:
+    raise RuntimeError("no such luck")
+
+
+def test_failed_host_task_poisons_its_dependants_only(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    a, b, c, d = (rt.zeros(16, "i4") for _ in range(4))
+    task = rt.call(failing, writes=[a])
+    dependant = program.add((16,), None, a, b)
+    independent = program.put((16,), None, c, 7)
+    later = program.add((16,), None, b, d)
+    for handle in (task, dependant, later):
+        with pytest.raises(acs.PoisonedError) as caught:
+            handle.wait()
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert "failing" in str(caught.value)
+        assert "test_lifecycle" in str(caught.value), "the user's line"
+    independent.wait()
+    assert (c.get() == 7).all()
+    with pytest.raises(acs.PoisonedError):
+        d.get()
+    rt.finish()
+
+
+def test_poison_stays_until_overwritten_or_freed(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x, y = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    rt.call(failing, writes=[x[4:8]])
+    with pytest.raises(acs.PoisonedError):
+        rt.finish()
+    assert (x[8:].get() == 0).all()
+    with pytest.raises(acs.PoisonedError):
+        x.get()
+    x[4:6].fill(1)
+    with pytest.raises(acs.PoisonedError):
+        program.add((16,), None, x, y).wait()
+    x[6:8].set(np.ones(2, "i4"))
+    y.fill(0)
+    program.add((16,), None, x, y)
+    assert y.get().tolist() == [0] * 4 + [1] * 4 + [0] * 8
+
+
+def test_finish_tells_the_first_failure_once(rt: acs.Runtime) -> None:
+    rt.call(failing, writes=[rt.zeros(4)])
+    with pytest.raises(acs.PoisonedError, match="no such luck"):
+        rt.finish()
+    rt.finish()
+
+
+def test_close_tells_what_nobody_was_told_and_may_be_called_twice(device: cl.Device) -> None:
+    rt = acs.Runtime(device)
+    rt.call(failing, writes=[rt.zeros(4)])
+    with pytest.raises(acs.PoisonedError):
+        rt.close()
+    rt.close()
+    with pytest.raises(acs.UsageError, match="closed"):
+        rt.zeros(4)
+
+
+def test_launch_waits_for_a_foreign_event(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x, y = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    gate = cl.UserEvent(rt.context)
+    gated = program.put((16,), None, x, 3, wait_for=[gate])
+    free = program.put((16,), None, y, 4)
+    behind = program.add((16,), None, x, y)
+    if rt.stats()["backend"] != "serial":
+        free.wait()
+    assert not gated.done
+    assert not behind.done
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (y.get() == 7).all()
+
+
+def test_failed_foreign_event_poisons_its_dependants_only(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x, y, z = rt.zeros(16, "i4"), rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    gate = cl.UserEvent(rt.context)
+    gated = program.put((16,), None, x, 3, wait_for=[gate])
+    behind = program.add((16,), None, x, y)
+    free = program.put((16,), None, z, 4)
+    gate.set_status(-5)
+    for handle in (gated, behind):
+        with pytest.raises(acs.PoisonedError, match="foreign event"):
+            handle.wait()
+    free.wait()
+    assert (z.get() == 4).all()
+
+
+def test_closing_gives_up_what_waits_for_an_event_that_never_comes(device: cl.Device) -> None:
+    rt = acs.Runtime(device)
+    program = rt.build(SOURCE)
+    x = rt.zeros(16, "i4")
+    gate = cl.UserEvent(rt.context)
+    program.put((16,), None, x, 3, wait_for=[gate])
+    with pytest.raises(acs.PoisonedError, match="closed before"):
+        rt.close()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+
+
+def test_handle_event_completes_with_the_launch(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x = rt.zeros(16, "i4")
+    host = rt.call(lambda x: x.__iadd__(1), reads=[x], writes=[x])
+    kernel = program.put((16,), None, x, 3)
+    for handle in (host, kernel):
+        handle.event.wait()
+        handle.wait()
+        status = handle.event.command_execution_status
+        assert status == cl.command_execution_status.COMPLETE
+        assert handle.done
+
+
+def test_host_task_gets_what_it_reads_and_stores_what_it_writes(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x = rt.array(np.arange(64, dtype="i4").reshape(8, 8))
+    y = rt.zeros(8, "i4")
+    program.spin((64,), None, x, 2000)
+    expected = spin(np.arange(64), 2000).reshape(8, 8)
+
+    def column_sums(column: Any, total: Any) -> str:
+        total[...] = column
+        return "done"
+
+    handle = rt.call(column_sums, reads=[x[:, 3]], writes=[y])
+    x.fill(0)
+    assert handle.wait() == "done"
+    assert (y.get() == expected[:, 3]).all()
+
+
+def test_host_task_may_not_wait_for_launches(rt: acs.Runtime) -> None:
+    x = rt.zeros(4)
+    with pytest.raises(acs.PoisonedError, match="host task"):
+        rt.call(lambda: rt.finish()).wait()
+    with pytest.raises(acs.PoisonedError) as caught:
+        rt.call(lambda y: x.get() and None, writes=[x]).wait()
+    assert isinstance(caught.value.__cause__, (acs.UsageError, ValueError))
+
+
+def test_foreign_memory_meets_itself_by_every_name(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    queue = cl.CommandQueue(rt.context)
+    array = cl_array.to_device(queue, np.arange(256, dtype="i4"))
+    queue.finish()
+    align = rt.device.mem_base_addr_align // 8 // 4
+    part = array.base_data.get_sub_region(4 * align, 4 * align)
+    own = rt.zeros(256, "i4")
+    want = np.arange(256, dtype="i4")
+    for step in range(20):
+        program.put((align,), None, part, step)
+        want[align : 2 * align] = step
+        first = program.add((256,), None, array, own)
+        second = program.put((4,), None, array[8:12], -step)
+        want_own = want.copy() if step == 0 else want_own + want
+        want[8:12] = -step
+        assert rt.explain(first, second).ordered
+    rt.launch(program.put.native, (3,), None, array.base_data, np.int32(99))
+    want[:3] = 99
+    rt.finish()
+    assert (own.get() == want_own).all()
+    assert (array.get(queue) == want).all()
+
+
+def test_backlog_bounds_what_is_in_flight(device: cl.Device) -> None:
+    with acs.Runtime(device, backlog=8) as rt:
+        program = rt.build(SOURCE)
+        x = rt.zeros(16, "i4")
+        for _ in range(200):
+            program.spin((16,), None, x, 50)
+            stats = rt.stats()
+            assert stats["launches"] - stats["retired"] <= 8
+        assert stats["backlog_waits"] > 0
+        assert (x.get() == spin(np.zeros(16), 200 * 50)).all()
+
+
+def test_independent_kernels_overlap_and_chains_do_not(device: cl.Device) -> None:
+    if device.max_compute_units < 2:
+        pytest.skip("one compute unit")
+    with acs.Runtime(device, trace=True) as rt:
+        if rt.stats()["backend"] == "serial":
+            pytest.skip("auto chose serial: " + rt.stats()["why"])
+        program = rt.build(SOURCE)
+        arrays = [rt.zeros(16, "i4") for _ in range(16)]
+        program.spin((16,), (16,), arrays[0], 1)
+        rt.finish()
+        rt.trace.clear()
+        for x in arrays:
+            program.spin((16,), (16,), x, 100_000)
+        rt.finish()
+        assert rt.trace.overlap() > 1.3
+        rt.trace.clear()
+        for _ in range(8):
+            program.spin((16,), (16,), arrays[0], 20_000)
+        rt.finish()
+        assert rt.trace.overlap() < 1.05
+
+
+def test_threads_keep_their_own_order(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    shared = rt.array(np.arange(64, dtype="i4"))
+    results: dict[int, Any] = {}
+
+    def work(me: int) -> None:
+        mine = rt.zeros(64, "i4")
+        for step in range(60):
+            program.add((64,), None, shared, mine)
+            if step % 7 == me % 7:
+                mine.get()
+            program.spin((64,), None, mine, 3)
+        results[me] = mine.get()
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    want = np.zeros(64, "i4")
+    for _ in range(60):
+        want = spin(want + np.arange(64, dtype="i4"), 3)
+    assert sorted(results) == [0, 1, 2, 3]
+    assert all((result == want).all() for result in results.values())
+
+
+def test_get_in_one_thread_does_not_block_launches_in_another(rt: acs.Runtime) -> None:
+    if rt.stats()["backend"] == "serial":
+        pytest.skip("on one in-order queue everything is behind the gate")
+    program = rt.build(SOURCE)
+    gate = cl.UserEvent(rt.context)
+    x, y = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    program.put((16,), None, x, 3, wait_for=[gate])
+    got: list[Any] = []
+    thread = threading.Thread(target=lambda: got.append(x.get()))
+    thread.start()
+    program.put((16,), None, y, 5)
+    assert (y.get() == 5).all(), "while the other thread waits"
+    assert not got
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    thread.join()
+    assert (got[0] == 3).all()
+
+
+def run_script(body: str) -> subprocess.CompletedProcess[str]:
+    script = (
+        "import numpy as np, os, gc, pyopencl as cl\nimport acs_cl as acs\n"
+        f"SOURCE = {SOURCE!r}\n{body}\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+LEAVING = {
+    "work in flight": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
+    "for _ in range(50): p.spin((64,), None, x, 100000)",
+    "a host task pending": "rt = acs.Runtime(); x = rt.zeros(4)\n"
+    "rt.call(lambda a: a.fill(1), writes=[x])",
+    "a failure nobody was told": "rt = acs.Runtime(); x = rt.zeros(4)\n"
+    "rt.call(lambda a: 1 / 0, writes=[x])",
+    "a gate that never opens": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
+    "e = cl.UserEvent(rt.context); p.put((64,), None, x, 1, wait_for=[e])",
+    "a runtime collected": "rt = acs.Runtime(); p = rt.build(SOURCE); x = rt.zeros(64, 'i4')\n"
+    "p.spin((64,), None, x, 100000); del rt, p, x; gc.collect()",
+    "arrays that outlive it": "rt = acs.Runtime(); x = rt.zeros(64, 'i4'); rt.close(); del rt",
+}
+
+
+@pytest.mark.parametrize("what", LEAVING)
+def test_interpreter_leaves_without_noise(what: str, device: cl.Device) -> None:
+    done = run_script(LEAVING[what])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forked_child_refuses_every_call(device: cl.Device) -> None:
+    done = run_script(
+        "rt = acs.Runtime(); x = rt.zeros(4); x.get()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    try: x.fill(1)\n"
+        "    except acs.UsageError as error: print('child:', error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0); x.fill(2); print('parent:', x.get()[0])"
+    )
+    assert "child: the runtime is of another process" in done.stdout
+    assert "parent: 2.0" in done.stdout

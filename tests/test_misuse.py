@@ -1,0 +1,176 @@
+"""Wrong calls: a clear error at the user's line, and nothing lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.errors import BuildError, OutOfMemory
+
+SOURCE = """
+kernel void add(global const int *x, global int *y, int n)
+{ int i = get_global_id(0); if (i < n) y[i] += x[i]; }
+kernel void local_sum(global int *x, local int *scratch)
+{ int i = get_local_id(0); scratch[i] = x[i]; barrier(CLK_LOCAL_MEM_FENCE);
+  x[i] += scratch[get_local_size(0) - 1 - i]; }
+"""
+
+
+@pytest.fixture
+def setting(device: cl.Device) -> Any:
+    with acs.Runtime(device) as rt:
+        program = rt.build(SOURCE)
+        x = rt.array(np.arange(16, dtype="i4"))
+        y = rt.zeros(16, "i4")
+        yield rt, program, x, y
+
+
+Bad = Callable[[acs.Runtime, acs.Program, acs.Array, acs.Array], object]
+
+BAD_CALLS: dict[str, tuple[Bad, str]] = {
+    "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
+    "too many arguments": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, 2), r"got 4 .* expected 3"),
+    "a float for an int": (lambda rt, p, x, y: p.add((16,), None, x, y, 1.5), r"argument 2 \(int n\)"),
+    "an int that does not fit": (lambda rt, p, x, y: p.add((16,), None, x, y, 2**40), r"int n"),
+    "a NumPy array": (
+        lambda rt, p, x, y: p.add((16,), None, np.zeros(4), y, 1),
+        r"argument 0 .*rt\.array",
+    ),
+    "a number for a pointer": (lambda rt, p, x, y: p.add((16,), None, 3, y, 1), r"argument 0"),
+    "an array for a number": (lambda rt, p, x, y: p.add((16,), None, x, y, x), r"argument 2"),
+    "a number for local memory": (lambda rt, p, x, y: p.local_sum((16,), None, x, 64), r"LocalMemory"),
+    "a global size of text": (lambda rt, p, x, y: p.add("16", None, x, y, 1), r"global_size"),
+    "a group size that does not fit": (
+        lambda rt, p, x, y: p.add((16,), (5,), x, y, 1),
+        r"launch \d+ \(add\) of global size \(16,\), local size \(5,\)",
+    ),
+    "writes= through const": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, writes=[x]),
+        r"argument 0 .*const",
+    ),
+    "reads= of a number": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, reads=[3]), r"reads="),
+    "wait_for= of a number": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=[3]), r"Event"),
+    "an unknown parameter": (lambda rt, p, x, y: p.add.access(z="r"), r"no parameter 'z'"),
+    "a declared write of const": (lambda rt, p, x, y: p.add.access(x="w"), r"const"),
+    "a declaration that is none": (lambda rt, p, x, y: p.add.access(y="w[gid"), r"parameter 'y'"),
+    "a slice out of bounds": (lambda rt, p, x, y: x[4:17], r"out of bounds"),
+    "an index out of bounds": (lambda rt, p, x, y: x[16], r"out of bounds"),
+    "too many indices": (lambda rt, p, x, y: x[1, 2], r"2 indices"),
+    "an index list": (lambda rt, p, x, y: x[[1, 2]], r"no masks or lists"),
+    "a shape that does not fit": (lambda rt, p, x, y: x.reshape(3, 5), r"cannot become"),
+    "values that do not fit": (lambda rt, p, x, y: x.set(np.zeros(5, "i4")), r"do not fit"),
+    "values of another kind": (lambda rt, p, x, y: x.set(np.zeros(16, "c8")), r"complex64"),
+    "get into another shape": (lambda rt, p, x, y: x.get(out=np.zeros(3, "i4")), r"expected \(16,\)"),
+    "copy from NumPy": (lambda rt, p, x, y: x.copy_from(np.zeros(16)), r"copy_from takes"),
+    "copy of another shape": (lambda rt, p, x, y: x.copy_from(y[:4]), r"got \(4,\)"),
+    "a host task that is none": (lambda rt, p, x, y: rt.call(3), r"callable"),
+    "a dtype of objects": (lambda rt, p, x, y: rt.empty(3, object), r"objects"),
+    "a file that is not there": (lambda rt, p, x, y: rt.build("nowhere.cl"), r"nowhere\.cl"),
+    "a kernel of no kind": (lambda rt, p, x, y: rt.launch("add", (16,), None), r"pyopencl\.Kernel"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_CALLS)
+def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) -> None:
+    rt, program, x, y = setting
+    call, message = BAD_CALLS[what]
+    program.add((16,), None, x, y, 16)
+    with pytest.raises(acs.UsageError, match=message) as caught:
+        call(rt, program, x, y)
+    if "kernel 'add'" in str(caught.value) and "launch" in str(caught.value):
+        assert re.search(r"launch \d+", str(caught.value))
+    program.add((16,), None, x, y, 16)
+    assert (y.get() == 2 * np.arange(16)).all()
+
+
+def test_refused_launch_leaves_the_order_of_the_others_intact(setting: Any) -> None:
+    rt, program, x, y = setting
+    want = np.zeros(16, "i4")
+    for step in range(40):
+        program.add((16,), None, x, y, 16)
+        want += np.arange(16, dtype="i4")
+        with pytest.raises(acs.UsageError):
+            program.add((16,), (7,), x, y, 16)
+        x.fill(step)
+        y.copy_from(x)
+        want[:] = step
+        x.set(np.arange(16, dtype="i4"))
+    program.add((16,), None, x, y, 16)
+    assert (y.get() == want + np.arange(16)).all()
+
+
+def test_array_of_another_runtime_is_refused(device: cl.Device, setting: Any) -> None:
+    _, program, x, y = setting
+    with acs.Runtime(device) as other:
+        theirs = other.zeros(16, "i4")
+        with pytest.raises(acs.UsageError, match="another runtime"):
+            program.add((16,), None, theirs, y, 16)
+        with pytest.raises(acs.UsageError, match="another runtime"):
+            x.copy_from(theirs)
+
+
+def test_freed_array_is_refused_and_its_views_live_on(setting: Any) -> None:
+    _, program, x, y = setting
+    half = x[8:]
+    x.free()
+    for use in (x.get, lambda: x.fill(0), lambda: x[0], lambda: program.add((1,), None, x, y, 1)):
+        with pytest.raises(acs.UsageError, match="given back"):
+            use()
+    assert (half.get() == np.arange(8, 16)).all()
+
+
+def test_program_that_does_not_build_shows_log_and_line(setting: Any) -> None:
+    rt = setting[0]
+    with pytest.raises(BuildError) as caught:
+        rt.build("kernel void broken(global int *x)\n{\n    x[0] = nobody;\n}")
+    assert caught.value.line == 3
+    assert "nobody" in caught.value.log
+    assert "x[0] = nobody;" in str(caught.value)
+
+
+def test_out_of_memory_is_an_error_and_dropped_memory_comes_back(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        with pytest.raises(OutOfMemory, match="allows at most"):
+            rt.empty(device.max_mem_alloc_size + 1, "u1")
+        arrays = [rt.zeros(1 << 20, "u1") for _ in range(8)]
+        held = rt.stats()["memory"]["in_use_bytes"]
+        arrays.clear()
+        again = rt.zeros(1 << 20, "u1")
+        assert rt.stats()["memory"]["in_use_bytes"] < held
+        assert not again.get().any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"backend": "gpu"}, r"'gpu'.*serial, out_of_order, lanes"),
+        ({"issue": "late"}, r"'late'.*eager, ready_first"),
+        ({"window": 0}, r"window=0"),
+        ({"lanes": "two"}, r"lanes='two'"),
+        ({"memory": "disk"}, r"'disk'.*svm, buffers"),
+        ({"device": "no such device anywhere"}, r"no such device"),
+        ({"context": 3}, r"Context"),
+    ],
+)
+def test_unknown_names_are_refused_with_what_there_is(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(acs.AcsError, match=message):
+        acs.Runtime(**arguments)
+
+
+def test_environment_overrides_the_backend(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACS_CL_BACKEND", "serial")
+    with acs.Runtime(device, backend="lanes") as rt:
+        assert rt.stats()["backend"] == "serial"
+    monkeypatch.setenv("ACS_CL_BACKEND", "nonsense")
+    with pytest.raises(acs.UsageError, match="nonsense"):
+        acs.Runtime(device)
