@@ -47,9 +47,16 @@ class Kernel:
     """
 
     def __init__(
-        self, runtime: Runtime, native: Any, name: str, source: str, options: tuple[str, ...]
+        self,
+        runtime: Runtime,
+        program: Any,
+        native: Any,
+        name: str,
+        source: str,
+        options: tuple[str, ...],
     ) -> None:
         self._runtime = runtime
+        self._program = program
         self._native = native
         self.name = name
         self._source = source
@@ -57,7 +64,7 @@ class Kernel:
         self._signature: Signature | None = None
         self._convert: Callable[[tuple[Any, ...]], Converted] = self._first
         self._standing: Any = None
-        self._variants: dict[tuple[int, ...], Any] = {}
+        self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
 
     @property
@@ -221,22 +228,20 @@ class Kernel:
 
     def _globals_span(self) -> Span:
         """Program-scope variables: one base per program."""
-        program = self._native.get_info(cl.kernel_info.PROGRAM)
-        return Span(-int(program.int_ptr), 0, 1, 1, 1)
+        return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
 
     def _native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
         """The OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the same
         kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
-        native = self._variant(offsets) if offsets else self._native
-        if not any(kind is not self._runtime._store.is_svm for kind in kinds):
-            return native
+        if not offsets and all(kind is self._runtime._store.is_svm for kind in kinds):
+            return self._native
         clone = self._clones.get((offsets, kinds))
         if clone is None:
-            program = native.get_info(cl.kernel_info.PROGRAM)
-            clone = self._clones[offsets, kinds] = OwnKernel(program, native.function_name)
+            program, name = self._variant(offsets) if offsets else (self._program, self.name)
+            clone = self._clones[offsets, kinds] = OwnKernel(program, name)
         return clone
 
-    def _variant(self, offsets: tuple[int, ...]) -> Any:
+    def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:
         """The kernel that adds byte offsets to some pointers: for views where no sub-buffer can
         start."""
         variant = self._variants.get(offsets)
@@ -254,8 +259,8 @@ class Kernel:
                     f"{self._next()}: a view starts inside its buffer, and the kernel cannot be "
                     f"rewritten to add the offset: {error.reason}"
                 ) from None
-            native = build(self._runtime.context, device, source, self._options)
-            variant = self._variants[offsets] = OwnKernel(native, name)
+            program = build(self._runtime.context, device, source, self._options)
+            variant = self._variants[offsets] = program, name
         return variant
 
     def _declare(

@@ -228,7 +228,13 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
     stay."""
     if not isinstance(native, cl.Kernel):
         raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
-    program: Any = native.get_info(cl.kernel_info.PROGRAM)
+    try:
+        program: Any = native.get_info(cl.kernel_info.PROGRAM)
+    except cl.Error as error:  # Intel's CPU runtime
+        raise DeviceError(
+            f"the driver does not tell which program {native.function_name!r} belongs to "
+            f"({error}); build the program with Runtime.build"
+        ) from None
     name = native.function_name
     key = (program.int_ptr, name)
     with runtime._lock:
@@ -241,7 +247,7 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
             if len(runtime._programs) >= ADOPTED:
                 del runtime._programs[next(iter(runtime._programs))]
             clone = driver.OwnKernel(program, name)
-            kernel = Kernel(runtime, clone, name, *_source_of(runtime, program))
+            kernel = Kernel(runtime, program, clone, name, *_source_of(runtime, program))
             # the program is kept too, so that its address is not given to another
             known = runtime._programs[key] = (kernel, program)
     found: Kernel = known[0]

@@ -61,6 +61,6 @@ class Program:
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels)}"
             ) from None
         kernel = self._kernels[name] = Kernel(
-            self._runtime, native, name, self._source, self._options
+            self._runtime, self._native, native, name, self._source, self._options
         )
         return kernel

@@ -35,8 +35,14 @@ Bad = Callable[[acs.Runtime, acs.Program, acs.Array, acs.Array], object]
 
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
-    "too many arguments": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, 2), r"got 4 .* expected 3"),
-    "a float for an int": (lambda rt, p, x, y: p.add((16,), None, x, y, 1.5), r"argument 2 \(int n\)"),
+    "too many arguments": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, 2),
+        r"got 4 .* expected 3",
+    ),
+    "a float for an int": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1.5),
+        r"argument 2 \(int n\)",
+    ),
     "an int that does not fit": (lambda rt, p, x, y: p.add((16,), None, x, y, 2**40), r"int n"),
     "a NumPy array": (
         lambda rt, p, x, y: p.add((16,), None, np.zeros(4), y, 1),
@@ -44,7 +50,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "a number for a pointer": (lambda rt, p, x, y: p.add((16,), None, 3, y, 1), r"argument 0"),
     "an array for a number": (lambda rt, p, x, y: p.add((16,), None, x, y, x), r"argument 2"),
-    "a number for local memory": (lambda rt, p, x, y: p.local_sum((16,), None, x, 64), r"LocalMemory"),
+    "a number for local memory": (
+        lambda rt, p, x, y: p.local_sum((16,), None, x, 64),
+        r"LocalMemory",
+    ),
     "a global size of text": (lambda rt, p, x, y: p.add("16", None, x, y, 1), r"global_size"),
     "a group size that does not fit": (
         lambda rt, p, x, y: p.add((16,), (5,), x, y, 1),
@@ -55,7 +64,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         r"argument 0 .*const",
     ),
     "reads= of a number": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, reads=[3]), r"reads="),
-    "wait_for= of a number": (lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=[3]), r"Event"),
+    "wait_for= of a number": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, wait_for=[3]),
+        r"Event",
+    ),
     "an unknown parameter": (lambda rt, p, x, y: p.add.access(z="r"), r"no parameter 'z'"),
     "a declared write of const": (lambda rt, p, x, y: p.add.access(x="w"), r"const"),
     "a declaration that is none": (lambda rt, p, x, y: p.add.access(y="w[gid"), r"parameter 'y'"),
@@ -66,7 +78,10 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "a shape that does not fit": (lambda rt, p, x, y: x.reshape(3, 5), r"cannot become"),
     "values that do not fit": (lambda rt, p, x, y: x.set(np.zeros(5, "i4")), r"do not fit"),
     "values of another kind": (lambda rt, p, x, y: x.set(np.zeros(16, "c8")), r"complex64"),
-    "get into another shape": (lambda rt, p, x, y: x.get(out=np.zeros(3, "i4")), r"expected \(16,\)"),
+    "get into another shape": (
+        lambda rt, p, x, y: x.get(out=np.zeros(3, "i4")),
+        r"expected \(16,\)",
+    ),
     "copy from NumPy": (lambda rt, p, x, y: x.copy_from(np.zeros(16)), r"copy_from takes"),
     "copy of another shape": (lambda rt, p, x, y: x.copy_from(y[:4]), r"got \(4,\)"),
     "a host task that is none": (lambda rt, p, x, y: rt.call(3), r"callable"),
@@ -90,7 +105,7 @@ def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) ->
 
 
 def test_refused_launch_leaves_the_order_of_the_others_intact(setting: Any) -> None:
-    rt, program, x, y = setting
+    _, program, x, y = setting
     want = np.zeros(16, "i4")
     for step in range(40):
         program.add((16,), None, x, y, 16)
