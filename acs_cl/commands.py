@@ -140,12 +140,16 @@ class HostCommand:
 
     def run(self, queue: Any) -> None:
         """Fetch, call, store; on a thread of its own, after everything it waits for."""
-        for place, host in self.reads:
+        for place, host in filter(_has_bytes, self.reads):
             _check(driver.wait_for_event(driver.read(queue, host, place, None)), self.name)
         arrays = {id(host): host for _, host in (*self.reads, *self.writes)}
         self.result = self.function(*arrays.values())
-        for place, host in self.writes:
+        for place, host in filter(_has_bytes, self.writes):
             _check(driver.wait_for_event(driver.write(queue, place, host, None)), self.name)
+
+
+def _has_bytes(pair: tuple[Place, np.ndarray[Any, Any]]) -> bool:
+    return pair[1].nbytes > 0
 
 
 def _check(status: int, name: str) -> None:

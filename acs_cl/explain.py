@@ -81,7 +81,10 @@ def _meetings(earlier: Access, later: Access) -> list[Meeting]:
                 if meeting is not None:
                     found.append(meeting)
     everything = [
-        span for access in (earlier, later) for span in access.writes if span.base == EVERYTHING
+        span
+        for access in (earlier, later)
+        for span in (*access.reads, *access.writes)
+        if span.base == EVERYTHING
     ]
     if everything and not found:
         found.append(Meeting("any", EVERYTHING, (0, 0)))

@@ -327,21 +327,23 @@ class Runtime:
 
     def _retire(self, ended: backends.Ended) -> bool:
         """The backend reports ended launches: free their slots, dispatch what waited for them."""
+        launches, retire, done = self._launches, self._hazards.retire, self._window.done
         for number, status, event, lane in ended:
-            launch = self._launches.pop(number)
+            launch = launches.pop(number)
             if status < 0:
                 self._fail(launch, DeviceError(f"the device reports status {status}"))
             if self._trace is not None:
                 self._trace.ended(launch, lane, event)
-            self._end(number)
+            retire(number)
+            handed_out = done(number)
+            if handed_out or self._skipped or self._user_events:
+                self._after(number, handed_out)
         return bool(ended)
 
-    def _end(self, number: int) -> None:
-        """A launch that ran has ended."""
-        self._hazards.retire(number)
+    def _after(self, number: int, handed_out: list[int]) -> None:
+        """A launch has ended, and others are concerned."""
         if self._user_events:
             life.complete_user_event(self, number)
-        handed_out = self._window.done(number)
         if handed_out:
             self._dispatch(handed_out)
         if self._skipped:
@@ -367,7 +369,8 @@ class Runtime:
                     self._fail(launch, error, command.site)
                 if self._trace is not None:
                     self._trace.ran_on_host(launch, started_ns, perf_counter_ns())
-                self._end(launch.number)
+                self._hazards.retire(launch.number)
+                self._after(launch.number, self._window.done(launch.number))
                 self._moved.notify_all()
 
         self._backend.flush()

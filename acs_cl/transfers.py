@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 HostArray = np.ndarray[Any, Any]
 
+NOWHERE = Place(None, 0, 0)
+"""Where arrays without elements are."""
+
 PATTERNS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Sizes of fill patterns that OpenCL has."""
 
@@ -188,6 +191,8 @@ def host_task(
 
     def place(array: Array) -> tuple[Place, HostArray]:
         host = hosts.setdefault(_identity(array), np.empty(array.shape, array.dtype))
+        if not array.nbytes:
+            return NOWHERE, host
         return packed[_identity(array)].place_or_raise(), host
 
     sources = [packed_version(array, True) for array in read_arrays]
@@ -197,8 +202,8 @@ def host_task(
         for array, target in zip(write_arrays, targets, strict=True)
         if array is not target and not array.contiguous
     ]
-    read_places = [place(array) for array in read_arrays if array.nbytes]
-    write_places = [place(array) for array in write_arrays if array.nbytes]
+    read_places = [place(array) for array in read_arrays]
+    write_places = [place(array) for array in write_arrays]
     read_spans = tuple(span for array in sources for span in array._spans)
     write_spans = tuple(span for array in targets for span in array._spans)
     command = HostCommand(
@@ -277,6 +282,8 @@ def _arrays(runtime: Runtime, given: Any, keyword: str) -> list[Array]:
 
 
 def _identity(array: Array) -> tuple[Any, ...]:
+    if not array.nbytes:
+        return (id(array),)
     return (id(array._base), array._offset, array.shape, array.strides, array.dtype.str)
 
 

@@ -1,0 +1,218 @@
+"""Failures and refusals beside one another: what one leaves behind must not change what follows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+
+SOURCE = """
+kernel void put(global int *x, int value) { x[get_global_id(0)] = value; }
+kernel void add(global const int *x, global int *y, int a)
+{ int i = get_global_id(0); y[i] = x[i] + a; }
+kernel void spin(global int *x, int rounds)
+{ int v = x[0]; for (int i = 0; i < rounds; ++i) v = v * 3 + 1; x[0] = v; }
+"""
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def fail(*arrays: np.ndarray) -> None:
+    raise LookupError("this task fails on purpose")
+
+
+def test_a_failed_task_leaves_everything_else_as_it_would_be(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x, y, z = (rt.zeros(8, "i4") for _ in range(3))
+    event = cl.UserEvent(rt.context)
+    gated = program.put((8,), None, x, 4, wait_for=[event])
+    failed = rt.call(fail, reads=[x], writes=[x[:4]])
+    dependant = program.add((8,), None, x, y, 1)
+    beside = program.add((4,), None, x[4:], z, 2)
+    event.set_status(cl.command_execution_status.COMPLETE)
+    beside.wait()
+    gated.wait()
+    for handle, text in ((failed, "on purpose"), (dependant, r"launch \d+ \(add\) is poisoned")):
+        with pytest.raises(acs.PoisonedError, match=text) as caught:
+            handle.wait()
+        assert isinstance(caught.value.__cause__, LookupError)
+        assert handle.done
+    assert z.get().tolist() == [6] * 4 + [0] * 4
+    assert x[4:].get().tolist() == [4] * 4
+    with pytest.raises(acs.PoisonedError, match="fail"):
+        x.get()
+
+
+def test_the_event_of_a_launch_that_failed_says_so(rt: acs.Runtime) -> None:
+    x = rt.zeros(4, "i4")
+    failed = rt.call(fail, writes=[x])
+    early = rt.build(SOURCE).put((4,), None, x, 1).event
+    with pytest.raises(acs.PoisonedError):
+        failed.wait()
+    assert failed.event.command_execution_status < 0
+    x.fill(0)
+    rt.finish()
+    assert early.command_execution_status == cl.command_execution_status.COMPLETE
+
+
+def test_a_refused_launch_heals_no_poison(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x = rt.zeros(8, "i4")
+    with pytest.raises(acs.PoisonedError):
+        rt.call(fail, writes=[x]).wait()
+    with pytest.raises(acs.UsageError, match="local size"):
+        program.put((8,), (3,), x, 1, writes=[x])
+    with pytest.raises(acs.PoisonedError):
+        x.get()
+    program.put((8,), None, x, 1, writes=[x])
+    assert x.get().tolist() == [1] * 8
+
+
+def test_refused_launches_between_others_cost_no_edge(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x, y = rt.zeros(1, "i4"), rt.zeros(1, "i4")
+    value = 0
+    for rounds in range(20_000, 20_010):
+        program.spin((1,), None, x, rounds)
+        with pytest.raises(acs.UsageError):
+            program.add((1,), (7,), x, y, 0)  # stands between the two that need each other
+        program.add((1,), None, x, y, 0)
+        with pytest.raises(acs.UsageError):
+            program.put((1,), (7,), x, 0)
+        for _ in range(rounds):
+            value = (value * 3 + 1) & 0xFFFFFFFF
+        assert int(y.get()[0]) & 0xFFFFFFFF == value
+
+
+def test_a_failing_task_behind_another_failure_never_runs(rt: acs.Runtime) -> None:
+    ran = []
+    x = rt.zeros(4, "i4")
+    rt.call(fail, writes=[x])
+    second = rt.call(lambda a: ran.append(1), reads=[x])
+    with pytest.raises(acs.PoisonedError, match="launch 2 .*fail"):
+        second.wait()
+    assert not ran
+    rt.finish()  # it was told
+
+
+def test_poison_ends_where_memory_is_given_back(rt: acs.Runtime) -> None:
+    for _ in range(20):
+        x = rt.empty(64, "i4")
+        rt.call(fail, writes=[x])
+        del x
+        fresh = rt.zeros(64, "i4")
+        assert not fresh.get().any()
+    with pytest.raises(acs.PoisonedError, match="19 more failed"):
+        rt.finish()
+    rt.finish()
+
+
+def test_a_result_already_computed_survives_a_later_failure(rt: acs.Runtime) -> None:
+    x = rt.array(np.arange(4, dtype="i4"))
+    before = x.get(wait=False)
+    rt.call(fail, writes=[x])
+    assert before.wait().tolist() == [0, 1, 2, 3]
+    with pytest.raises(acs.PoisonedError):
+        x.get(wait=False).wait()
+
+
+def test_a_large_set_behind_an_event_returns_at_once(rt: acs.Runtime) -> None:
+    """It could be this very thread that sets the event."""
+    program = rt.build(SOURCE)
+    x = rt.zeros(1 << 19, "i4")
+    event = cl.UserEvent(rt.context)
+    program.put((1 << 19,), None, x, 1, wait_for=[event])
+    source = np.full(1 << 19, 2, "i4")
+    x.set(source)
+    source[:] = 3
+    event.set_status(cl.command_execution_status.COMPLETE)
+    assert (x.get() == 2).all()
+
+
+def test_concurrent_failures_are_all_accounted_for(rt: acs.Runtime) -> None:
+    arrays = [rt.zeros(4, "i4") for _ in range(12)]
+    together = threading.Barrier(3)
+
+    def work(mine: list[acs.Array]) -> None:
+        together.wait()
+        for x in mine:
+            rt.call(fail, writes=[x])
+
+    threads = [threading.Thread(target=work, args=(arrays[i::3],)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for x in arrays:
+        with pytest.raises(acs.PoisonedError):
+            x.get()
+    rt.finish()
+    assert rt.stats()["failed"] == 12
+
+
+FORKED = """
+import os, sys, threading
+import acs_cl as acs
+rt = acs.Runtime()
+program = rt.build("kernel void put(global int *x, int v) { x[get_global_id(0)] = v; }")
+x = rt.zeros((8, 8), "i4")
+handle = program.put((8,), None, x, 1)
+x.get()
+locked, leave = threading.Event(), threading.Event()
+def hold():
+    with rt._lock:
+        locked.set()
+        leave.wait()
+threading.Thread(target=hold, daemon=True).start()
+locked.wait()
+pid = os.fork()  # another thread holds the lock, as the library's own may
+if pid == 0:
+    calls = dict(
+        launch=lambda: program.put((8,), None, x, 2), get=x.get, columns=x[:, 1].get,
+        empty=lambda: rt.empty(3), build=lambda: rt.build(""), call=lambda: rt.call(print),
+        finish=rt.finish, flush=rt.flush, wait=handle.wait, fill=lambda: x[:, 2].fill(1),
+        event=lambda: handle.event,
+    )
+    for name, call in calls.items():
+        try:
+            call()
+        except acs.UsageError as error:
+            assert "fork" in str(error), error
+        else:
+            print(name, "did not refuse", flush=True)
+    rt.close()
+    os._exit(0)
+_, status = os.waitpid(pid, 0)
+leave.set()
+program.put((8,), None, x, 3)
+print(status, x.get().sum())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_refuses_even_where_the_lock_was_held(device: cl.Device) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "0 24\n", done.stdout + done.stderr
+
+
+def test_out_of_memory_leaves_the_runtime_usable(rt: acs.Runtime) -> None:
+    x = rt.zeros(4, "i4")
+    with pytest.raises(MemoryError, match="bytes") as caught:
+        rt.empty(1 << 60, "u1")
+    assert isinstance(caught.value, acs.DeviceError)
+    assert x.get().tolist() == [0] * 4
