@@ -53,7 +53,7 @@ def resolve(runtime: Runtime, value: Any) -> Resolved | None:
         width = max(1, int(value.size))
         return Resolved(value, (Span(_number(value), 0, width, 1, width),))
     if hasattr(value, "base_data") and hasattr(value, "strides"):
-        return _resolve_pyopencl_array(value)
+        return _resolve_pyopencl_array(runtime, value)
     return None
 
 
@@ -71,11 +71,11 @@ def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
         return Resolved(None, ())
     if array._lead:
         raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
-    place = array.place_or_raise()
+    place = array._place_or_raise()
     return Resolved(place.memory, array._spans, place.offset)
 
 
-def _resolve_pyopencl_array(array: Any) -> Resolved:
+def _resolve_pyopencl_array(runtime: Runtime, array: Any) -> Resolved:
     data, offset = array.base_data, array.offset
     if data is None or not array.nbytes:
         return Resolved(None, ())
@@ -84,6 +84,8 @@ def _resolve_pyopencl_array(array: Any) -> Resolved:
         spans = spans_of_view(
             ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
         )
+        if runtime._store.owns(int(data.svm_ptr)):
+            spans = ALL
         if not offset:
             return Resolved(data, spans)
         return Resolved(cl.SVM(data.buf[offset:]), spans)
@@ -91,6 +93,8 @@ def _resolve_pyopencl_array(array: Any) -> Resolved:
     spans = spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
     )
+    if runtime._store.owns(-whole.base):
+        spans = ALL
     return Resolved(data, spans, offset)
 
 

@@ -117,7 +117,7 @@ class Array:
 
         Commands on other queues are not seen by the runtime; `finish()` or wait for a handle first.
         """
-        place = self._live().place_or_raise()
+        place = self._live()._place_or_raise()
         if place.offset:
             raise UsageError("this view starts inside its buffer; copy it, or use its base")
         return place.memory
@@ -216,7 +216,7 @@ class Array:
         self._spans = ()
         self._span = None
 
-    def place_or_raise(self) -> Place:
+    def _place_or_raise(self) -> Place:
         """Where it is, for the driver."""
         if self._place is None:
             raise UsageError(f"{self!r} has no memory")

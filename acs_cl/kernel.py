@@ -242,8 +242,8 @@ class Kernel:
         return clone
 
     def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:
-        """The kernel that adds byte offsets to some pointers: for views where no sub-buffer can
-        start."""
+        """The program and name of the version that adds byte offsets to some pointers, for views
+        that start inside a buffer."""
         variant = self._variants.get(offsets)
         if variant is None:
             from .translate.clang import CannotParse

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,9 @@ TICK_S = 0.01
 """How long a wait for something that is not on the device yet goes without looking."""
 
 
+FORKED = "of another process: it cannot be used after a fork; make a new one here"
+
+
 def register(runtime: Runtime) -> None:
     """Remember a runtime for interpreter exit and forks."""
     _runtimes.add(runtime)
@@ -49,7 +53,10 @@ def _at_exit() -> None:
 
 def _after_fork() -> None:
     for runtime in list(_runtimes):
-        runtime._state = "of another process: it cannot be used after a fork; make a new one here"
+        runtime._state = FORKED
+        # a thread that is not in this process may have held the lock
+        runtime._lock = threading.RLock()
+        runtime._moved = threading.Condition(runtime._lock)
 
 
 if hasattr(os, "register_at_fork"):
@@ -103,7 +110,7 @@ def is_done(runtime: Runtime, number: int) -> bool:
 def event(runtime: Runtime, number: int) -> Any:
     """An event for launch `number`: its own, or a user event that is completed with it."""
     with runtime._lock:
-        if number in runtime._launches:
+        if number in runtime._launches or runtime._state is FORKED:
             runtime._check_open()
             runtime._pump()
         found = runtime._backend.event(number)
@@ -116,7 +123,7 @@ def event(runtime: Runtime, number: int) -> Any:
             if number in runtime._launches:
                 runtime._user_events[number] = user_event
             else:
-                user_event.set_status(driver.COMPLETE)
+                user_event.set_status(_status(runtime, number))
         return user_event
 
 
@@ -124,8 +131,12 @@ def complete_user_event(runtime: Runtime, number: int) -> None:
     """Launch `number` has ended: so has the event that was handed out for it."""
     user_event = runtime._user_events.pop(number, None)
     if user_event is not None:
-        failed = runtime._failures.knows(number)
-        user_event.set_status(-1 if failed else driver.COMPLETE)
+        user_event.set_status(_status(runtime, number))
+
+
+def _status(runtime: Runtime, number: int) -> int:
+    """How a launch ended, as an event says it."""
+    return -1 if runtime._failures.knows(number) else driver.COMPLETE
 
 
 def open_events(wait_for: Sequence[Any]) -> list[Any]:

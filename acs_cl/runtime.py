@@ -280,6 +280,9 @@ class Runtime:
                 self._dispatch(handed_out)
             else:
                 self._submit_now(launch)
+            # only now: what the driver refused overwrites nothing
+            if self._failures.any and not self._failures.knows(number):
+                self._failures.poison.overwrite(access.overwrites)
             if self._window.held:
                 self._pump()
                 if self._window.held:
@@ -415,14 +418,12 @@ class Runtime:
         return self._backend.event(number) is not None
 
     def _meet_poison(self, launch: Launch) -> None:
-        """A new launch in a program with failures: it may read poison, or overwrite it."""
+        """A new launch in a program with failures may read poison."""
         failure = self._failures.reads_poison(launch.access)
         if failure is not None:
             self._failures.note(launch.number, failure)
             self._failures.doomed[launch.number] = failure
             self._failures.poison.add(launch.access.writes, failure)
-        else:
-            self._failures.poison.overwrite(launch.access.overwrites)
 
     def _stand_in(self, number: int, upstream: tuple[int, ...]) -> None:
         """Launch `number` will never run: until its upstream has ended, that stands in for it."""

@@ -62,7 +62,7 @@ def read(runtime: Runtime, array: Array, out: Any) -> Handle:
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
     access = Access(array._spans, ())
-    command = ReadCommand(_bytes_of(landing), array.place_or_raise())
+    command = ReadCommand(_bytes_of(landing), array._place_or_raise())
 
     def result() -> HostArray:
         if landing is not host:
@@ -99,7 +99,7 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
     if copied and not own and not waits:
         ready = ready.copy()
     access = Access((), array._spans, array._overwrites())
-    handle = runtime._launch(WriteCommand(array.place_or_raise(), _bytes_of(ready)), access)
+    handle = runtime._launch(WriteCommand(array._place_or_raise(), _bytes_of(ready)), access)
     if waits:
         runtime._wait_quietly(handle.number)
     return handle
@@ -131,7 +131,7 @@ def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
     if array.dtype.itemsize not in PATTERNS:
         return write(runtime, array, element.reshape(()), True)
     if array.contiguous:
-        command: Any = FillCommand(array.place_or_raise(), element)
+        command: Any = FillCommand(array._place_or_raise(), element)
         return runtime._launch(command, Access((), array._spans, array._overwrites()))
     single = runtime._new_array((1,), array.dtype)
     write(runtime, single, element, True)
@@ -161,7 +161,7 @@ def copy(runtime: Runtime, target: Array, source: Any) -> Handle:
     if not (source.contiguous and target.contiguous):
         return _elements(runtime, "copy", target, source, source.strides)
     access = Access(source._spans, target._spans, target._overwrites())
-    command = CopyCommand(target.place_or_raise(), source.place_or_raise())
+    command = CopyCommand(target._place_or_raise(), source._place_or_raise())
     return runtime._launch(command, access)
 
 
@@ -193,7 +193,7 @@ def host_task(
         host = hosts.setdefault(_identity(array), np.empty(array.shape, array.dtype))
         if not array.nbytes:
             return NOWHERE, host
-        return packed[_identity(array)].place_or_raise(), host
+        return packed[_identity(array)]._place_or_raise(), host
 
     sources = [packed_version(array, True) for array in read_arrays]
     targets = [packed_version(array, False) for array in write_arrays]
@@ -249,7 +249,7 @@ def _elements(
     )
     pointers: list[Any] = []
     for index, array in enumerate((target, source)):
-        place = array.place_or_raise()
+        place = array._place_or_raise()
         pointers += (index, place.memory)
         values += (_next_index(values), np.int64((place.offset + array._lead) // unit).tobytes())
     command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)

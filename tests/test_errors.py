@@ -77,6 +77,8 @@ def test_a_refused_launch_heals_no_poison(rt: acs.Runtime) -> None:
 
 
 def test_refused_launches_between_others_cost_no_edge(rt: acs.Runtime) -> None:
+    if rt.options.issue == "ready_first":
+        pytest.skip("the driver sees a launch when it is ready, after its call has returned")
     program = rt.build(SOURCE)
     x, y = rt.zeros(1, "i4"), rt.zeros(1, "i4")
     value = 0
@@ -97,7 +99,7 @@ def test_a_failing_task_behind_another_failure_never_runs(rt: acs.Runtime) -> No
     x = rt.zeros(4, "i4")
     rt.call(fail, writes=[x])
     second = rt.call(lambda a: ran.append(1), reads=[x])
-    with pytest.raises(acs.PoisonedError, match="launch 2 .*fail"):
+    with pytest.raises(acs.PoisonedError, match=r"launch 2 .*fail"):
         second.wait()
     assert not ran
     rt.finish()  # it was told

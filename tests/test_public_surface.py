@@ -1,0 +1,82 @@
+"""The public surface: pinned, documented, and every example true."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+
+NAMES = (
+    "AcsError",
+    "Array",
+    "DeviceError",
+    "Handle",
+    "Kernel",
+    "PoisonedError",
+    "Program",
+    "Runtime",
+    "UsageError",
+)
+"""Changing this tuple is changing the library's promise."""
+
+MOST = 12
+
+MEMBERS = {
+    "Array": (
+        "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
+        "size strides view"
+    ),
+    "Handle": "access done event name number wait",
+    "Kernel": "access name native signature",
+    "Program": "kernels native",
+    "Runtime": (
+        "array build call close context device empty explain finish flush launch options pinned "
+        "plan stats trace zeros"
+    ),
+}
+
+
+def test_there_are_at_most_twelve_names_and_they_are_these() -> None:
+    assert tuple(acs.__all__) == NAMES
+    assert len(NAMES) <= MOST
+
+
+def public(names: Any) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_public_members_are_pinned_too(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        program = rt.build("kernel void one(global int *x) { *x = 1; }")
+        x = rt.zeros(1, "i4")
+        things = (rt, program, program.one, x, program.one((1,), None, x))
+        for thing in things:
+            name = type(thing).__name__
+            found = public(dir(type(thing))) | public(getattr(thing, "__dict__", ()))
+            assert found == set(MEMBERS[name].split()), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_method_says_what_it_does(name: str) -> None:
+    for member in MEMBERS.get(name, "").split():
+        thing = inspect.getattr_static(getattr(acs, name), member, None)
+        if isinstance(thing, property) or callable(thing):
+            assert inspect.getdoc(thing), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", ["acs_cl", *NAMES])
+def test_the_example_of_every_name_is_true(name: str, device: cl.Device) -> None:
+    thing = acs if name == "acs_cl" else getattr(acs, name)
+    assert thing.__doc__, name
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    example = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, None, None)
+    assert example.examples, f"{name} has no example"
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=flags)
+    result = runner.run(example, out=said.append)
+    assert not result.failed, "".join(said)
