@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 Converted = tuple[Any, tuple[Any, ...], tuple[Any, ...], Access]
 """(OpenCL kernel, pointers to set, values to set, access)."""
 
+Convert = Callable[["Kernel", tuple[Any, ...]], Converted]
+"""Takes its kernel as an argument: a closure over it would be a cycle that keeps the runtime."""
 
-def converter(kernel: Kernel) -> Callable[[tuple[Any, ...]], Converted]:
-    """Generate `convert(args)` for the plain case; anything else is handed to `Kernel._slow`.
+
+def converter(kernel: Kernel) -> Convert:
+    """Generate `convert(kernel, args)` for the plain case; the rest is handed to `Kernel._slow`.
 
     Plain: every pointer gets an array of this runtime that is one rectangle of bytes, every scalar
     a number that fits.
@@ -43,14 +46,12 @@ def converter(kernel: Kernel) -> Callable[[tuple[Any, ...]], Converted]:
         "LocalMemory": cl.LocalMemory,
         "native": kernel._native,
         "new": tuple.__new__,
-        "runtime": kernel._runtime,
-        "slow": kernel._slow,
     }
     tests: list[str] = []
     for index, parameter in enumerate(signature.parameters):
         name = names[index]
         if parameter.is_pointer and parameter.space in ("global", "constant"):
-            tests.append(f"type({name}) is Array and {name}._home is runtime")
+            tests.append(f"type({name}) is Array and {name}._home is kernel._runtime")
             pointers.append(f"{index}, {name}._argument")
             if "r" in parameter.mode:
                 reads.append(f"{name}._span")
@@ -67,25 +68,25 @@ def converter(kernel: Kernel) -> Callable[[tuple[Any, ...]], Converted]:
             scope[f"pack{index}"] = pack
             values.append(f"{index}, pack{index}({name})")
     if not plain:
-        return kernel._slow
+        return type(kernel)._slow
     body = (
         f"return (native, {_tuple(pointers)}, {_tuple(values)}, "
         f"new(Access, ({_tuple(reads)}, {_tuple(writes)}, ())))"
     )
     text = "\n".join(
         [
-            "def convert(args):",
+            "def convert(kernel, args):",
             "    try:",
             *lines,
             f"        if {' and '.join(tests) or 'True'}:",
             f"            {body}",
             "    except Exception:",
             "        pass",
-            "    return slow(args)",
+            "    return kernel._slow(args)",
         ]
     )
     exec(compile(text, f"<arguments of {kernel.name}>", "exec"), scope)
-    convert: Callable[[tuple[Any, ...]], Converted] = scope["convert"]
+    convert: Convert = scope["convert"]
     return convert
 
 

@@ -11,7 +11,7 @@ that turns plain arguments into driver arguments and spans; whatever is not plai
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -20,7 +20,7 @@ from . import access as accesses
 from . import scalars
 from .building import build
 from .commands import KernelCommand
-from .converter import Converted, converter
+from .converter import Convert, Converted, converter
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
 from .records import Access, Span
@@ -62,7 +62,7 @@ class Kernel:
         self._source = source
         self._options = options
         self._signature: Signature | None = None
-        self._convert: Callable[[tuple[Any, ...]], Converted] = self._first
+        self._convert: Convert = Kernel._first
         self._standing: Any = None
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
@@ -99,7 +99,7 @@ class Kernel:
             global_size = _sizes(global_size, "global_size", self.name)
         if local_size is not None and type(local_size) is not tuple:
             local_size = _sizes(local_size, "local_size", self.name)
-        native, pointers, values, access = self._convert(args)
+        native, pointers, values, access = self._convert(self, args)
         if (
             self._standing is not None
             or reads is not None
@@ -128,7 +128,7 @@ class Kernel:
     def _first(self, args: tuple[Any, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""
         self._convert = converter(self)
-        return self._convert(args)
+        return self._convert(self, args)
 
     def _slow(self, args: tuple[Any, ...]) -> Converted:
         """Any arguments, any errors."""

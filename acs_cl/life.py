@@ -171,12 +171,15 @@ def wait_for_half(runtime: Runtime) -> None:
         runtime._retire(runtime._backend.poll(runtime._backlog))
 
 
-def drain(runtime: Runtime) -> None:
-    """Wait until everything launched before this call has ended."""
+def drain(runtime: Runtime, gives_up: bool = False) -> None:
+    """Wait until everything launched before this call has ended. `gives_up`: what waits for another
+    library's event fails instead."""
     lock = runtime._lock
     with lock:
         last = runtime._number
         while runtime._launches and next(iter(runtime._launches)) <= last:
+            if gives_up:
+                _give_up_gated(runtime)
             _wait_for_any(runtime)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
@@ -206,11 +209,12 @@ def close(runtime: Runtime, quiet: bool) -> None:
     if not quiet:
         refuse_on_host_task("close")
     try:
+        drain(runtime, gives_up=True)
         with runtime._lock:
-            _give_up_gated(runtime)
-        drain(runtime)
-        runtime._state = "closed"
-        runtime._backend.close()
+            runtime._state = "closed"
+        drain(runtime, gives_up=True)  # what other threads and host tasks launched meanwhile
+        with runtime._lock:
+            runtime._backend.close()
         if runtime._trace is not None and runtime.options.trace_file:
             runtime._trace.save(runtime.options.trace_file)
     except cl.Error:

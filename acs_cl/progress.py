@@ -9,6 +9,7 @@ they work, and only then.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter, sleep
@@ -33,22 +34,25 @@ class Progress:
     """Polls while launches are held that no API call may come along to dispatch."""
 
     def __init__(self, pump: Callable[[], tuple[bool, bool]], lock: Any) -> None:
-        self._pump = pump
+        self._pump = weakref.WeakMethod(pump)
         self._lock = lock
         self._running = False
+        # weak, so that a runtime nobody uses goes at once; the thread holds it while it works
 
     def start(self) -> None:
         """Have the thread running. Called under the lock."""
         if not self._running:
             self._running = True
-            threading.Thread(target=self._run, name="acs_cl progress", daemon=True).start()
+            threading.Thread(
+                target=self._run, args=(self._pump(),), name="acs_cl progress", daemon=True
+            ).start()
 
-    def _run(self) -> None:
+    def _run(self, pump: Callable[[], tuple[bool, bool]]) -> None:
         pause = SHORTEST_SLEEP_S
         idle_since = None
         while True:
             with self._lock:
-                needed, moved = self._pump()
+                needed, moved = pump()
                 if moved:
                     pause = SHORTEST_SLEEP_S
                 if needed:

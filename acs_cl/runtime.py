@@ -248,15 +248,16 @@ class Runtime:
         wait_for: Sequence[Any] | None = None,
         result: Any = None,
     ) -> Handle:
-        if self._state:
-            self._check_open()
         with self._lock:
+            if self._state:
+                self._check_open()
             trace = self._trace
             started_ns = perf_counter_ns() if trace is not None else 0
             if self._returned:
                 self._take_back()
             if len(self._launches) >= self._backlog:
                 life.wait_for_half(self)
+                self._check_open()
             gates = life.open_events(wait_for) if wait_for else None
             number = self._number = self._number + 1
             upstream = tuple(self._hazards.enter(number, access.reads, access.writes))

@@ -86,15 +86,14 @@ def test_launches_of_threads_that_take_turns_are_ordered(rt: acs.Runtime) -> Non
     program = rt.build(SOURCE)
     x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
     turn = threading.Condition()
-    count = 0
+    turns: list[int] = []
 
     def work(index: int) -> None:
-        nonlocal count
         for _ in range(10):
             with turn:
-                turn.wait_for(lambda: count % THREADS == index)
+                turn.wait_for(lambda: len(turns) % THREADS == index)
                 program.blend((64,), None, ones, x, index + 2)
-                count += 1
+                turns.append(index)
                 turn.notify_all()
 
     in_threads(work)
@@ -130,3 +129,23 @@ def test_closing_while_others_launch_refuses_them_and_hangs_nobody(
     in_threads(work)
     with pytest.raises(acs.UsageError, match="closed"):
         rt.finish()
+
+
+def test_what_a_host_task_launches_while_closing_is_finished_too(
+    device: cl.Device, configuration: tuple[str, str]
+) -> None:
+    backend, issue = configuration
+    result = np.zeros(64, "u4")
+    closing = threading.Event()
+    with acs.Runtime(device, backend=backend, issue=issue) as rt:
+        program = rt.build(SOURCE)
+        x, ones = rt.zeros(64, "u4"), rt.array(np.ones(64, "u4"))
+
+        def task() -> None:
+            closing.wait()
+            program.blend((64,), None, ones, x, 3)
+            x.get(out=result, wait=False)
+
+        rt.call(task)
+        closing.set()
+    assert (result == 1).all()
