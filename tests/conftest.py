@@ -7,6 +7,7 @@ from typing import Any
 
 import pyopencl as cl
 import pytest
+from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
 from acs_cl import devices
@@ -78,6 +79,8 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., acs.Runtime]]
     yield one
     for runtime in made:
         runtime.close()
+    # PyOpenCL remembers what it built for a context, and by that the context; GPUs hold few hundred
+    clear_first_arg_caches()
 
 
 @pytest.fixture
