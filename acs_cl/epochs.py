@@ -1,0 +1,313 @@
+"""Epochs: a batch of launches as the words that the device-side scheduler reads.
+
+In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
+Out: one array of uint32, which is uploaded as it is. Pure: no driver, no clock. The layout is that of
+`kernels_cl/descriptor.h`, version 1, and so are the names.
+
+Invariant: references go from lower to higher tasks. A task's upstream count is what others count
+down: an heir, which waits for one task alone, is counted down by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+VERSION = 0xAC500001
+HEADER_WORDS = 32
+RECORD_WORDS = 32
+RECORD_BYTES = 4 * RECORD_WORDS
+INLINE_WORD = 16
+INLINE_BYTES = RECORD_BYTES - 4 * INLINE_WORD
+STATE_WORD = 192
+TASK_BITS = 20
+FUSED = 0x100
+GANG = 0x200
+
+MOST_TASKS = (1 << TASK_BITS) - 2
+MOST_TILES = 1 << (32 - TASK_BITS)
+MOST_ARGS_BYTES = 1024
+
+# where things are in a record
+BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
+
+# where things are in a block, by word, and how much of its beginning the host reads back
+UNFINISHED, FAULT, STATUS_WORDS = 64, 128, 160
+
+FAULTY = 0xF0000000
+ABOVE_UPTO, NOT_WHOLE_GROUPS = 6, 7
+FAULTS = {
+    1: "the header is not one of this version",
+    2: "a record makes no sense",
+    3: "a successor makes no sense",
+    4: "a task was counted down too often",
+    5: "the ready queue overflowed",
+}
+
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+_HEAD = Struct("<16I")
+_SHAPE = Struct("<10I")
+
+
+class Order(Protocol):
+    """A dispatch order: which of the tasks that are ready at the same time goes first."""
+
+    def __call__(self, upstream: Words, downstream: Words, n: int) -> Words | None:
+        """A priority for each of `n` tasks, higher first, from the edges; None for program order.
+        """
+
+
+def first_in(upstream: Words, downstream: Words, n: int) -> Words | None:
+    """Program order."""
+    return None
+
+
+def critical_path_first(upstream: Words, downstream: Words, n: int) -> Words | None:
+    """The task with the longest way to the end goes first."""
+    height = np.zeros(n, np.uint32)
+    for above, below in zip(upstream[::-1].tolist(), downstream[::-1].tolist(), strict=True):
+        # edges are in order of `below`, and every edge out of `below` ends later
+        if height[above] <= height[below]:
+            height[above] = height[below] + 1
+    return height
+
+
+ORDERS: dict[str, Order] = {"first_in": first_in, "critical_path": critical_path_first}
+
+
+class Image(NamedTuple):
+    """An epoch as words, and what the host has to know of them."""
+
+    words: Words
+    tasks: int
+    entries: int
+    """How many entries the ready queue gets at most: what can run at the same time, and more."""
+    block: int
+    """Where block 0 begins."""
+    block_words: int
+
+
+def head(
+    body: int,
+    tiles: int,
+    items: int,
+    tile_items: int,
+    local_items: int,
+    blob_bytes: int,
+    shape: bool = False,
+    when: int = 0,
+    count: int = 0,
+    upto: int = 0,
+) -> bytes:
+    """The first 16 words of a record, without what the graph decides. Arguments that do not fit, and
+    a shape, are places relative to the epoch's extra words, plus one."""
+    return _HEAD.pack(
+        body | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
+        int(blob_bytes > INLINE_BYTES), int(shape), local_items,
+        when & 0xFFFFFFFF, when >> 32, count & 0xFFFFFFFF, count >> 32, upto, 0,
+    )  # fmt: skip
+
+
+def shape(
+    global_size: Sequence[int], local_size: Sequence[int], offset: Sequence[int] | None
+) -> bytes:
+    """The shape of a launch of several dimensions, or one with an offset."""
+    dimensions = len(global_size)
+    filled = [*global_size, 1, 1][:3], [*local_size, 1, 1][:3], [*(offset or ()), 0, 0, 0][:3]
+    return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
+
+
+class Recorder:
+    """Takes tasks, gives an `Image`."""
+
+    def __init__(self) -> None:
+        self._records = bytearray()
+        self._extra = bytearray()
+        self._shapes: dict[bytes, int] = {}
+        self._upstream: list[int] = []
+        self._downstream: list[int] = []
+        self._patches: list[tuple[int, int]] = []
+        self.tasks = 0
+
+    def add(
+        self, task_head: bytes, blob: bytes, task_shape: bytes | None, upstream: Sequence[int]
+    ) -> int:
+        """A task, behind those of `upstream`; its number in the epoch."""
+        task = self.tasks
+        self.tasks = task + 1
+        records = self._records
+        records += task_head
+        if len(blob) <= INLINE_BYTES:
+            records += blob.ljust(INLINE_BYTES, b"\0")
+        else:
+            records += bytes(INLINE_BYTES)
+            self._patches.append((task * RECORD_WORDS + ARGS, self._put(blob)))
+        if task_shape is not None:
+            place = self._shapes.get(task_shape)
+            if place is None:
+                place = self._shapes[task_shape] = self._put(task_shape)
+            self._patches.append((task * RECORD_WORDS + SHAPE, place))
+        for other in upstream:
+            self._upstream.append(other)
+            self._downstream.append(task)
+        return task
+
+    def _put(self, data: bytes) -> int:
+        place = len(self._extra) // 4
+        self._extra += data.ljust(-(-len(data) // 16) * 16, b"\0")
+        return place
+
+    def image(
+        self,
+        spare: int,
+        order: Order = first_in,
+        window: int = 0,
+        stale: int = 0,
+        blocks: int = 1,
+        gang: bool = True,
+    ) -> Image:
+        """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
+        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
+        n = self.tasks
+        records = np.frombuffer(self._records, np.uint32).reshape(n, RECORD_WORDS).copy()
+        upstream = np.array(self._upstream, np.uint32)
+        downstream = np.array(self._downstream, np.uint32)
+        tiles = records[:, TILES]
+        counts = np.bincount(downstream, minlength=n).astype(np.uint32)
+        initial = np.flatnonzero(counts == 0).astype(np.uint32)
+        priority = order(upstream, downstream, n)
+        references = (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | np.arange(1, n + 1, dtype=np.uint32)
+        if priority is not None:
+            initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
+            by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
+            upstream, downstream = upstream[by_priority], downstream[by_priority]
+        if window:
+            slots = min(window, stale + 1, n)
+            initial = initial[initial < slots]
+            counts[slots:] += 1
+        else:
+            upstream, downstream = _choose_heirs(
+                records, references, upstream, downstream, counts, gang
+            )
+        sort = np.argsort(upstream, kind="stable")
+        successors = references[downstream[sort]]
+        out = np.bincount(upstream, minlength=n).astype(np.uint32)
+        records[:, N_SUCCESSORS] = out
+        records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
+        if not window:
+            _mark_fused(records, references)
+        return self._assemble(
+            records, successors, counts, _entries(initial, tiles), spare, window, stale, blocks
+        )
+
+    def _assemble(
+        self,
+        records: Words,
+        successors: Words,
+        counts: Words,
+        entries: Words,
+        spare: int,
+        window: int,
+        stale: int,
+        blocks: int,
+    ) -> Image:
+        n = len(records)
+        tiles = records[:, TILES]
+        published = int(tiles.sum())
+        capacity = 1 << (published + spare + len(entries)).bit_length()
+        at_records = HEADER_WORDS
+        at_successors = at_records + n * RECORD_WORDS
+        at_extra = -(-(at_successors + len(successors)) // 4) * 4
+        at_initial = at_extra + len(self._extra) // 4
+        at_counts = at_initial + len(entries)
+        at_blocks = -(-(at_counts + n) // 32) * 32
+        block_words = -(-(STATE_WORD + 2 * n + capacity) // 32) * 32
+        total = at_blocks + blocks * block_words
+        flat = records.reshape(-1)
+        for place, extra in self._patches:
+            flat[place] = at_extra + extra
+        words = np.zeros(total, np.uint32)
+        words[:14] = (
+            VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
+            capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
+        )  # fmt: skip
+        words[at_records:at_successors] = flat
+        words[at_successors : at_successors + len(successors)] = successors
+        words[at_extra:at_initial] = np.frombuffer(self._extra, np.uint32)
+        words[at_initial:at_counts] = entries
+        words[at_counts : at_counts + n] = counts
+        block = words[at_blocks : at_blocks + block_words]
+        block[32] = len(entries)
+        block[UNFINISHED] = n
+        state = block[STATE_WORD:]
+        state[:n] = counts
+        state[n : 2 * n] = tiles
+        state[2 * n : 2 * n + len(entries)] = entries
+        return Image(words, n, published, at_blocks, block_words)
+
+
+def _choose_heirs(
+    records: Words,
+    references: Words,
+    upstream: Words,
+    downstream: Words,
+    counts: Words,
+    gang: bool,
+) -> tuple[Words, Words]:
+    """Give every task the first of the successors that wait for it alone as its heir; the edges that
+    are left."""
+    tiles = records[:, TILES]
+    alone = counts[downstream] == 1
+    heirs = np.zeros(len(records), np.uint32)
+    # in reverse, so that the first one stays
+    heirs[upstream[alone][::-1]] = downstream[alone][::-1] + 1
+    records[:, HEIR] = np.where(heirs, references[heirs.astype(np.int64) - 1], 0)
+    if gang:
+        both = (heirs > 0) & (tiles > 1) & (tiles[heirs.astype(np.int64) - 1] > 1)
+        records[both, BODY] |= np.uint32(GANG)
+    others = heirs[upstream] != downstream + 1
+    return upstream[others], downstream[others]
+
+
+def _mark_fused(records: Words, references: Words) -> None:
+    """Tasks of one tile whose one-tile heir is all that waits for them."""
+    heir = records[:, HEIR]
+    single = (records[:, TILES] == 1) & (heir > 0) & (heir >> np.uint32(TASK_BITS) == 0)
+    records[single & (records[:, N_SUCCESSORS] == 0), BODY] |= np.uint32(FUSED)
+
+
+def _entries(tasks: Words, tiles: Words) -> Words:
+    """A queue entry for every tile of some tasks."""
+    each = tiles[tasks].astype(np.int64)
+    if (each == 1).all():
+        return (tasks + 1).astype(np.uint32)
+    repeated = np.repeat(tasks + 1, each).astype(np.uint32)
+    ends = np.cumsum(each)
+    tile = np.arange(len(repeated), dtype=np.int64) - np.repeat(ends - each, each)
+    return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)
+
+
+def levels(image: Image) -> list[Words]:
+    """The queue entries of an epoch by level: what runs together where there is no order inside a
+    launch. Read from the words, so that it cannot say anything else than they do."""
+    words, n = image.words, image.tasks
+    at = int(words[2])
+    records = words[at : at + n * RECORD_WORDS].reshape(n, RECORD_WORDS)
+    successors = words[int(words[3]) :]
+    level = np.zeros(n, np.int64)
+    mask = (1 << TASK_BITS) - 1
+    for task in range(n):
+        first, many = int(records[task, SUCCESSORS]), int(records[task, N_SUCCESSORS])
+        below = [(int(one) & mask) - 1 for one in successors[first : first + many]]
+        if records[task, HEIR]:
+            below.append((int(records[task, HEIR]) & mask) - 1)
+        for other in below:
+            level[other] = max(level[other], level[task] + 1)
+    return [
+        _entries(np.flatnonzero(level == one).astype(np.uint32), records[:, TILES])
+        for one in range(int(level.max()) + 1 if n else 0)
+    ]

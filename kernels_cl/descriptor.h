@@ -1,0 +1,84 @@
+/* The epoch in memory, version 1: one region of uint words, written by the host in one upload.
+
+   header | records, 32 words a task | successors | argument blobs and shapes | initial state |
+   block 0 | block 1
+
+   A **reference** names tiles of a task in one word: task + 1 in the low 20 bits, and in the high 12
+   a tile (queue entries) or the last tile (successors, heirs). 0 is no task.
+
+   The two blocks hold what changes while an epoch runs. A run uses one and cleans the other, so that
+   a recorded epoch runs again without an upload. acs_cl/epochs.py writes these words; its names are
+   the same. */
+
+#define ACS_VERSION 0xAC500001u
+
+/* header */
+#define ACS_H_VERSION 0
+#define ACS_H_TASKS 1
+#define ACS_H_RECORDS 2        /* where, in words */
+#define ACS_H_SUCCESSORS 3
+#define ACS_H_N_SUCCESSORS 4
+#define ACS_H_BLOCKS 5         /* where block 0 is */
+#define ACS_H_BLOCK_WORDS 6
+#define ACS_H_QUEUE_MASK 7     /* capacity of the ready queue, a power of two, minus one */
+#define ACS_H_INITIAL 8        /* where the entries that are ready at first are */
+#define ACS_H_N_INITIAL 9
+#define ACS_H_COUNTS 10        /* where the initial upstream counts are */
+#define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks */
+#define ACS_H_STALE 12         /* how far the newest task in may be ahead of the oldest unfinished */
+#define ACS_H_WORDS 13         /* of the whole region */
+#define ACS_HEADER_WORDS 32
+
+/* record of a task */
+#define ACS_R_BODY 0           /* body in the low 8 bits, flags above, words of arguments above 16 */
+#define ACS_R_HEIR 1           /* the successor that waits for this task alone, as a reference */
+#define ACS_R_SUCCESSORS 2     /* where its other successors begin in the list */
+#define ACS_R_N_SUCCESSORS 3
+#define ACS_R_TILES 4
+#define ACS_R_ITEMS 5          /* work-items of the whole launch */
+#define ACS_R_TILE_ITEMS 6     /* work-items of a tile: the tile target */
+#define ACS_R_ARGS 7           /* where its arguments are, 0: in this record */
+#define ACS_R_SHAPE 8          /* where its sizes are, 0: one dimension from zero */
+#define ACS_R_LOCAL 9          /* work-items of a group as the kernel sees it */
+#define ACS_R_WHEN 10          /* address of the predicate, two words, 0: none */
+#define ACS_R_COUNT 12         /* address of the count, two words, 0: none */
+#define ACS_R_UPTO 14          /* the largest count allowed */
+#define ACS_R_PARENT 15        /* reserved: the task that spawned it */
+#define ACS_R_INLINE 16        /* arguments that fit */
+#define ACS_RECORD_WORDS 32
+
+#define ACS_F_FUSED 0x100u     /* one tile, nobody but its one-tile heir waits: run that at once */
+#define ACS_F_GANG 0x200u      /* its finishers run its heir's tiles: they wait for the last of them */
+
+/* sizes of a launch of several dimensions, or with an offset */
+#define ACS_S_GLOBAL 0
+#define ACS_S_LOCAL 3
+#define ACS_S_OFFSET 6
+#define ACS_S_DIMENSIONS 9
+
+/* block: words that many write lie 128 bytes apart */
+#define ACS_B_HEAD 0           /* tickets given to takers */
+#define ACS_B_TAIL 32          /* tickets given to publishers */
+#define ACS_B_UNFINISHED 64    /* tasks */
+#define ACS_B_GONE 96          /* groups of this launch that left */
+#define ACS_B_FAULT 128        /* code, task, value of the first fault */
+#define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
+#define ACS_B_STATE 192        /* count[tasks], left[tasks], queue[capacity] */
+
+#define ACS_TASK_BITS 20
+#define ACS_TASK_MASK 0xFFFFFu
+#define ACS_NONE 0u            /* no task; an empty queue slot */
+#define ACS_ABANDONED 0xFFFFFFFFu
+#define acs_task_of(reference) (((reference) & ACS_TASK_MASK) - 1u)
+#define acs_tile_of(reference) ((reference) >> ACS_TASK_BITS)
+
+/* faults */
+#define ACS_BAD_HEADER 1u
+#define ACS_BAD_RECORD 2u
+#define ACS_BAD_SUCCESSOR 3u
+#define ACS_BAD_COUNT 4u       /* a task was counted down below zero */
+#define ACS_BAD_ENTRY 5u
+#define ACS_ABOVE_UPTO 6u      /* a size read on the device is above its bound */
+#define ACS_NOT_WHOLE_GROUPS 7u
+#define acs_is_fatal(code) ((code) - 1u < ACS_BAD_ENTRY)
+#define ACS_FAULTY 0xF0000000u /* in count[t] of a task whose size was refused, with the fault */

@@ -1,0 +1,436 @@
+/* The scheduler: a persistent kernel that takes ready tasks and runs them until none is left.
+
+   One launch runs one epoch (descriptor.h). Every group goes through turns; in a turn it runs one
+   tile of one task, and between turns it finds out what to run next. Nothing of this returns to the
+   host.
+
+   PROTOCOL
+
+   count[t]   upstream tasks of t that are not finished. Whoever brings it to zero makes t ready.
+   left[t]    low half: tiles of t not finished; high half: ranks of finishers that left.
+   queue      a ring of entries. head and tail give out tickets and only grow; ticket k belongs to
+              slot k mod capacity.
+
+   publish    take a ticket from tail, exchange the entry into its slot. If "abandoned" was there, the
+              taker with that ticket has gone: clear the slot and publish again with a new ticket.
+   take       take a ticket from head, look at its slot a bounded number of times. If an entry comes,
+              clear the slot and run it. If none comes, swap "empty" for "abandoned"; on failure the
+              entry has come just now: run it. On success leave.
+   finish     the last finisher of t (left[t]) counts down its successors. It keeps one task that
+              became ready, its heir first, and publishes the others. A task whose one heir has no
+              other upstream, with one tile each, hands over without any atomic (fused).
+   gang       where a task of several tiles has an heir of several tiles that waits for it alone, the
+              finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and looks at
+              left[t] until no tile is left. All tiles of t are then running or finished, so it waits
+              for running groups only; and not for ever: after a bounded number of looks it marks its
+              rank in the high half, and if tiles were left at that moment it goes. The last finisher
+              reads the marks in the same atomic operation by which it becomes the last, and publishes
+              the tiles of the heir that nobody holds.
+   leave      a group over its slice or its turns publishes what it holds and leaves.
+
+   LIVENESS
+
+   Every published entry is run: let the entry with the lowest ticket k never be taken. Its publisher
+   found no "abandoned" in the slot, so no taker with ticket k has given up; either ticket k was given
+   out, then its holder looks at the slot at least once more, by the swap, and finds the entry; or
+   head <= k. But the publisher itself goes on to take after publishing (unless it is over its slice:
+   then the host launches again, which is the same as a new taker), and every ticket below k belongs to
+   an entry that is run or to a taker that left, so takers come to k. Hence one group alone drains an
+   epoch, nobody waits for a group that is not running, and `unfinished` reaches zero unless the
+   records are wrong, in which case all leave and the host sees that nothing moved.
+
+   Slots are never reused too early: a launch gives out fewer tickets than the ring has slots, and no
+   ticket is held across launches.
+
+   ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
+   Taking a tile: the atomic that tells of it, fence, group barrier. tests/test_protocol.py explores
+   a model of this text exhaustively. */
+
+#define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
+#define ACS_CHECK_TURNS 15u    /* fused turns between two looks at the slice: all but one in 16 */
+#define ACS_RANKS 16u
+#define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
+#define ACS_CLEANS 1u          /* mode: clean the other block */
+#define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
+
+/* ACS_STEADY: compilers that turn work-items into loops want few barriers, none of them under a
+   condition. There lane 0 releases alone, and no task is fused. */
+#if ACS_STEADY
+#define ACS_LANE 0u
+#define ACS_LANES 1u
+#define ACS_IS_RELEASER (lane == 0)
+#define acs_wide_barrier()
+#else
+#define ACS_LANE ((uint)get_local_id(0))
+#define ACS_LANES ACS_GROUP
+#define ACS_IS_RELEASER true
+#define acs_wide_barrier() acs_group_barrier()
+#endif
+
+typedef struct {
+    uint next;                 /* what the group runs next: an entry, or ACS_NONE */
+    uint release;              /* the last finisher was here */
+    uint marks;                /* ranks that left */
+    uint n_ready;
+    uint ready[ACS_READY];     /* as references */
+    uint record[2][ACS_RECORD_WORDS];
+    uint args[ACS_ARGS_WORDS];
+} acs_shared;
+
+typedef struct {
+    __global uint *region, *block, *counts, *left, *queue;
+    uint tasks, mask;
+} acs_epoch;
+
+inline acs_epoch acs_open(__global uint *region, uint which) {
+    acs_epoch e;
+    e.region = region;
+    e.tasks = region[ACS_H_TASKS];
+    e.mask = region[ACS_H_QUEUE_MASK];
+    e.block = region + region[ACS_H_BLOCKS] + which * region[ACS_H_BLOCK_WORDS];
+    e.counts = e.block + ACS_B_STATE;
+    e.left = e.counts + e.tasks;
+    e.queue = e.left + e.tasks;
+    return e;
+}
+
+/* Bring a block to its initial state, all groups together. Queue slots, counts and the rest. */
+inline void acs_clean(const acs_epoch *e, uint from, uint step) {
+    const __global uint *region = e->region;
+    const uint n_initial = region[ACS_H_N_INITIAL];
+    const __global uint *records = region + region[ACS_H_RECORDS];
+    const __global uint *counts = region + region[ACS_H_COUNTS];
+    const __global uint *initial = region + region[ACS_H_INITIAL];
+    for (uint i = from; i < ACS_B_STATE; i += step)
+        e->block[i] = i == ACS_B_TAIL ? n_initial : i == ACS_B_UNFINISHED ? e->tasks : 0u;
+    for (uint i = from; i < e->tasks; i += step) {
+        e->counts[i] = counts[i];
+        e->left[i] = records[i * ACS_RECORD_WORDS + ACS_R_TILES];
+    }
+    for (uint i = from; i <= e->mask; i += step)
+        e->queue[i] = i < n_initial ? initial[i] : ACS_NONE;
+}
+
+inline void acs_fault(const acs_epoch *e, uint code, uint task, uint value) {
+    if (acs_swap_if(e->block + ACS_B_FAULT, 0u, code) == 0u) {
+        acs_store(e->block + ACS_B_FAULT + 1, task);
+        acs_store(e->block + ACS_B_FAULT + 2, value);
+    }
+}
+
+inline void acs_publish(const acs_epoch *e, uint entry) {
+    acs_fence();
+    for (uint again = 0; again <= e->mask; ++again) {
+        __global uint *slot = e->queue + (acs_add(e->block + ACS_B_TAIL, 1u) & e->mask);
+        if (acs_exchange(slot, entry) != ACS_ABANDONED)
+            return;
+        acs_store(slot, ACS_NONE);
+    }
+    acs_fault(e, ACS_BAD_ENTRY, acs_task_of(entry), e->mask);
+}
+
+/* An entry from the queue, or ACS_NONE: the group leaves. */
+inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
+    if (narrow) {
+        const uint waiting = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+        if ((int)waiting >= (int)narrow && acs_load(e->block + ACS_B_GONE) * 2u >= narrow)
+            return ACS_NONE;
+    }
+    __global uint *slot = e->queue + (acs_add(e->block + ACS_B_HEAD, 1u) & e->mask);
+    uint entry = acs_load(slot);
+    for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
+        if ((look & 15u) == 15u && (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
+                                    acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
+            break;
+        entry = acs_load(slot);
+    }
+    if (entry == ACS_NONE)
+        entry = acs_swap_if(slot, ACS_NONE, ACS_ABANDONED);
+    if (entry == ACS_NONE)
+        return ACS_NONE;
+    acs_store(slot, ACS_NONE);
+    acs_fence();
+    return entry;
+}
+
+/* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
+inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
+    __global uint *left = e->left + task;
+    for (uint look = 0; look < polls; ++look)
+        if ((acs_load(left) & 0xFFFFu) == 0u) {
+            acs_fence();
+            return true;
+        }
+    if ((acs_or(left, 1u << (15u + rank)) & 0xFFFFu) == 0u) {
+        acs_fence();
+        return true;
+    }
+    return false;
+}
+
+/* One upstream of the task in `reference` is finished; whether it became ready. Edges go from lower
+   to higher tasks, so that not even wrong records make a circle. */
+inline bool acs_count_down(const acs_epoch *e, uint upstream, uint reference) {
+    const uint task = acs_task_of(reference);
+    if (task >= e->tasks || task <= upstream) {
+        acs_fault(e, ACS_BAD_SUCCESSOR, task, reference);
+        return false;
+    }
+    const uint before = acs_sub(e->counts + task, 1u);
+    if (before == 0u)
+        acs_fault(e, ACS_BAD_COUNT, task, 0u);
+    if (before != 1u)
+        return false;
+    acs_fence();
+    return true;
+}
+
+/* A task became ready in the hands of one lane: note it for the group, or publish it here. */
+inline void acs_note_ready(const acs_epoch *e, __local acs_shared *shared, uint reference) {
+    const uint place = atomic_inc(&shared->n_ready);
+    if (place < ACS_READY) {
+        shared->ready[place] = reference;
+        return;
+    }
+    for (uint tile = 0; tile <= acs_tile_of(reference); ++tile)
+        acs_publish(e, tile << ACS_TASK_BITS | (reference & ACS_TASK_MASK));
+}
+
+/* The window of the paper, where it has fewer slots than the epoch has tasks: tasks are inserted in
+   order while there is a free slot and the oldest unfinished is near enough. Until it is inserted a
+   task has one upstream more. Its upstream list needs no second look at insertion: who finished
+   before has counted it down already, which is what the paper's upstream-load step works out.
+   One work-item inserts at a time; requests that come meanwhile are its to serve. */
+inline void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint finished) {
+    __global uint *state = e->block + ACS_B_INSERTING;
+    const uint slots = e->region[ACS_H_WINDOW];
+    const uint stale = e->region[ACS_H_STALE];
+    const __global uint *records = e->region + e->region[ACS_H_RECORDS];
+    acs_store(e->left + finished, ACS_ENDED);
+    acs_add(state + 3, 1u);
+    acs_fence();
+    if (acs_add(state, 1u) != 0u)
+        return;
+    for (uint round = 0; round <= e->tasks; ++round) {
+        const uint requests = acs_load(state);
+        acs_fence();
+        uint next = acs_load(state + 1), oldest = acs_load(state + 2);
+        if (next == 0u)
+            next = min(min(slots, stale + 1u), e->tasks);
+        while (oldest < e->tasks && acs_load(e->left + oldest) == ACS_ENDED)
+            ++oldest;
+        while (next < e->tasks && next - acs_load(state + 3) < slots && next - oldest <= stale) {
+            const uint last = records[next * ACS_RECORD_WORDS + ACS_R_TILES] - 1u;
+            const uint reference = last << ACS_TASK_BITS | (next + 1u);
+            if (acs_count_down(e, finished, reference))
+                acs_note_ready(e, shared, reference);
+            ++next;
+        }
+        acs_store(state + 1, next);
+        acs_store(state + 2, oldest);
+        acs_fence();
+        if (acs_sub(state, requests) == requests)
+            return;
+    }
+}
+
+inline bool acs_is_sane(const acs_epoch *e, ACS_RECORD const uint *record, uint task, uint tile) {
+    const uint heir = record[ACS_R_HEIR];
+    const uint n = record[ACS_R_N_SUCCESSORS];
+    const uint words = record[ACS_R_BODY] >> 16;
+    return (record[ACS_R_BODY] & 0xFFu) < ACS_BODIES && tile < record[ACS_R_TILES] &&
+           (heir == 0u || (acs_task_of(heir) < e->tasks && acs_task_of(heir) > task)) &&
+           n <= e->region[ACS_H_N_SUCCESSORS] &&
+           record[ACS_R_SUCCESSORS] <= e->region[ACS_H_N_SUCCESSORS] - n &&
+           words <= ACS_ARGS_WORDS && record[ACS_R_ARGS] + words <= e->region[ACS_H_WORDS] &&
+           (record[ACS_R_ARGS] != 0u || words <= ACS_RECORD_WORDS - ACS_R_INLINE) &&
+           record[ACS_R_SHAPE] + 10u <= e->region[ACS_H_WORDS] && record[ACS_R_LOCAL] != 0u;
+}
+
+/* A tile is finished; was it the task's last? Sets release, marks and next. By lane 0. */
+inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, ACS_RECORD const uint *record,
+                         uint task, uint tile, bool sane, uint polls) {
+    const uint heir = record[ACS_R_HEIR];
+    uint rank = 1;
+    shared->next = ACS_NONE;
+    shared->n_ready = 0;
+    shared->marks = 0;
+    if (!sane) {
+        acs_fault(e, ACS_BAD_RECORD, task, tile);
+    } else if (record[ACS_R_TILES] > 1u) {
+        acs_fence();
+        const uint before = acs_sub(e->left + task, 1u);
+        rank = before & 0xFFFFu;
+        shared->marks = before >> 16;
+        if (rank != 1u && polls && (record[ACS_R_BODY] & ACS_F_GANG) && rank <= ACS_RANKS &&
+            rank - 1u <= acs_tile_of(heir) && acs_wait_for_heir(e, task, rank, polls))
+            shared->next = (rank - 1u) << ACS_TASK_BITS | (heir & ACS_TASK_MASK);
+    }
+    shared->release = sane && rank == 1u;
+    if (shared->release) {
+        shared->next = heir & ACS_TASK_MASK;
+        acs_fence();
+    }
+}
+
+/* The task is finished: count down its successors, publish what became ready and is not kept. */
+inline void acs_release(const acs_epoch *e, __local acs_shared *shared, ACS_RECORD const uint *record,
+                        uint task, uint polls) {
+    const uint heir = record[ACS_R_HEIR];
+    const uint n = record[ACS_R_N_SUCCESSORS];
+    const __global uint *successors = e->region + e->region[ACS_H_SUCCESSORS] + record[ACS_R_SUCCESSORS];
+    if (ACS_LANE < n)
+        acs_fence();
+    for (uint i = ACS_LANE; i < n; i += ACS_LANES)
+        if (acs_count_down(e, task, successors[i]))
+            acs_note_ready(e, shared, successors[i]);
+    acs_wide_barrier();
+    /* the heir's tiles that no finisher holds */
+    if (heir) {
+        const uint held = polls && (record[ACS_R_BODY] & ACS_F_GANG) ? min(record[ACS_R_TILES], ACS_RANKS) : 1u;
+        for (uint i = 1u + ACS_LANE; i <= acs_tile_of(heir); i += ACS_LANES)
+            if (i >= held || (shared->marks >> i & 1u))
+                acs_publish(e, i << ACS_TASK_BITS | (heir & ACS_TASK_MASK));
+    }
+    /* the others: of the first one, the first tile is kept if there is no heir */
+    const uint n_ready = min(shared->n_ready, ACS_READY);
+    for (uint r = 0; r < n_ready; ++r) {
+        const uint keep = r == 0u && heir == 0u;
+        for (uint i = keep + ACS_LANE; i <= acs_tile_of(shared->ready[r]); i += ACS_LANES)
+            acs_publish(e, i << ACS_TASK_BITS | (shared->ready[r] & ACS_TASK_MASK));
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(ACS_GROUP, 1, 1)))
+void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode) {
+    __local acs_shared shared;
+    __local uchar arena[ACS_ARENA] __attribute__((aligned(16)));
+    const uint lane = get_local_id(0);
+    const acs_epoch e = acs_open(region, which);
+    const ulong started = acs_clock_ns();
+    const uint groups = get_num_groups(0);
+    const uint narrow = mode & ACS_MAY_NARROW ? groups : 0u;
+    const bool windowed = region[ACS_H_WINDOW] != 0u;
+    uint finished = 0;         /* tasks not yet subtracted from `unfinished`; lane 0 counts */
+    uint buffer = 0;           /* which half of shared.record is current */
+    bool staged = false;       /* the record of the next task is there already */
+
+    if (mode & ACS_CLEANS) {
+        const acs_epoch other = acs_open(region, 1u - which);
+        acs_clean(&other, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
+    }
+    if (lane == 0) {
+        if (get_group_id(0) == 0)
+            acs_store(e.block + ACS_B_GONE, 0u);
+        shared.next = region[ACS_H_VERSION] == ACS_VERSION ? acs_take(&e, polls, 0u) : ACS_NONE;
+        if (region[ACS_H_VERSION] != ACS_VERSION)
+            acs_fault(&e, ACS_BAD_HEADER, 0u, region[ACS_H_VERSION]);
+    }
+    acs_group_barrier();
+    uint entry = shared.next;
+
+    for (uint turn = 0; turn < turns; ++turn) {
+        if (entry == ACS_NONE)
+            break;
+        const uint task = acs_task_of(entry), tile = acs_tile_of(entry);
+        const bool known = task < e.tasks;
+        const __global uint *stored = region + region[ACS_H_RECORDS] + (known ? task : 0u) * ACS_RECORD_WORDS;
+
+        /* the record and its arguments, for all lanes */
+#if ACS_GROUP == 1
+        const __global uint *record = stored;
+        const __global uchar *blob = (const __global uchar *)(stored[ACS_R_ARGS] ? region + stored[ACS_R_ARGS]
+                                                                                 : stored + ACS_R_INLINE);
+#else
+        const __local uint *record = shared.record[buffer];
+        const __local uchar *blob = (const __local uchar *)(record + ACS_R_INLINE);
+        if (ACS_STEADY || !staged) {
+            for (uint i = lane; i < ACS_RECORD_WORDS; i += ACS_GROUP)
+                shared.record[buffer][i] = stored[i];
+            acs_group_barrier();
+        }
+#endif
+        const bool sane = known && acs_is_sane(&e, record, task, tile);
+        const uint heir = record[ACS_R_HEIR];
+        const bool fused = !ACS_STEADY && sane && (record[ACS_R_BODY] & ACS_F_FUSED) && heir != 0u &&
+                           (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS && turn + 1u < turns;
+#if ACS_GROUP >= ACS_RECORD_WORDS
+        uint ahead = 0;        /* the heir's record comes while this task runs */
+        if (fused && lane < ACS_RECORD_WORDS)
+            ahead = stored[lane + (int)(acs_task_of(heir) - task) * ACS_RECORD_WORDS];
+#endif
+#if ACS_GROUP > 1
+        if (ACS_BIG_ARGS && sane && record[ACS_R_ARGS]) {
+            for (uint i = lane; i < record[ACS_R_BODY] >> 16; i += ACS_GROUP)
+                shared.args[i] = region[record[ACS_R_ARGS] + i];
+            blob = (const __local uchar *)shared.args;
+        }
+        if (ACS_BIG_ARGS && (ACS_STEADY || record[ACS_R_ARGS]))
+            acs_group_barrier();
+#endif
+        if (sane) {
+            acs_tile work;
+            acs_context context;
+            const uint fault = acs_decide(&work, record, region, tile);
+            if (fault && lane == 0 && tile == 0) {
+                acs_fault(&e, fault, task, 0u);
+                acs_store(e.counts + task, ACS_FAULTY | fault);
+            }
+            acs_sizes(&context, &work);
+            acs_run(record[ACS_R_BODY] & 0xFFu, &work, context, lane, blob, arena);
+        }
+        buffer ^= 1u;
+        staged = false;
+#if ACS_GROUP >= ACS_RECORD_WORDS
+        if (fused) {
+            if (lane < ACS_RECORD_WORDS)
+                shared.record[buffer][lane] = ahead;
+            staged = true;
+        }
+#endif
+        acs_group_barrier();   /* the tile is done */
+        if (fused) {
+            ++finished;
+            entry = heir & ACS_TASK_MASK;
+            continue;
+        }
+
+        /* is the task done? */
+        if (lane == 0) {
+            acs_end_tile(&e, &shared, record, task, tile, sane, polls);
+            if (shared.release) {
+                ++finished;
+                if (windowed)
+                    acs_insert(&e, &shared, task);
+            }
+        }
+        acs_wide_barrier();
+        if (shared.release && ACS_IS_RELEASER)
+            acs_release(&e, &shared, record, task, polls);
+        if (lane == 0) {
+            uint next = shared.next;
+            if (shared.release && heir == 0u && shared.n_ready)
+                next = shared.ready[0] & ACS_TASK_MASK;
+            const bool over = turn + 1u == turns || (slice_ns && acs_clock_ns() - started > slice_ns);
+            if (over && next != ACS_NONE)
+                acs_publish(&e, next);
+            if (over) {
+                next = ACS_NONE;
+            } else if (next == ACS_NONE) {
+                if (finished)
+                    acs_sub(e.block + ACS_B_UNFINISHED, finished);
+                finished = 0;
+                next = acs_take(&e, polls, narrow);
+            }
+            shared.next = next;
+        }
+        acs_group_barrier();
+        entry = shared.next;
+    }
+    if (lane == 0) {
+        acs_fence();
+        if (finished)
+            acs_sub(e.block + ACS_B_UNFINISHED, finished);
+        acs_add(e.block + ACS_B_GONE, 1u);
+    }
+}
