@@ -117,6 +117,17 @@ def _number(memory: Any) -> int:
     return -int(memory.int_ptr)
 
 
+def foreign_span(memory: Any) -> Span | None:
+    """All of what a driver's argument stands for, as hazards name it; None if it is not memory."""
+    if isinstance(memory, cl.SVMPointer):
+        return _svm_span(memory)
+    if isinstance(memory, cl.Buffer):
+        return _buffer_span(memory)
+    if isinstance(memory, cl.MemoryObjectHolder):
+        return Span(_number(memory), 0, int(memory.size), 1, int(memory.size))
+    return None
+
+
 def describe(value: Any) -> str:
     """An argument in an error message: its type, and its value where that is short."""
     kind = type(value)

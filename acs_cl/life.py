@@ -13,25 +13,23 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from . import driver
-from .access import describe
+from .access import foreign_span
+from .commands import KernelCommand
 from .errors import DeviceError, UsageError
 from .failures import Failure
-from .kernel import Kernel
+from .gates import Patience, all_held
 from .progress import on_host_task
 
 if TYPE_CHECKING:
+    from .records import Launch
     from .runtime import Runtime
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
-
-ADOPTED = 1024
-"""Foreign kernels remembered by a runtime."""
 
 TICK_S = 0.01
 """How long a wait for something that is not on the device yet goes without looking."""
@@ -139,26 +137,6 @@ def _status(runtime: Runtime, number: int) -> int:
     return -1 if runtime._failures.knows(number) else driver.COMPLETE
 
 
-def open_events(wait_for: Sequence[Any]) -> list[Any]:
-    """Those of the foreign events that have not ended well yet."""
-    for foreign in wait_for:
-        if not isinstance(foreign, cl.Event):
-            raise UsageError(f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}")
-    return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
-
-
-def look_at_gates(gates: list[Any]) -> tuple[list[Any], int | None]:
-    """The events still open, and the status of one that failed."""
-    left = []
-    for foreign in gates:
-        status = driver.status(foreign)
-        if status < 0:
-            return [], status
-        if status > 0:
-            left.append(foreign)
-    return left, None
-
-
 def wait_for_half(runtime: Runtime) -> None:
     """The backlog is full: wait until half of it has retired. Called under the lock, which is let
     go."""
@@ -166,25 +144,28 @@ def wait_for_half(runtime: Runtime) -> None:
     if len(runtime._launches) < runtime._backlog or on_host_task():
         return
     runtime._stats.backlog_waits += 1
+    patience = Patience(f"launch {runtime._number + 1}, for which the backlog has no room,")
     while len(runtime._launches) > runtime._backlog // 2:
-        _wait_for_any(runtime)
+        if len(runtime._launches) < runtime._backlog and all_held(runtime):
+            return
+        _wait_for_any(runtime, patience)
         runtime._retire(runtime._backend.poll(runtime._backlog))
 
 
-def drain(runtime: Runtime, gives_up: bool = False) -> None:
+def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = None) -> None:
     """Wait until everything launched before this call has ended. `gives_up`: what waits for another
-    library's event fails instead."""
+    library's event fails instead. `patience`: what waits for the program itself is an error."""
     lock = runtime._lock
     with lock:
         last = runtime._number
         while runtime._launches and next(iter(runtime._launches)) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            _wait_for_any(runtime)
+            _wait_for_any(runtime, patience)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
 
-def _wait_for_any(runtime: Runtime) -> None:
+def _wait_for_any(runtime: Runtime, patience: Patience | None) -> None:
     """Let the lock go, which the caller holds once, until something may have ended."""
     lock = runtime._lock
     runtime._pump()
@@ -192,6 +173,8 @@ def _wait_for_any(runtime: Runtime) -> None:
     oldest = backend.oldest()
     if oldest is None:
         if runtime._launches:
+            if patience is not None:
+                patience.spend(runtime, _promised())
             runtime._moved.wait(TICK_S)
         return
     backend.flush()
@@ -200,6 +183,26 @@ def _wait_for_any(runtime: Runtime) -> None:
         driver.wait_for_event(oldest)
     finally:
         lock.acquire()
+
+
+def keep_foreign(runtime: Runtime, launch: Launch) -> None:
+    """Foreign memory that a poisoned launch should have written is named by what the driver calls
+    it: it stays alive while any of it is poisoned, or other memory could be given its name."""
+    command = launch.command
+    written = {span.base for span in launch.access.writes if span.base < 0}
+    if not written or not isinstance(command, KernelCommand):
+        return
+    for memory in command.pointers[1::2]:
+        span = foreign_span(memory)
+        if span is not None and span.base in written:
+            if isinstance(memory, cl.MemoryObject):  # the program may release what it has
+                memory = type(memory).from_int_ptr(memory.int_ptr, retain=True)
+            runtime._failures.poison.keep(span, memory)
+
+
+def _promised() -> list[Any]:
+    """User events that runtimes of this process have handed out and will set."""
+    return [event for runtime in list(_runtimes) for event in list(runtime._user_events.values())]
 
 
 def close(runtime: Runtime, quiet: bool) -> None:
@@ -236,43 +239,3 @@ def _give_up_gated(runtime: Runtime) -> None:
         failure: Failure = runtime._fail(runtime._launches[number], error)
         runtime._failures.doomed[number] = failure
         runtime._dispatch(runtime._window.open_gate(number))
-
-
-def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
-    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
-    stay."""
-    if not isinstance(native, cl.Kernel):
-        raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
-    try:
-        program: Any = native.get_info(cl.kernel_info.PROGRAM)
-    except cl.Error as error:  # Intel's CPU runtime
-        raise DeviceError(
-            f"the driver does not tell which program {native.function_name!r} belongs to "
-            f"({error}); build the program with Runtime.build"
-        ) from None
-    name = native.function_name
-    key = (program.int_ptr, name)
-    with runtime._lock:
-        known = runtime._programs.get(key)
-        if known is None:
-            if native.get_info(cl.kernel_info.CONTEXT) != runtime.context:
-                raise UsageError(
-                    f"kernel {name!r} belongs to another context; make the runtime with context="
-                )
-            if len(runtime._programs) >= ADOPTED:
-                del runtime._programs[next(iter(runtime._programs))]
-            clone = driver.OwnKernel(program, name)
-            kernel = Kernel(runtime, program, clone, name, *_source_of(runtime, program))
-            # the program is kept too, so that its address is not given to another
-            known = runtime._programs[key] = (kernel, program)
-    found: Kernel = known[0]
-    return found
-
-
-def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
-    try:
-        source = program.get_info(cl.program_info.SOURCE)
-        options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
-    except cl.Error:
-        return "", ()
-    return source, tuple(options.split())

@@ -28,6 +28,8 @@ class Options(NamedTuple):
     memory: str | None
     trace: bool
     trace_file: str | None
+    overruled: str | None
+    """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
 
 
 def options(
@@ -40,7 +42,7 @@ def options(
     trace: bool,
 ) -> Options:
     """Check the arguments and apply the environment."""
-    backend = os.environ.get("ACS_CL_BACKEND") or backend
+    asked, backend = backend, os.environ.get("ACS_CL_BACKEND") or backend
     if os.environ.get("ACS_CL_CHECK"):
         raise UsageError("ACS_CL_CHECK is set, but this version has no check modes; unset it")
     trace_file = os.environ.get("ACS_CL_TRACE") or None
@@ -52,5 +54,13 @@ def options(
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
     return Options(
-        backend, issue, window, lanes, backlog, memory, trace or trace_file is not None, trace_file
+        backend,
+        issue,
+        window,
+        lanes,
+        backlog,
+        memory,
+        trace or trace_file is not None,
+        trace_file,
+        asked if asked != backend else None,
     )

@@ -3,10 +3,15 @@
 In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
 doctor` measures and caches it), else a static guess for its driver: a measurement would cost a
 program its start-up.
+
+Runtimes made without a context share one for each device, as long as the process lives: drivers
+have room for few, and take long to make one.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any, NamedTuple
 
 import pyopencl as cl
@@ -15,6 +20,11 @@ from . import devices, probe
 from .backends import NAMES
 from .errors import UsageError
 from .options import Options
+
+_contexts: dict[int, Any] = {}
+"""{device: the context that its runtimes share}."""
+
+_lock = threading.Lock()
 
 
 class Plan(NamedTuple):
@@ -29,12 +39,17 @@ class Plan(NamedTuple):
 def plan(device: cl.Device, options: Options) -> Plan:
     """Options where they are given, else what is known of the device."""
     if options.backend != "auto" and options.backend not in NAMES:
+        where = " in ACS_CL_BACKEND" if options.overruled else ""
         raise UsageError(
-            f"unknown backend {options.backend!r}; there are: auto, {', '.join(NAMES)}"
+            f"unknown backend {options.backend!r}{where}; there are: auto, {', '.join(NAMES)}"
         )
     known = probe.quick(device) or probe.assume(device)
     backend = known.backend if options.backend == "auto" else options.backend
     why = known.sentence if options.backend == "auto" else f"backend={backend!r} was asked for"
+    if options.overruled:
+        why = f"ACS_CL_BACKEND={options.backend} overrules backend={options.overruled!r}" + (
+            f"; {why}" if options.backend == "auto" else ""
+        )
     memory = options.memory or known.memory
     if memory == "svm" and known.svm == "none":
         raise UsageError(
@@ -47,10 +62,11 @@ def plan(device: cl.Device, options: Options) -> Plan:
 
 
 def context_for(device: Any, context: Any) -> tuple[Any, Any]:
-    """The context and device to use: of a context given, its only device or the one named."""
+    """The context and device to use: the shared one of a device, or of a context given its only
+    device or the one named."""
     if context is None:
         chosen = devices.choose(device)
-        return cl.Context([chosen]), chosen
+        return _shared_context(chosen), chosen
     if not isinstance(context, cl.Context):
         raise UsageError(f"context= takes a pyopencl.Context, got {type(context).__name__}")
     there = context.devices
@@ -65,3 +81,32 @@ def context_for(device: Any, context: Any) -> tuple[Any, Any]:
             raise UsageError(f"{chosen.name.strip()} is not a device of the context given")
     devices.repair(chosen)
     return context, chosen
+
+
+def _shared_context(device: cl.Device) -> Any:
+    with _lock:
+        context = _contexts.get(device.int_ptr)
+        if context is None:
+            context = _contexts[device.int_ptr] = cl.Context([device])
+        return context
+
+
+def forget_context(context: Any) -> None:
+    """A command failed on the device, which may have ended its context: runtimes to come share a
+    new one."""
+    with _lock:
+        for device in [device for device, known in _contexts.items() if known == context]:
+            del _contexts[device]
+
+
+def _after_fork() -> None:
+    """The driver's objects are the parent's: never used here, never let go of here."""
+    global _contexts, _lock
+    _inherited.append(_contexts)
+    _contexts, _lock = {}, threading.Lock()
+
+
+_inherited: list[dict[int, Any]] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

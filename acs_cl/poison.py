@@ -5,7 +5,8 @@ that read what never came to be, and the poisoned bytes left. Pure and slow: it 
 failure. Poison is followed in program order, so what completed in which order does not matter.
 
 Invariant: a launch is poisoned exactly if it reads a byte whose last writer before it failed or is
-itself poisoned. Only reads spread poison; only a complete overwrite, or `forget`, ends it.
+itself poisoned. Only reads spread poison; only a complete overwrite, or `forget`, ends it. Memory
+that is given to `keep` stays alive until then, so that its number does not come to mean another.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Poison:
 
     def __init__(self) -> None:
         self._bases: dict[int, list[tuple[int, int, Any]]] = {}
+        self._kept: list[tuple[Span, Any]] = []
 
     def __bool__(self) -> bool:
         return bool(self._bases)
@@ -46,7 +48,7 @@ class Poison:
         for span in spans:
             if span.base == EVERYTHING:
                 continue
-            self._remove(span)
+            self._take_out(span)
             here = self._bases.setdefault(span.base, [])
             here.extend((start, end, failure) for start, end in intervals(span))
             here.sort(key=lambda interval: interval[0])
@@ -57,11 +59,21 @@ class Poison:
             if span.base in self._bases:
                 self._remove(span)
 
+    def keep(self, span: Span, memory: Any) -> None:
+        """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
+        if self.find((span,)) is not None:
+            self._kept.append((span, memory))
+
     def forget(self, base: int) -> None:
         """The memory was given back."""
         self._bases.pop(base, None)
 
     def _remove(self, span: Span) -> None:
+        self._take_out(span)
+        if self._kept:
+            self._kept = [one for one in self._kept if self.find((one[0],)) is not None]
+
+    def _take_out(self, span: Span) -> None:
         left = self._bases.get(span.base)
         if left is None:
             return

@@ -1,6 +1,7 @@
 """Programs: a built OpenCL program whose kernels are attributes.
 
-In: a PyOpenCL program with its source and options. Out: one `Kernel` for each name asked for.
+In: a PyOpenCL program with its source and options. Out: one `Kernel` for each name asked for; and
+for each `pyopencl.Kernel` of other code that is launched.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
+from .access import describe
 from .driver import OwnKernel
+from .errors import DeviceError, UsageError
 from .kernel import Kernel
 
 if TYPE_CHECKING:
     from .runtime import Runtime
+
+ADOPTED = 1024
+"""Foreign kernels remembered by a runtime."""
 
 
 class Program:
@@ -64,3 +70,43 @@ class Program:
             self._runtime, self._native, native, name, self._source, self._options
         )
         return kernel
+
+
+def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
+    """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
+    stay."""
+    if not isinstance(native, cl.Kernel):
+        raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
+    try:
+        program: Any = native.get_info(cl.kernel_info.PROGRAM)
+    except cl.Error as error:  # Intel's CPU runtime
+        raise DeviceError(
+            f"the driver does not tell which program {native.function_name!r} belongs to "
+            f"({error}); build the program with Runtime.build"
+        ) from None
+    name = native.function_name
+    key = (program.int_ptr, name)
+    with runtime._lock:
+        known = runtime._programs.get(key)
+        if known is None:
+            if native.get_info(cl.kernel_info.CONTEXT) != runtime.context:
+                raise UsageError(
+                    f"kernel {name!r} belongs to another context; make the runtime with context="
+                )
+            if len(runtime._programs) >= ADOPTED:
+                del runtime._programs[next(iter(runtime._programs))]
+            clone = OwnKernel(program, name)
+            kernel = Kernel(runtime, program, clone, name, *_source_of(runtime, program))
+            # the program is kept too, so that its address is not given to another
+            known = runtime._programs[key] = (kernel, program)
+    found: Kernel = known[0]
+    return found
+
+
+def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
+    try:
+        source = program.get_info(cl.program_info.SOURCE)
+        options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
+    except cl.Error:
+        return "", ()
+    return source, tuple(options.split())

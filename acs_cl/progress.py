@@ -75,6 +75,11 @@ class HostTasks:
         self._busy = 0
         self._lock = threading.Lock()
 
+    @property
+    def busy(self) -> bool:
+        """Whether any task is running, or about to."""
+        return self._busy > 0
+
     def run(self, task: Callable[[], None]) -> None:
         """Run `task` soon; it must not raise."""
         with self._lock:

@@ -34,13 +34,14 @@ from .commands import HostCommand, KernelCommand
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
+from .gates import Patience, look_at_gates, open_events
 from .handle import Handle
 from .hazards import Hazards
 from .kernel import Kernel
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options
-from .plan import context_for, plan
-from .program import Program
+from .plan import context_for, forget_context, plan
+from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
 from .records import Access, Command, Launch
 from .sites import caller
@@ -94,11 +95,12 @@ class Runtime:
         self.options = options(backend, issue, window, lanes, backlog, memory, trace)
         self.context, self.device = context_for(device, context)
         self.plan = plan(self.device, self.options)
-        self._ready_first = issue == "ready_first"
         self._store = store_for(self.context, self.device, self.plan.memory)
         self._backend = backends.create(
             self.plan.backend, self.context, self.device, self.plan.lanes, self.options.trace
         )
+        # on one in-order queue only the oldest can run, so that holding others back gains nothing
+        self._ready_first = issue == "ready_first" and not self._backend.in_order
         self._lock = threading.RLock()
         self._moved = threading.Condition(self._lock)
         self._hazards = Hazards()
@@ -168,7 +170,7 @@ class Runtime:
         """Launch any `pyopencl.Kernel` (or one of ours). The same keywords as calling a kernel."""
         self._check_open()
         if not isinstance(kernel, Kernel):
-            kernel = life.adopted_kernel(self, kernel)
+            kernel = adopted_kernel(self, kernel)
         handle: Handle = kernel(global_size, local_size, *args, **keywords)
         return handle
 
@@ -258,7 +260,7 @@ class Runtime:
             if len(self._launches) >= self._backlog:
                 life.wait_for_half(self)
                 self._check_open()
-            gates = life.open_events(wait_for) if wait_for else None
+            gates = open_events(wait_for) if wait_for else None
             number = self._number = self._number + 1
             upstream = tuple(self._hazards.enter(number, access.reads, access.writes))
             if self._backend.in_order:
@@ -285,9 +287,9 @@ class Runtime:
             if self._failures.any and not self._failures.knows(number):
                 self._failures.poison.overwrite(access.overwrites)
             if self._window.held:
-                self._pump()
-                if self._window.held:
-                    self._progress.start()
+                if self._ready_first or number % POLL_EVERY == 0:
+                    self._pump()
+                self._progress.start()
             elif number % POLL_EVERY == 0:
                 self._retire(self._backend.poll())
             if trace is not None:
@@ -335,6 +337,7 @@ class Runtime:
         for number, status, event, lane in ended:
             launch = launches.pop(number)
             if status < 0:
+                forget_context(self.context)
                 self._fail(launch, DeviceError(f"the device reports status {status}"))
             if self._trace is not None:
                 self._trace.ended(launch, lane, event)
@@ -386,7 +389,7 @@ class Runtime:
         moved."""
         moved = self._retire(self._backend.poll())
         for number, gates in list(self._gates.items()):
-            left, failed = life.look_at_gates(gates)
+            left, failed = look_at_gates(gates)
             if failed is not None:
                 self._failures.doomed[number] = self._fail(
                     self._launches[number], DeviceError(f"a foreign event failed: {failed}")
@@ -410,9 +413,12 @@ class Runtime:
         """A launch failed after its call had returned: poison what follows from it."""
         failure = Failure(launch.number, launch.command.name, site, error)
         later = (other for number, other in self._launches.items() if number > launch.number)
-        for number in self._failures.record(failure, launch.access, later):
+        reached = self._failures.record(failure, launch.access, later)
+        for number in reached:
             if number not in self._window or not self._was_dispatched(number):
                 self._failures.doomed[number] = failure
+        for poisoned in (launch, *(self._launches[number] for number in reached)):
+            life.keep_foreign(self, poisoned)
         return failure
 
     def _was_dispatched(self, number: int) -> bool:
@@ -425,6 +431,7 @@ class Runtime:
             self._failures.note(launch.number, failure)
             self._failures.doomed[launch.number] = failure
             self._failures.poison.add(launch.access.writes, failure)
+            life.keep_foreign(self, launch)
 
     def _stand_in(self, number: int, upstream: tuple[int, ...]) -> None:
         """Launch `number` will never run: until its upstream has ended, that stands in for it."""
@@ -488,7 +495,7 @@ class Runtime:
                         self._hazards.inherit(number, block.users)
                     return Base(number, nbytes, block, self._store, self._returned)
             if attempt == 0 and not on_host_task():
-                life.drain(self)
+                life.drain(self, patience=Patience(f"an allocation of {nbytes:,} bytes"))
                 with self._lock:
                     self._take_back()
                     self._store.release_unused()

@@ -86,7 +86,7 @@ MAY_IMPORT = {
     "kernel": "translate.offsets translate.clang inference signature scalars standing records"
     " arrays access building"
     " converter commands driver errors",
-    "program": "kernel driver errors",
+    "program": "kernel access driver errors",
     "strided": "building driver errors",
     # the parts of the runtime
     "handle": "records errors",
@@ -97,11 +97,12 @@ MAY_IMPORT = {
     "options": "errors",
     "plan": "options devices probe backends errors",
     "progress": "",
-    "life": "access driver kernel progress failures errors",
+    "gates": "access driver errors",
+    "life": "access commands records gates driver progress failures errors",
     # the one that composes
     "runtime": "records hazards window failures skipped memory arrays views building"
     " kernel program commands"
-    " transfers handle explain stats trace sites options plan progress life backends errors",
+    " transfers handle explain stats trace sites options plan progress gates life backends errors",
     "__init__": "_version errors runtime arrays kernel program handle",
     # commands
     "doctor": "_version devices probe errors",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
+from acs_cl import gates, plan
 
 SOURCE = """
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
@@ -118,6 +120,37 @@ def test_failed_foreign_event_poisons_its_dependants_only(rt: acs.Runtime) -> No
     assert (z.get() == 4).all()
 
 
+@pytest.mark.parametrize("kind", ["buffer", "svm"])
+def test_poison_of_foreign_memory_is_not_passed_on_to_what_comes_after(
+    device: cl.Device, kind: str
+) -> None:
+    if kind == "svm" and not device.svm_capabilities:
+        pytest.skip("no shared virtual memory")
+    with acs.Runtime(device) as rt:
+        program = rt.build(SOURCE)
+
+        def memory() -> Any:
+            if kind == "buffer":
+                return cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 64)
+            return cl.SVMAllocation(rt.context, 64, 0, cl.svm_mem_flags.READ_WRITE)
+
+        y = rt.zeros(16, "i4")
+        for _ in range(8):
+            old = memory()
+            gate = cl.UserEvent(rt.context)
+            gated = program.put((16,), None, old, 3, wait_for=[gate])
+            gate.set_status(-5)
+            with pytest.raises(acs.PoisonedError):
+                gated.wait()
+            if kind == "buffer":
+                old.release()
+            del old, gated
+            new = memory()
+            program.put((16,), None, new, 4)
+            program.add((16,), None, new, y).wait()
+        assert (y.get() == 32).all()
+
+
 def test_closing_gives_up_what_waits_for_an_event_that_never_comes(device: cl.Device) -> None:
     rt = acs.Runtime(device)
     program = rt.build(SOURCE)
@@ -215,6 +248,155 @@ def test_backlog_bounds_what_is_in_flight(device: cl.Device) -> None:
             stats = rt.stats()
             assert stats["launches"] - stats["retired"] <= 8
         assert (x.get() == spin(np.zeros(16), 60 * 2000)).all()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait for room gives up soon."""
+    monkeypatch.setattr(gates, "PATIENCE_S", 0.05)
+
+
+def test_full_backlog_behind_a_user_event_is_an_error(
+    make: Callable[..., acs.Runtime], impatient: None
+) -> None:
+    rt = make(backlog=8)
+    program = rt.build(SOURCE)
+    x, y = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    rt.finish()
+    event = cl.UserEvent(rt.context)
+    first = program.put((16,), None, x, 3, wait_for=[event])
+    for _ in range(7):
+        program.add((16,), None, x, y)
+    with pytest.raises(
+        acs.UsageError, match=rf"launch {first.number + 8}, .*: launch {first.number} \(put\)"
+    ):
+        program.add((16,), None, x, y)
+    assert not first.done
+    event.set_status(cl.command_execution_status.COMPLETE)
+    last = program.add((16,), None, x, y)
+    assert last.number == first.number + 8, "the refused one never was"
+    assert (y.get() == 24).all()
+
+
+def test_backlog_with_room_beside_held_launches_does_not_wait(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    rt = make(backlog=8)
+    if rt.stats()["backend"] == "serial":
+        pytest.skip("on one in-order queue everything is behind the event")
+    program = rt.build(SOURCE)
+    x, y = rt.zeros(16, "i4"), rt.zeros(16, "i4")
+    rt.finish()
+    event = cl.UserEvent(rt.context)
+    for _ in range(6):
+        program.spin((16,), None, x, 1, wait_for=[event])
+    for _ in range(40):
+        program.spin((16,), None, y, 1)
+    assert (y.get() == spin(np.zeros(16), 40)).all()
+    event.set_status(cl.command_execution_status.COMPLETE)
+    assert (x.get() == spin(np.zeros(16), 6)).all()
+
+
+def test_full_backlog_waits_for_an_event_that_another_thread_sets(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    rt = make(backlog=8)
+    program = rt.build(SOURCE)
+    x = rt.zeros(16, "i4")
+    rt.finish()
+    event = cl.UserEvent(rt.context)
+
+    def set_once_somebody_waits() -> None:
+        while not rt.stats()["backlog_waits"]:
+            pass
+        event.set_status(cl.command_execution_status.COMPLETE)
+
+    thread = threading.Thread(target=set_once_somebody_waits)
+    thread.start()
+    for _ in range(20):
+        program.spin((16,), None, x, 1, wait_for=[event])
+    thread.join()
+    assert (x.get() == spin(np.zeros(16), 20)).all()
+
+
+def test_full_backlog_waits_for_commands_of_other_queues_and_runtimes(
+    make: Callable[..., acs.Runtime], impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = make(backlog=8)
+    program = rt.build(SOURCE)
+    x = rt.zeros(16, "i4")
+    rt.finish()
+    spend, waits = gates.Patience.spend, []
+
+    def end_after_a_while(end: Callable[[], object]) -> None:
+        def counted(*arguments: Any) -> None:
+            waits.append(None)
+            if len(waits) % 20 == 0:  # several times the patience
+                end()
+            spend(*arguments)
+
+        monkeypatch.setattr(gates.Patience, "spend", counted)
+
+    release = threading.Event()
+    end_after_a_while(release.set)
+    with acs.Runtime(rt.device, context=rt.context) as other:
+        task = other.call(release.wait)
+        for _ in range(20):
+            program.spin((16,), None, x, 1, wait_for=[task.event])
+        assert (x.get() == spin(np.zeros(16), 20)).all()
+    queue = cl.CommandQueue(rt.context, rt.device)
+    event = cl.UserEvent(rt.context)
+    foreign = cl.enqueue_barrier(queue, wait_for=[event])
+    queue.flush()
+    end_after_a_while(lambda: event.set_status(cl.command_execution_status.COMPLETE))
+    for _ in range(20):
+        program.spin((16,), None, x, 1, wait_for=[foreign])
+    assert (x.get() == spin(np.zeros(16), 40)).all()
+    assert len(waits) >= 40
+
+
+def test_allocation_behind_a_user_event_is_an_error(
+    device: cl.Device, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with acs.Runtime(device) as rt:
+        program = rt.build(SOURCE)
+        x = rt.zeros(16, "i4")
+        rt.finish()
+        event = cl.UserEvent(rt.context)
+        program.put((16,), None, x, 3, wait_for=[event])
+        with monkeypatch.context() as full:
+            full.setattr(rt._store, "allocate", lambda nbytes, is_live: None)
+            with pytest.raises(acs.UsageError, match=r"allocation of 64 bytes .*\(put\)"):
+                rt.empty(16, "i4")
+        event.set_status(cl.command_execution_status.COMPLETE)
+        assert (x.get() == 3).all()
+
+
+def test_runtimes_of_a_device_share_a_context(device: cl.Device) -> None:
+    with acs.Runtime(device) as one, acs.Runtime(device) as two:
+        assert one.context == two.context
+        own = cl.Context([device])
+        with acs.Runtime(context=own) as three:
+            assert three.context == own != one.context
+        plan.forget_context(own)
+        x = two.zeros(4)
+        with pytest.raises(acs.UsageError, match="another runtime"):
+            one.build(SOURCE).put((4,), None, x, 1)
+        plan.forget_context(one.context)
+        with acs.Runtime(device) as four:
+            assert four.context != one.context, "a command failed on the device"
+
+
+def test_many_runtimes_need_one_context(device: cl.Device) -> None:
+    contexts = set()
+    for step in range(200):
+        with acs.Runtime(device) as rt:
+            x = rt.zeros(16, "i4")
+            x.fill(step)
+            contexts.add(rt.context.int_ptr)
+            if step % 20 == 0:
+                assert (x.get() == step).all()
+    assert len(contexts) == 1
 
 
 def test_independent_kernels_overlap_and_chains_do_not(device: cl.Device) -> None:

@@ -186,6 +186,14 @@ def test_environment_overrides_the_backend(
     monkeypatch.setenv("ACS_CL_BACKEND", "serial")
     with acs.Runtime(device, backend="lanes") as rt:
         assert rt.stats()["backend"] == "serial"
+        why = "ACS_CL_BACKEND=serial overrules backend='lanes'"
+        assert rt.stats()["why"] == why
+        assert why in str(rt.explain(rt.zeros(4).fill(1)))
+    with acs.Runtime(device, backend="serial") as rt:
+        assert rt.stats()["why"] == "backend='serial' was asked for"
+    monkeypatch.setenv("ACS_CL_BACKEND", "auto")
+    with acs.Runtime(device, backend="lanes") as rt:
+        assert rt.stats()["why"].startswith("ACS_CL_BACKEND=auto overrules backend='lanes'; auto ")
     monkeypatch.setenv("ACS_CL_BACKEND", "nonsense")
-    with pytest.raises(acs.UsageError, match="nonsense"):
+    with pytest.raises(acs.UsageError, match="'nonsense' in ACS_CL_BACKEND"):
         acs.Runtime(device)

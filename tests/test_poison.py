@@ -7,6 +7,8 @@ time, must not matter: failures come in any order, also after later launches hav
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +31,10 @@ class Nothing:
 
 
 NOTHING = Nothing()
+
+
+class Memory:
+    """Something that can be held."""
 
 
 def plain(base: int, start: int, width: int) -> Span:
@@ -171,6 +177,22 @@ def test_poison_names_the_latest_failure_of_a_byte_and_ends_with_its_memory() ->
     assert poison.find((plain(2, 0, 64),)) is None
     poison.forget(1)
     assert not poison
+
+
+def test_memory_is_kept_while_any_of_it_is_poisoned() -> None:
+    poison = Poison()
+    memory, other = Memory(), Memory()
+    kept, dropped = weakref.ref(memory), weakref.ref(other)
+    poison.add((plain(-5, 0, 8),), "failure")
+    poison.keep(plain(-5, 0, 64), memory)
+    poison.keep(plain(-6, 0, 64), other)
+    del memory, other
+    assert dropped() is None, "none of it is poisoned"
+    poison.add((plain(-5, 0, 8), plain(-7, 0, 8)), "again")
+    poison.overwrite((plain(-5, 0, 7),))
+    assert kept() is not None
+    poison.overwrite((plain(-5, 7, 1),))
+    assert kept() is None
 
 
 def test_only_reads_spread_poison() -> None:
