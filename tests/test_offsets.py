@@ -9,7 +9,8 @@ import pyopencl as cl
 import pytest
 
 from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.offsets import preprocess, with_byte_offsets
+from acs_cl.translate.offsets import with_byte_offsets
+from acs_cl.translate.preprocess import preprocess
 
 REVERSE = """
 #define SIGNATURE(T) __global const T *restrict in, __global T *out
@@ -115,9 +116,16 @@ __kernel void size(__global int *out) { out[0] = sizeof(real); }
 
 
 def test_option_macros_are_not_expanded_twice() -> None:
-    text = preprocess("__kernel void k(__global int *n) { n[0] = size; }", "-Dsize=size+1", None)
-    assert text.startswith("#undef size\n")
+    source = "__kernel void k(__global int *n) { n[0] = size; }"
+    text, names = preprocess(source, "-Dsize=size+1", None)
+    assert names == ["size"]
     assert text.count("+") == 1
+    assert with_byte_offsets(source, "-Dsize=4", None, "k", (0,))[0].startswith("#undef")
+
+
+def test_constants_of_the_device_stay_its_own() -> None:
+    text, _ = preprocess("#ifndef M_PI\n#define M_PI 3\n#endif\nM_PI CHAR_BIT", "", None)
+    assert text.split() == ["M_PI", "8"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ Invariant: apart from where those pointers start, the variant computes what the 
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 
-from acs_cl.translate import clang, prelude
+from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
+from acs_cl.translate.preprocess import preprocess
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 
@@ -30,7 +30,9 @@ def with_byte_offsets(
     with clang.LOCK:
         # Before preprocessing, to refuse what may read differently on the device.
         clang.parse(source, options, device)
-        text = preprocess(source, options, device)
+        plain, defined = preprocess(source, options, device)
+        # The text is built with the same options; what they define is already worked off.
+        text = "".join(f"#undef {name}\n" for name in defined) + plain
         unit = clang.parse(text, options, device)
         found = unit.kernels.get(kernel)
         if found is None:
@@ -41,72 +43,6 @@ def with_byte_offsets(
         return result, name
 
 
-def preprocess(source: str, options: Any, device: Any) -> str:
-    """The source after its own macros and conditions; pragmas stay, and so do names it only uses.
-
-    Macros from the options are undefined at the top, because the result is built with the same
-    options.
-    """
-    from pcpp import Preprocessor
-
-    class Reader(Preprocessor):  # type: ignore[misc]  # pcpp has no types
-        def on_error(self, file: str, line: int, message: str) -> None:
-            raise CannotParse(f"preprocessing, line {line}: {message}")
-
-        def on_directive_unknown(
-            self, directive: Any, tokens: Any, passing: bool, before: Any
-        ) -> bool | None:
-            if directive.value == "error":
-                raise CannotParse(f"line {directive.lineno}: #error is reached")
-            return None if directive.value == "pragma" else True
-
-    reader = Reader()
-    reader.line_directive = None
-    undefined = _define(reader, options, device)
-    reader.parse(source, "source.cl")
-    out = io.StringIO()
-    reader.write(out)
-    undefs = "".join(f"#undef {name}\n" for name in undefined)
-    return undefs + out.getvalue()
-
-
-def _define(reader: Any, options: Any, device: Any) -> list[str]:
-    """Give the preprocessor the macros of device and options; the names that the options define."""
-    facts = clang.facts_of(device)
-    words = clang.parser_options(options)
-    standard = next((w for w in reversed(words) if w.startswith("-cl-std=")), "-cl-std=CL1.2")
-    version = "".join(re.findall(r"\d", standard)) + "0"
-    for name, value in prelude.macros(facts).items():
-        if name != "asm" and "(" not in name:
-            reader.define(f"{name} {value}")
-    for name in [*facts.extensions, *(facts.features or ())]:
-        if name.isidentifier():
-            reader.define(f"{name} 1")
-    reader.define(f"__OPENCL_C_VERSION__ {version}")
-    for number in ("1_0", "1_1", "1_2", "2_0", "3_0"):
-        reader.define(f"CL_VERSION_{number} {number.replace('_', '')}0")
-    names = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        flag, value = word[:2], word[2:]
-        if word in ("-D", "-I", "-U"):
-            at += 1
-            value = words[at]
-        if word == "-include":
-            raise CannotParse("option -include")
-        if flag == "-D":
-            name, _, body = value.partition("=")
-            reader.define(f"{name} {body if '=' in value else '1'}")
-            names.append(name.split("(")[0])
-        elif flag == "-U":
-            reader.undef(value)
-        elif flag == "-I":
-            reader.add_path(value)
-        at += 1
-    return names
-
-
 def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ...]) -> str:
     """The text of the kernel with its name, parameter list and first lines changed."""
     collect = clang.library().collect
@@ -114,7 +50,7 @@ def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ..
     children = collect(kernel)
     declared = [c for c in children if c._kind_id == n.PARM_DECL]
     body = next(c for c in children if 200 <= c._kind_id < 300)
-    start = _start(unit, kernel)
+    start = start_of(unit, kernel)
     edits: list[tuple[int, int, str]] = []  # (from, to, new text)
     place = kernel.location.offset
     edits.append((place, place + len(kernel.spelling), name))
@@ -131,7 +67,7 @@ def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ..
         edits.append((place, place + len(own), f"{own}__acs_base"))
         lines += _adjusted(cursor)
     if declared:
-        place = _closing(data, declared[-1].extent.end.offset)
+        place = closing(data, declared[-1].extent.end.offset)
         edits.append((place, place, extra))
     place = body.extent.start.offset + 1
     edits.append((place, place, lines))
@@ -164,7 +100,7 @@ def _adjusted(cursor: Any) -> str:
     )
 
 
-def _start(unit: clang.Unit, kernel: Any) -> int:
+def start_of(unit: clang.Unit, kernel: Any) -> int:
     """Where the text of a kernel begins, attributes in front of it included."""
     # The position of a declaration may leave out what stands before it; the end of the one before
     # does not.
@@ -180,7 +116,7 @@ def _start(unit: clang.Unit, kernel: Any) -> int:
     return start
 
 
-def _closing(data: bytes, at: int) -> int:
+def closing(data: bytes, at: int) -> int:
     """The offset of the parenthesis that closes the parameter list."""
     depth = 0
     while at < len(data):

@@ -1,0 +1,50 @@
+/* Who a work-item is, for kernels that are called as functions.
+
+   Where the real built-ins would describe the scheduler's own launch, a translated kernel asks an
+   acs_context that its caller fills: for every dimension below work_dim as OpenCL says, for the rest
+   sizes of 1 and ids of 0. The answers are those of OpenCL for dimensions that do not exist, too.
+
+   ACS_CONTEXT, ACS_PASS: how a context is declared as a parameter and handed on.
+   ACS_BLOB: the address space that arguments are read from; blobs start at multiples of 16 bytes,
+   the arena of local memory at multiples of 128. */
+
+typedef struct {
+    uint global_id[3], local_id[3], group_id[3];
+    uint global_size[3], local_size[3], num_groups[3];
+    uint global_offset[3];
+    uint work_dim;
+} acs_context;
+
+#ifndef ACS_CONTEXT
+#define ACS_CONTEXT const acs_context *acs_ctx
+#define ACS_PASS acs_ctx
+#endif
+#ifndef ACS_BLOB
+#define ACS_BLOB __local
+#endif
+
+/* By comparison, not by index: a dimension that is only known at run time must not force the context
+   out of registers. */
+#define ACS_DIMENSION(field, d, beyond)                                                            \
+    ((d) == 0 ? acs_ctx->field[0] : (d) == 1 ? acs_ctx->field[1] : (d) == 2 ? acs_ctx->field[2] : (beyond))
+
+static inline size_t acs_get_global_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_id, d, 0u); }
+static inline size_t acs_get_local_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_id, d, 0u); }
+static inline size_t acs_get_group_id(ACS_CONTEXT, uint d) { return ACS_DIMENSION(group_id, d, 0u); }
+static inline size_t acs_get_global_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_size, d, 1u); }
+static inline size_t acs_get_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, 1u); }
+static inline size_t acs_get_enqueued_local_size(ACS_CONTEXT, uint d) { return ACS_DIMENSION(local_size, d, 1u); }
+static inline size_t acs_get_num_groups(ACS_CONTEXT, uint d) { return ACS_DIMENSION(num_groups, d, 1u); }
+static inline size_t acs_get_global_offset(ACS_CONTEXT, uint d) { return ACS_DIMENSION(global_offset, d, 0u); }
+static inline uint acs_get_work_dim(ACS_CONTEXT) { return acs_ctx->work_dim; }
+
+static inline size_t acs_get_global_linear_id(ACS_CONTEXT) {
+    const size_t row = (size_t)(acs_ctx->global_id[2] - acs_ctx->global_offset[2]) * acs_ctx->global_size[1] +
+                       (acs_ctx->global_id[1] - acs_ctx->global_offset[1]);
+    return row * acs_ctx->global_size[0] + (acs_ctx->global_id[0] - acs_ctx->global_offset[0]);
+}
+
+static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
+    const size_t row = (size_t)acs_ctx->local_id[2] * acs_ctx->local_size[1] + acs_ctx->local_id[1];
+    return row * acs_ctx->local_size[0] + acs_ctx->local_id[0];
+}
