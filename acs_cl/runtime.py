@@ -262,9 +262,11 @@ class Runtime:
                 self._check_open()
             gates = open_events(wait_for) if wait_for else None
             number = self._number = self._number + 1
-            upstream = tuple(self._hazards.enter(number, access.reads, access.writes))
+            found = self._hazards.enter(number, access.reads, access.writes)
             if self._backend.in_order:
-                upstream = (number - 1,) if number > 1 else ()
+                upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
+            else:
+                upstream = tuple(found) if found else ()
             if self._skipped:
                 upstream = self._skipped.expand(upstream)
             entered_ns = perf_counter_ns() if trace is not None else 0
@@ -277,38 +279,31 @@ class Runtime:
             handed_out = self._window.insert(
                 number, upstream, on_host or self._ready_first, bool(gates), on_host
             )
-            if not handed_out:
-                pass
-            elif on_host or handed_out != [number]:
+            if handed_out and (on_host or number in self._failures.doomed):
                 self._dispatch(handed_out)
-            else:
-                self._submit_now(launch)
+            elif handed_out:
+                try:
+                    self._backend.submit(launch)
+                except (cl.Error, TypeError, ValueError) as error:
+                    raise self._refused(launch, error) from error
             # only now: what the driver refused overwrites nothing
             if self._failures.any and not self._failures.knows(number):
                 self._failures.poison.overwrite(access.overwrites)
-            if self._window.held:
-                if self._ready_first or number % POLL_EVERY == 0:
-                    self._pump()
+            # gates are looked at seldom, since each of them may have a launch for each event
+            if number % POLL_EVERY == 0 or not (handed_out or self._gates):
+                self._pump()
+            if not handed_out and self._window.held:
                 self._progress.start()
-            elif number % POLL_EVERY == 0:
-                self._retire(self._backend.poll())
             if trace is not None:
                 trace.launched(launch, started_ns, entered_ns, perf_counter_ns())
         return Handle(self, number, command.name, access, result)
 
-    def _submit_now(self, launch: Launch) -> None:
-        """Submit from the user's own call: what the driver refuses is raised there, and it is as if
+    def _refused(self, launch: Launch, error: BaseException) -> AcsError:
+        """The driver refused a launch in the user's own call: it is raised there, and it is as if
         the launch had never been."""
-        number = launch.number
-        if self._failures.doomed and number in self._failures.doomed:
-            self._dispatch([number])
-            return
-        try:
-            self._backend.submit(launch)
-        except (cl.Error, TypeError, ValueError) as error:
-            self._stand_in(number, launch.upstream)
-            self._dispatch(self._window.done(number))
-            raise driver_error(launch, error) from error
+        self._stand_in(launch.number, launch.upstream)
+        self._dispatch(self._window.done(launch.number))
+        return driver_error(launch, error)
 
     def _dispatch(self, handed_out: list[int]) -> None:
         """Hand launches to the backend or to a thread; those that must not run end here."""
