@@ -1,4 +1,4 @@
-"""What all benchmarks share: interleaved timing, spreads, targets, a bare PyOpenCL, the machine.
+"""What all benchmarks share: interleaved timing, spreads, targets, both sides, the machine.
 
 In: a device, and small functions that take one sample each. Out: plain values for JSON.
 
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyopencl as cl
 
+import acs_cl as acs
 from acs_cl import __version__, devices
 
 T = TypeVar("T")
@@ -56,6 +57,16 @@ class Settings(NamedTuple):
     def position(self) -> int:
         """Where the device stands in the list of all."""
         return devices.devices().index(self.device)
+
+    def context(self) -> cl.Context:
+        """A context of its own, for all that one benchmark compares."""
+        return cl.Context([self.device])
+
+    def backends(self) -> list[str]:
+        """The backends that the device has."""
+        mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        accepts = bool(self.device.queue_properties & mode)
+        return ["serial", *(["out_of_order"] if accepts else []), "lanes"]
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -148,14 +159,25 @@ def noise(rounds: int = 40) -> dict[str, Any]:
     return {"loop_us": round(middle, 1), "unrest": round(unrest, 3)}
 
 
-# ---- bare PyOpenCL -------------------------------------------------------------------------------
+# ---- the two sides -------------------------------------------------------------------------------
+
+
+class Ours:
+    """The tiny kernel and its arrays on a runtime."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.kernel = runtime.build(TINY).tiny
+
+    def array(self) -> acs.Array:
+        """Memory for one array, zeroed."""
+        return self.runtime.zeros(TINY_BYTES // 4, np.uint32)
 
 
 class Bare:
-    """What is compared with: typed kernel calls of PyOpenCL on queues like the backend's."""
+    """What it is compared with: typed kernel calls of PyOpenCL on queues like the backend's."""
 
     def __init__(self, context: cl.Context, device: cl.Device, backend: str, lanes: int) -> None:
-        self.context = context
         self.out_of_order = backend == "out_of_order"
         modes = cl.command_queue_properties
         properties: Any = modes.OUT_OF_ORDER_EXEC_MODE_ENABLE if self.out_of_order else 0
@@ -163,14 +185,11 @@ class Bare:
         self.queues = [
             cl.CommandQueue(context, device, properties=properties) for _ in range(count)
         ]
-        self.kernel = cl.Kernel(cl.Program(context, TINY).build(devices=[device]), "tiny")
-        self.kernel.set_scalar_arg_dtypes([None, None, np.uint32])
+        self.kernel = typed_kernel(self.queues[0], TINY, "tiny", None, None, np.uint32)
 
-    def buffer(self) -> cl.Buffer:
+    def array(self) -> cl.Buffer:
         """Memory for one array, zeroed."""
-        buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, TINY_BYTES)
-        cl.enqueue_copy(self.queues[0], buffer, np.zeros(TINY_BYTES, np.uint8))
-        return buffer
+        return zeroed_buffer(self.queues[0], TINY_BYTES)
 
     def finish(self) -> None:
         """Wait for all queues."""
@@ -178,11 +197,18 @@ class Bare:
             queue.finish()
 
 
-def backends_of(device: cl.Device) -> list[str]:
-    """The backends that a device has."""
-    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    accepts = bool(device.queue_properties & mode)
-    return ["serial", *(["out_of_order"] if accepts else []), "lanes"]
+def typed_kernel(queue: cl.CommandQueue, source: str, name: str, *dtypes: Any) -> cl.Kernel:
+    """A kernel of PyOpenCL's that knows the types of its values; None stands for memory."""
+    kernel = cl.Kernel(cl.Program(queue.context, source).build(devices=[queue.device]), name)
+    kernel.set_scalar_arg_dtypes(list(dtypes))
+    return kernel
+
+
+def zeroed_buffer(queue: cl.CommandQueue, nbytes: int) -> cl.Buffer:
+    """A buffer of zeros."""
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, nbytes)
+    cl.enqueue_copy(queue, buffer, np.zeros(nbytes, np.uint8))
+    return buffer
 
 
 # ---- processes and the machine -------------------------------------------------------------------

@@ -16,11 +16,9 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     ONE,
-    TINY,
-    TINY_BYTES,
     Bare,
+    Ours,
     Settings,
-    backends_of,
     no_collection,
     quantile,
     spread,
@@ -35,10 +33,9 @@ MOST_TAIL = 2.0
 
 def measure(settings: Settings) -> dict[str, Any]:
     """Every backend that the device has, and `auto`."""
-    context = cl.Context([settings.device])
+    context = settings.context()
     rows = {
-        name: _row(context, name, READS[settings.quick])
-        for name in [*backends_of(settings.device), "auto"]
+        name: _row(context, name, READS[settings.quick]) for name in [*settings.backends(), "auto"]
     }
     auto = rows["auto"]
     return {
@@ -56,7 +53,7 @@ def _row(context: cl.Context, backend: str, reads: int) -> dict[str, Any]:
     with acs.Runtime(context=context, backend=backend) as runtime:
         taken = runtime.stats()["backend"]
         bare = Bare(context, runtime.device, taken, 1)
-        pair = (_ours(runtime), _bare(bare))
+        pair = (_ours(Ours(runtime)), _bare(bare))
         for _ in range(20):
             for once in pair:
                 once()
@@ -81,10 +78,10 @@ def _figures(times_us: list[float]) -> dict[str, Any]:
     return spread(times_us, 2) | {"p99": round(tail, 2), "tail": round(tail / middle, 3)}
 
 
-def _ours(runtime: acs.Runtime) -> Callable[[], float]:
-    kernel = runtime.build(TINY).tiny
-    x, y = runtime.zeros(TINY_BYTES // 4, np.uint32), runtime.zeros(1, np.uint32)
-    runtime.finish()
+def _ours(ours: Ours) -> Callable[[], float]:
+    kernel = ours.kernel
+    x, y = ours.array(), ours.array()[:1]
+    ours.runtime.finish()
 
     def once() -> float:
         start = perf_counter()
@@ -99,7 +96,7 @@ def _ours(runtime: acs.Runtime) -> Callable[[], float]:
 
 def _bare(bare: Bare) -> Callable[[], float]:
     kernel, queue = bare.kernel, bare.queues[0]
-    x, y = bare.buffer(), bare.buffer()
+    x, y = bare.array(), bare.array()
     ordered = not bare.out_of_order
 
     def once() -> float:

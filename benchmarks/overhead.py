@@ -23,17 +23,14 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     ONE,
-    TINY,
-    TINY_BYTES,
     Bare,
+    Ours,
     Settings,
-    backends_of,
     interleave,
     quantile,
     spread,
@@ -75,12 +72,11 @@ class _Side(NamedTuple):
 
 def measure(settings: Settings) -> dict[str, Any]:
     """Every backend with every policy, and what `auto` takes."""
-    device = settings.device
-    context = cl.Context([device])
+    context = settings.context()
     with acs.Runtime(context=context) as chosen:
         auto = chosen.stats()["backend"]
     rows: dict[str, Any] = {}
-    for backend in backends_of(device):
+    for backend in settings.backends():
         for issue in POLICIES:
             rows[f"{backend}-{issue}"] = _row(context, backend, issue, ROUNDS[settings.quick])
     return {"auto": auto, "rows": rows, "targets": _targets(rows, f"{auto}-eager")}
@@ -94,11 +90,12 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
         runtime = acs.Runtime(context=context, backend=backend, issue=issue, window=window)
         runtimes.append(runtime)
         bare = Bare(context, runtime.device, backend, runtime.plan.lanes)
-        sides = {"ours": _ours(runtime, window - 1), "bare": _bare(bare, window - 1)}
+        ours = Ours(runtime)
+        sides = {"ours": _ours(ours, window - 1), "bare": _bare(bare, window - 1)}
         for how, sampler in (("held", _held), ("free", _free)):
             for name, side in sides.items():
                 samplers[f"{how} {name} {window}"] = sampler(side)
-    samplers["free ours chain"] = _free(_ours(runtime, LAUNCHES, chained=True))
+    samplers["free ours chain"] = _free(_ours(ours, LAUNCHES, chained=True))
     samplers["free bare chain"] = _free(_bare(bare, LAUNCHES, chained=True))
     for once in samplers.values():
         once()
@@ -157,9 +154,9 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
 # ---- the two sides -------------------------------------------------------------------------------
 
 
-def _ours(runtime: acs.Runtime, batch: int, chained: bool = False) -> _Side:
-    kernel = runtime.build(TINY).tiny
-    calls = _calls(lambda: runtime.zeros(TINY_BYTES // 4, np.uint32), chained)
+def _ours(ours: Ours, batch: int, chained: bool = False) -> _Side:
+    kernel, runtime = ours.kernel, ours.runtime
+    calls = _calls(ours.array, chained)
 
     def record(batch: Calls) -> None:
         for x, y in batch:
@@ -173,7 +170,7 @@ def _bare(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -
     kernel, queues = bare.kernel, bare.queues
     calls: Calls = [
         (queues[0 if chained else number % len(queues)], x, y)
-        for number, (x, y) in enumerate(_calls(bare.buffer, chained))
+        for number, (x, y) in enumerate(_calls(bare.array, chained))
     ]
 
     def record(batch: Calls) -> None:

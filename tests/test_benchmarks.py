@@ -74,7 +74,7 @@ def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
 def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device) -> None:
     ((name, result),) = document["benchmarks"].items()
     rows = result["rows"]
-    concurrent = set(harness.backends_of(device))
+    concurrent = set(harness.Settings(device).backends())
     if name == "overhead":
         assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
         for row in rows.values():
