@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -70,18 +71,27 @@ class Bench:
         self.device = context.devices[0]
         self.queue = cl.CommandQueue(context)
 
-    def memory(self, values: Any) -> cl.SVM:
-        array = cl.csvm_empty(self.context, values.shape, values.dtype, queue=self.queue)
-        with cl.SVM(array).map_rw(self.queue) as mapped:
-            mapped[:] = values
-        return cl.SVM(array)
+    def memory(self, values: Any) -> Any:
+        """Memory with an address. No queue: PoCL crashes when memory is freed by one."""
+        array = cl.csvm_empty(self.context, values.shape, values.dtype)
+        memory = cl.SVM(array)
+        cl.enqueue_copy(self.queue, memory, np.ascontiguousarray(values))
+        return memory
 
     def contents(self, memories: list[Any]) -> list[Any]:
         out = []
         for one in memories:
-            with one.map_ro(self.queue) as mapped:
-                out.append(np.array(mapped))
+            values = np.empty(one.mem.shape, one.mem.dtype)
+            cl.enqueue_copy(self.queue, values, one)
+            out.append(values)
         return out
+
+    def run(self, source: str, kernel: str, sizes: Any, groups: Any, arguments: list[Any],
+            options: Any = (), offset: Any = None) -> None:  # fmt: skip
+        """Run the kernel itself."""
+        program = cl.Program(self.context, source).build(list(options))
+        cl.Kernel(program, kernel)(self.queue, sizes, groups, *arguments, global_offset=offset)
+        self.queue.finish()
 
     def call(self, text: str, function: Function, sizes: Any, groups: Any, arguments: list[Any],
              options: Any = (), offset: Any = None, space: str = "__local") -> None:  # fmt: skip
@@ -95,15 +105,17 @@ class Bench:
         source = f"#define ACS_BLOB {space}\n" + kernel_source("context.h") + text + driver
         program = cl.Program(self.context, source).build(list(options))
         packed, local_bytes = pack(function, arguments)
-        blob = self.memory(np.frombuffer(packed or bytes(16), np.uint8))
+        blob = self.memory(np.array(list(packed or bytes(16)), np.uint8))
         cl.Kernel(program, "acs_drive")(
             self.queue, sizes, groups, blob, cl.LocalMemory(max(len(packed), 16)),
             cl.LocalMemory(max(local_bytes, 16)), global_offset=offset,
         )  # fmt: skip
         self.queue.finish()
 
-    def same(self, source: str, kernel: str, sizes: Any, groups: Any, *arguments: Any,
-             options: Any = (), offset: Any = None, space: str = "__local") -> Functions:  # fmt: skip
+    def same(
+        self, source: str, kernel: str, sizes: Any, groups: Any, *arguments: Any,
+        options: Any = (), offset: Any = None, space: str = "__local",
+    ) -> Functions:  # fmt: skip
         """Run the kernel both ways on equal memory; arrays among the arguments are memory."""
         outcomes = []
         found = translate(source, list(options), self.device, "p1_")
@@ -112,8 +124,7 @@ class Bench:
             given = [self.memory(a) if isinstance(a, np.ndarray) and a.shape else a
                      for a in arguments]  # fmt: skip
             if way == "kernel":
-                program = cl.Program(self.context, source).build(list(options))
-                cl.Kernel(program, kernel)(self.queue, sizes, groups, *given, global_offset=offset)
+                self.run(source, kernel, sizes, groups, given, options, offset)
             else:
                 self.call(found.text, found.functions[kernel], sizes, groups, given,
                           found.options, offset, space)  # fmt: skip
@@ -142,8 +153,8 @@ __kernel void who(__global uint *out) {
   size_t at = (get_global_id(2) - get_global_offset(2)) * get_global_size(1);
   at = (at + get_global_id(1) - get_global_offset(1)) * get_global_size(0);
   at = (at + get_global_id(0) - get_global_offset(0)) * 64;
-  for (int i = 0; i < 6; ++i) {
-    uint d = (uint)dimension(i);
+  for (int i = 0; i < 3; ++i) {
+    uint d = (uint)dimension(i + 1);
     out[at++] = get_global_id(d); out[at++] = get_local_id(d); out[at++] = get_group_id(d);
     out[at++] = get_global_size(d); out[at++] = get_local_size(d); out[at++] = get_num_groups(d);
     out[at++] = get_global_offset(d);
@@ -168,19 +179,35 @@ def test_identity_is_that_of_the_launch(
     assert bench.touched
 
 
+def test_dimensions_that_do_not_exist(bench: Bench) -> None:
+    # Against the specification: PoCL's own answers are others.
+    source = """
+__kernel void who(__global uint *out) {
+  for (int i = 3; i < 5; ++i) {
+    uint d = i == 4 ? ~0u : i;
+    *out++ = get_global_id(d); *out++ = get_local_id(d); *out++ = get_group_id(d);
+    *out++ = get_global_offset(d);
+    *out++ = get_global_size(d); *out++ = get_local_size(d); *out++ = get_num_groups(d);
+  }
+}
+"""
+    found = translate(source, [], bench.device, "p1_")
+    out = bench.memory(np.full(14, 9, np.uint32))
+    bench.call(found.text, found.functions["who"], (1,), (1,), [out], offset=(3,))
+    assert list(bench.contents([out])[0]) == [0, 0, 0, 0, 1, 1, 1] * 2
+
+
 def test_linear_ids_of_newer_opencl(bench: Bench) -> None:
     source = """
 __kernel void who(__global ulong *out) {
   size_t i = get_global_linear_id();
   out[2 * i] = get_local_linear_id() + 1;
-  out[2 * i + 1] = get_enqueued_local_size(0) * 100 + get_enqueued_local_size(3);
+  out[2 * i + 1] = get_enqueued_local_size(0) * 100 + get_enqueued_local_size(1);
 }
 """
     out = np.zeros(2 * 6 * 4 * 2, np.uint64)
     options = ["-cl-std=CL3.0"]
-    found = bench.same(
-        source, "who", (6, 4, 2), (3, 2, 1), out, options=options, offset=(9, 1, 2)
-    )
+    found = bench.same(source, "who", (6, 4, 2), (3, 2, 1), out, options=options, offset=(9, 1, 2))
     assert bench.touched
     assert found.options == ("-cl-std=CL3.0",)
 
@@ -197,11 +224,11 @@ __kernel void sum(__global const float *restrict in, __global float *out, __loca
   twice[i & 1][i] = 1;
   twice[~i & 1][i] = 2;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half = N / 2; half > 0; half /= 2) {
-    if (i < half) {
-      part[i] = add(part[i], part[i + half]);
-      more[i] = add(more[i], more[i + half]);
-      twice[1][i] += twice[1][i + half];
+  for (int span = N / 2; span > 0; span /= 2) {
+    if (i < span) {
+      part[i] = add(part[i], part[i + span]);
+      more[i] = add(more[i], more[i + span]);
+      twice[1][i] += twice[1][i + span];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
@@ -369,13 +396,13 @@ run:
     three = "__kernel void x(__global float *out) { float2 v = 1; out[get_global_id(0)] += v.x; }"
     found = [translate(s, [], bench.device, f"p{i}_") for i, s in enumerate((one, two, three))]
     text = "\n".join(one.text for one in found)
-    for source, functions, kernel in zip((one, two, three), found, "run run x".split(), strict=True):
+    for source, functions, kernel in zip(
+        (one, two, three), found, ["run", "run", "x"], strict=True
+    ):
         given = bench.memory(np.zeros(8, np.float32))
         bench.call(text, functions.functions[kernel], (8,), (2,), [given])
         plain = bench.memory(np.zeros(8, np.float32))
-        cl.Kernel(cl.Program(bench.context, source).build(), kernel)(
-            bench.queue, (8,), (2,), plain
-        )
+        bench.run(source, kernel, (8,), (2,), [plain])
         got, expected = bench.contents([given, plain])
         assert got.tobytes() == expected.tobytes()
         assert got.any()
@@ -446,8 +473,8 @@ __kernel void copies(__global int *a, __global struct node *nodes) {
         ("__kernel void k(sampler_t s) {}", "sampler"),
         ("__kernel void k(__constant int *a, __global int *b) { *b = *a; }",
          "argument a is a __constant pointer"),
-        ("int f(int n) { return n ? f(n - 1) : 0; } __kernel void k(__global int *a) { *a = f(3); }",
-         r"calls itself \(in f\)"),
+        ("int f(int n) { return n ? f(n - 1) : 0; } kernel void k(global int *a) { *a = f(3); }",
+         "calls itself .in f."),
         ("__kernel void k(__global int *a) { printf(\"%d\", *a); }", "prints"),
         ("__kernel void k(__global int *a) { asm volatile(\"nop\"); }", "assembly"),
         ("__kernel void k(__global int *a) { *a = nobody_knows(3); }", "nobody_knows"),
@@ -460,9 +487,6 @@ def test_what_cannot_be_a_function_says_why(bench: Bench, source: str, reason: s
     found = translate(source + " __kernel void fine(__global int *z) { *z = 1; }", [],
                       bench.device, "p1_")  # fmt: skip
     assert list(found.functions) == ["fine"]
-    assert pytest.raises(AssertionError, match=reason).__enter__  # keeps the pattern valid
-    import re
-
     assert re.search(reason, found.reasons["k"]), found.reasons
     bench.call(found.text, found.functions["fine"], (1,), (1,), [bench.memory(np.zeros(1, "i4"))])
 
@@ -473,19 +497,13 @@ def test_what_cannot_be_a_function_says_why(bench: Bench, source: str, reason: s
         ("__global int counter; __kernel void k(__global int *a) { *a = counter++; }",
          "writable variable counter"),
         ("__kernel void k(__global int *a) { static int n; *a = n++; }", "from launch to launch"),
-        ("__kernel void k(__global int *a) { enqueue_kernel(get_default_queue(), 0,"
-         " ndrange_1D(1), ^{ *a = 1; }); }", "enqueues|queues|blocks|declares"),
+        ("__kernel void k(__global int *a, queue_t q) { *a = 1; }", "queue"),
+        ("__kernel void k(__global int *a) { void (^b)(void) = ^{ *a = 1; }; b(); }", "blocks"),
         ("__kernel void k(__global int *a) { *a = get_sub_group_id(); }", "sub-groups"),
     ],
 )  # fmt: skip
 def test_what_newer_opencl_adds_says_why(source: str, reason: str) -> None:
-    import re
-
-    try:
-        found = translate(source, ["-cl-std=CL2.0"], None, "p1_")
-    except clang.CannotParse as failed:
-        assert "undeclared" in failed.reason or "block" in failed.reason or "ndrange" in failed.reason
-        return
+    found = translate(source, ["-cl-std=CL2.0"], None, "p1_")
     assert not found.functions
     assert re.search(reason, found.reasons["k"]), found.reasons
 

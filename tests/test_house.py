@@ -69,7 +69,18 @@ MAY_IMPORT = {
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.cache": "_version translate.prelude",
-    "translate.offsets": "translate.prelude translate.clang translate.nodes translate.cache errors",
+    "translate.preprocess": "translate.prelude translate.clang",
+    "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
+    " errors",
+    # kernels as functions
+    "kernel_files": "errors",
+    "translate.tokens": "",
+    "translate.survey": "translate.clang translate.nodes",
+    "translate.blob": "translate.clang translate.nodes translate.survey",
+    "translate.rename": "translate.survey translate.tokens",
+    "translate.hoist": "translate.survey translate.tokens",
+    "translate.functions": "kernel_files translate.cache translate.clang translate.preprocess"
+    " translate.tokens translate.survey translate.blob translate.rename translate.hoist",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
@@ -106,7 +117,6 @@ MAY_IMPORT = {
     "__init__": "_version errors runtime arrays kernel program handle",
     # commands
     "doctor": "_version devices probe errors",
-    "kernel_files": "errors",
     "pictures": "trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",

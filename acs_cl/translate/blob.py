@@ -83,9 +83,7 @@ def _measure(cursor: Any) -> tuple[str, int, int]:
     if is_opaque(cursor.type):
         raise CannotTranslate(f"argument {name} is an image, a sampler, a pipe or a queue")
     if shape in (n.POINTER, n.ARRAY):  # a parameter that is written as an array is a pointer
-        target = (
-            canonical.get_array_element_type() if shape == n.ARRAY else canonical.get_pointee()
-        )
+        target = canonical.get_array_element_type() if shape == n.ARRAY else canonical.get_pointee()
         space = target.get_address_space() or canonical.get_address_space()
         if space == n.CONSTANT:
             raise CannotTranslate(f"argument {name} is a __constant pointer")
@@ -111,9 +109,10 @@ def _value(
     if canonical.get_align() <= _ALIGNMENT:
         return [], f"*(ACS_BLOB const {spelled} *)({place})"
     if canonical._kind_id in _VECTORS:
+        # By elements: vload of 64 bytes gives wrong values on PoCL 3.0.
         count = canonical.element_count
-        element = spelled.removesuffix(str(count))
-        return [], f"vload{count}(0, (ACS_BLOB const {element} *)({place}))"
+        source = f"((ACS_BLOB const {spelled.removesuffix(str(count))} *)({place}))"
+        return [], f"({spelled})({', '.join(f'{source}[{i}]' for i in range(count))})"
     return [
         f"{spelled} {variable};",
         f"for (uint acs_i = 0; acs_i < sizeof({variable}); ++acs_i)"

@@ -257,8 +257,10 @@ def _from_record(record: dict[str, Any]) -> Functions | None:
         for entries in record["functions"]:
             one = Function(*entries)
             fields = tuple(Field(*field) for field in one.fields)
-            size = tuple(one.group_size) if one.group_size is not None else None
-            functions[one.kernel] = one._replace(fields=fields, group_size=size)
+            functions[one.kernel] = one._replace(fields=fields)
+            if one.group_size is not None:
+                x, y, z = one.group_size
+                functions[one.kernel] = functions[one.kernel]._replace(group_size=(x, y, z))
         return Functions(record["text"], functions, record["reasons"], tuple(record["options"]))
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None

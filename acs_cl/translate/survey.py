@@ -154,11 +154,11 @@ class Survey:
                 return
             about.builtins.add(name)
             self.foreign.add(self._offset(cursor))
-            if _is_undeclared(target):
-                about.refuse(f"calls {name}, which nobody declares")
             for pattern, reason in _REFUSED:
                 if pattern.match(name):
                     about.refuse(reason)
+            if _is_undeclared(target):
+                about.refuse(f"calls {name}, which nobody declares")
         elif target._kind_id == n.VAR_DECL:
             key = n.identity(target.canonical)
             variable = about.locals.get(key) or about.constants.get(key)
@@ -195,9 +195,7 @@ def _is_of_source(cursor: Any) -> bool:
 
 def _is_undeclared(function: Any) -> bool:
     """Whether a function is only declared because the source calls it."""
-    return function.location.file is not None and not _is_of_source(function) and (
-        function.spelling != "printf"
-    )
+    return function.location.file is not None and not _is_of_source(function)
 
 
 def is_opaque(spelled: Any) -> bool:
