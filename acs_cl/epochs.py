@@ -26,6 +26,7 @@ STATE_WORD = 192
 TASK_BITS = 20
 FUSED = 0x100
 GANG = 0x200
+PLAIN = 0x400
 
 MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
@@ -105,8 +106,9 @@ def head(
 ) -> bytes:
     """The first 16 words of a record, without what the graph decides. Arguments that do not fit, and
     a shape, are places relative to the epoch's extra words, plus one."""
+    plain = PLAIN if not (shape or when or count or blob_bytes > INLINE_BYTES) else 0
     return _HEAD.pack(
-        body | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
+        body | plain | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
         int(blob_bytes > INLINE_BYTES), int(shape), local_items,
         when & 0xFFFFFFFF, when >> 32, count & 0xFFFFFFFF, count >> 32, upto, 0,
     )  # fmt: skip
@@ -218,14 +220,15 @@ class Recorder:
         n = len(records)
         tiles = records[:, TILES]
         published = int(tiles.sum())
-        capacity = 1 << (published + spare + len(entries)).bit_length()
+        capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
+        rows = -(-n // 32)
         at_records = HEADER_WORDS
         at_successors = at_records + n * RECORD_WORDS
         at_extra = -(-(at_successors + len(successors)) // 4) * 4
         at_initial = at_extra + len(self._extra) // 4
         at_counts = at_initial + len(entries)
         at_blocks = -(-(at_counts + n) // 32) * 32
-        block_words = -(-(STATE_WORD + 2 * n + capacity) // 32) * 32
+        block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
         total = at_blocks + blocks * block_words
         flat = records.reshape(-1)
         for place, extra in self._patches:
@@ -244,10 +247,18 @@ class Recorder:
         block[32] = len(entries)
         block[UNFINISHED] = n
         state = block[STATE_WORD:]
-        state[:n] = counts
-        state[n : 2 * n] = tiles
-        state[2 * n : 2 * n + len(entries)] = entries
+        places = task_places(n)
+        state[places] = counts
+        state[32 * rows + places] = tiles
+        slots = np.arange(len(entries))
+        state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
         return Image(words, n, published, at_blocks, block_words)
+
+
+def task_places(n: int) -> Any:
+    """Where the counts of tasks 0 to n - 1 are in a block's state; those of neighbours lie apart."""
+    tasks = np.arange(n)
+    return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
 def _choose_heirs(

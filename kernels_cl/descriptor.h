@@ -49,6 +49,7 @@
 
 #define ACS_F_FUSED 0x100u     /* one tile, nobody but its one-tile heir waits: run that at once */
 #define ACS_F_GANG 0x200u      /* its finishers run its heir's tiles: they wait for the last of them */
+#define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record */
 
 /* sizes of a launch of several dimensions, or with an offset */
 #define ACS_S_GLOBAL 0
@@ -63,7 +64,13 @@
 #define ACS_B_GONE 96          /* groups of this launch that left */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
-#define ACS_B_STATE 192        /* count[tasks], left[tasks], queue[capacity] */
+#define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */
+
+/* Tasks next to each other are counted down, and slots next to each other are looked at, by many
+   groups at once: such words lie apart. Task t is in row t / 32, rows = tasks / 32 rounded up; the
+   slots of a queue of 2^b words lie likewise. */
+#define acs_place_of_task(rows, task) (((task) & 31u) * (rows) + ((task) >> 5))
+#define acs_place_of_slot(mask, ticket) ((((ticket) & 31u) * (((mask) + 1u) >> 5)) + (((ticket) & (mask)) >> 5))
 
 #define ACS_TASK_BITS 20
 #define ACS_TASK_MASK 0xFFFFFu

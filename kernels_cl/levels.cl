@@ -4,22 +4,23 @@
    launches this kernel once for each, with a group for every entry of the level: the order between
    launches is all the order there is. Records, arguments and decisions are those of scheduler.cl. */
 
-__kernel __attribute__((reqd_work_group_size(ACS_GROUP, 1, 1)))
+__kernel ACS_GROUP_ATTRIBUTE
 void acs_level(__global uint *region, uint first) {
-    __local uchar arena[ACS_ARENA] __attribute__((aligned(16)));
-    __local uint staged[ACS_ARGS_WORDS];
+    __local uchar arena[ACS_ARENA] __attribute__((aligned(128)));
+    __local uint staged[ACS_ARGS_WORDS] __attribute__((aligned(16)));
     const uint lane = get_local_id(0);
     const uint entry = region[first + get_group_id(0)];
     const uint task = acs_task_of(entry);
-    const __global uint *record = region + region[ACS_H_RECORDS] + task * ACS_RECORD_WORDS;
+    const __global uint *stored = region + region[ACS_H_RECORDS] + task * ACS_RECORD_WORDS;
     __global uint *block = region + region[ACS_H_BLOCKS];
-    const uint words = record[ACS_R_BODY] >> 16;
-    const __global uint *args = record[ACS_R_ARGS] ? region + record[ACS_R_ARGS] : record + ACS_R_INLINE;
+    const acs_record record = acs_read(stored);
+    const uint words = record.body >> 16;
+    const __global uint *args = record.args ? region + record.args : stored + ACS_R_INLINE;
     acs_tile tile;
     acs_context context;
-    const uint fault = acs_decide(&tile, record, region, acs_tile_of(entry));
+    const uint fault = acs_decide(&tile, &record, stored, region, acs_tile_of(entry));
     if (fault && lane == 0 && acs_tile_of(entry) == 0) {
-        block[ACS_B_STATE + task] = ACS_FAULTY | fault;
+        block[ACS_B_STATE + acs_place_of_task((region[ACS_H_TASKS] + 31u) >> 5, task)] = ACS_FAULTY | fault;
         if (atomic_cmpxchg(block + ACS_B_FAULT, 0u, fault) == 0u)
             block[ACS_B_FAULT + 1] = task;
     }
@@ -32,5 +33,5 @@ void acs_level(__global uint *region, uint first) {
     const __local uchar *blob = (const __local uchar *)staged;
 #endif
     acs_sizes(&context, &tile);
-    acs_run(record[ACS_R_BODY] & 0xFFu, &tile, context, lane, blob, arena);
+    acs_run(record.body & 0xFFu, &tile, context, lane, blob, arena);
 }

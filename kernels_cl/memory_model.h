@@ -1,39 +1,64 @@
 /* Device-wide order and atomics, for the tiers a device may offer.
 
-   ACS_TIER_C11   relaxed atomics and fences of OpenCL C 2.0 and later at device scope
-   ACS_TIER_PTX   relaxed atomics of OpenCL C 1.2 and the hardware's own fence, on NVIDIA: its OpenCL
-                  declares no device scope, so this is outside the letter of OpenCL
+   ACS_TIER_C11   atomics and fences of OpenCL C 2.0 and later at device scope
+   ACS_TIER_PTX   the same orders in the hardware's own instructions, on NVIDIA, whose OpenCL declares
+                  no device scope: outside the letter of OpenCL, inside that of PTX 6.0
    ACS_TIER_LEVELS neither: only levels.cl is built, which needs no order inside a launch
 
-   All atomics are relaxed; order comes from acs_fence() alone, which both releases and acquires:
-   what a work-item wrote, or saw before, is there for whoever reads after a fence of its own a word
-   that this work-item wrote after the fence. A group barrier before the fence makes it speak for
-   the whole group. */
+   Names say the order: none is relaxed. A group barrier before a release, or after an acquire, makes
+   it speak for the whole group: both models let order pass through barriers. */
 
 #if defined(ACS_TIER_C11)
 typedef volatile __global atomic_uint *acs_word;
+#define ACS_AT(p) ((acs_word)(p))
 #define acs_fence() atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device)
-#define acs_load(p) atomic_load_explicit((acs_word)(p), memory_order_relaxed, memory_scope_device)
-#define acs_store(p, v) atomic_store_explicit((acs_word)(p), (v), memory_order_relaxed, memory_scope_device)
-#define acs_add(p, v) atomic_fetch_add_explicit((acs_word)(p), (v), memory_order_relaxed, memory_scope_device)
-#define acs_sub(p, v) atomic_fetch_sub_explicit((acs_word)(p), (v), memory_order_relaxed, memory_scope_device)
-#define acs_or(p, v) atomic_fetch_or_explicit((acs_word)(p), (v), memory_order_relaxed, memory_scope_device)
-#define acs_exchange(p, v) atomic_exchange_explicit((acs_word)(p), (v), memory_order_relaxed, memory_scope_device)
+#define acs_load(p) atomic_load_explicit(ACS_AT(p), memory_order_relaxed, memory_scope_device)
+#define acs_load_acquire(p) atomic_load_explicit(ACS_AT(p), memory_order_acquire, memory_scope_device)
+#define acs_store(p, v) atomic_store_explicit(ACS_AT(p), (v), memory_order_relaxed, memory_scope_device)
+#define acs_add(p, v) atomic_fetch_add_explicit(ACS_AT(p), (v), memory_order_relaxed, memory_scope_device)
+#define acs_sub_release_acquire(p, v)                                                              \
+    atomic_fetch_sub_explicit(ACS_AT(p), (v), memory_order_acq_rel, memory_scope_device)
+#define acs_or_acquire(p, v) atomic_fetch_or_explicit(ACS_AT(p), (v), memory_order_acquire, memory_scope_device)
+#define acs_exchange_release(p, v)                                                                 \
+    atomic_exchange_explicit(ACS_AT(p), (v), memory_order_release, memory_scope_device)
 /* what was there; the new value is stored only where that equals `expected` */
-inline uint acs_swap_if(volatile __global uint *p, uint expected, uint desired) {
-    atomic_compare_exchange_strong_explicit((acs_word)p, &expected, desired, memory_order_relaxed,
-                                            memory_order_relaxed, memory_scope_device);
+inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint desired) {
+    atomic_compare_exchange_strong_explicit(ACS_AT(p), &expected, desired, memory_order_acquire,
+                                            memory_order_acquire, memory_scope_device);
     return expected;
 }
 #elif defined(ACS_TIER_PTX)
+#define ACS_ATOM(name, text)                                                                       \
+    inline uint name(volatile __global uint *p, uint v) {                                          \
+        uint before;                                                                               \
+        asm volatile(text " %0, [%1], %2;" : "=r"(before) : "l"((ulong)p), "r"(v) : "memory");     \
+        return before;                                                                             \
+    }
 #define acs_fence() asm volatile("fence.acq_rel.gpu;" ::: "memory")
-#define acs_load(p) (*(volatile __global uint *)(p))
-#define acs_store(p, v) (*(volatile __global uint *)(p) = (v))
-#define acs_add(p, v) atomic_add((volatile __global uint *)(p), (v))
-#define acs_sub(p, v) atomic_sub((volatile __global uint *)(p), (v))
-#define acs_or(p, v) atomic_or((volatile __global uint *)(p), (v))
-#define acs_exchange(p, v) atomic_xchg((volatile __global uint *)(p), (v))
-#define acs_swap_if(p, expected, desired) atomic_cmpxchg((volatile __global uint *)(p), (expected), (desired))
+inline uint acs_load(volatile __global uint *p) {
+    uint v;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"((ulong)p) : "memory");
+    return v;
+}
+inline uint acs_load_acquire(volatile __global uint *p) {
+    uint v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"((ulong)p) : "memory");
+    return v;
+}
+inline void acs_store(volatile __global uint *p, uint v) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"((ulong)p), "r"(v) : "memory");
+}
+ACS_ATOM(acs_add, "atom.relaxed.gpu.global.add.u32")
+ACS_ATOM(acs_add_release_acquire, "atom.acq_rel.gpu.global.add.u32")
+ACS_ATOM(acs_or_acquire, "atom.acquire.gpu.global.or.b32")
+ACS_ATOM(acs_exchange_release, "atom.release.gpu.global.exch.b32")
+#define acs_sub_release_acquire(p, v) acs_add_release_acquire((p), 0u - (v))
+inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint desired) {
+    uint before;
+    asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(before) : "l"((ulong)p), "r"(expected), "r"(desired) : "memory");
+    return before;
+}
 #endif
 
 /* Nanoseconds that pass at the same rate for everyone, or 0 where there is no such clock. */

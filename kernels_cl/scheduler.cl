@@ -47,7 +47,7 @@
    a model of this text exhaustively. */
 
 #define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
-#define ACS_CHECK_TURNS 15u    /* fused turns between two looks at the slice: all but one in 16 */
+#define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
 #define ACS_RANKS 16u
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
@@ -58,28 +58,36 @@
 #if ACS_STEADY
 #define ACS_LANE 0u
 #define ACS_LANES 1u
-#define ACS_IS_RELEASER (lane == 0)
 #define acs_wide_barrier()
 #else
 #define ACS_LANE ((uint)get_local_id(0))
 #define ACS_LANES ACS_GROUP
-#define ACS_IS_RELEASER true
 #define acs_wide_barrier() acs_group_barrier()
 #endif
 
+#define ACS_FORESEE (ACS_GROUP >= ACS_RECORD_WORDS && !ACS_STEADY)
+
 typedef struct {
+    uint record[2][ACS_RECORD_WORDS] __attribute__((aligned(16)));
+    uint args[ACS_ARGS_WORDS] __attribute__((aligned(16)));
     uint next;                 /* what the group runs next: an entry, or ACS_NONE */
-    uint release;              /* the last finisher was here */
+    uint last;                 /* this was the task's last tile */
+    uint release;              /* and there is something to count down or to publish */
     uint marks;                /* ranks that left */
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
-    uint record[2][ACS_RECORD_WORDS];
-    uint args[ACS_ARGS_WORDS];
 } acs_shared;
 
 typedef struct {
+    ulong slice_ns, started_ns;
+    uint turns, polls;
+    uint narrow;               /* groups launched, where a group may leave for want of company, or 0 */
+} acs_bounds;
+
+typedef struct {
     __global uint *region, *block, *counts, *left, *queue;
-    uint tasks, mask;
+    const __global uint *records;
+    uint tasks, rows, mask;
 } acs_epoch;
 
 inline acs_epoch acs_open(__global uint *region, uint which) {
@@ -88,41 +96,53 @@ inline acs_epoch acs_open(__global uint *region, uint which) {
     e.tasks = region[ACS_H_TASKS];
     e.mask = region[ACS_H_QUEUE_MASK];
     e.block = region + region[ACS_H_BLOCKS] + which * region[ACS_H_BLOCK_WORDS];
+    e.records = region + region[ACS_H_RECORDS];
+    e.rows = (e.tasks + 31u) >> 5;
     e.counts = e.block + ACS_B_STATE;
-    e.left = e.counts + e.tasks;
-    e.queue = e.left + e.tasks;
+    e.left = e.counts + 32u * e.rows;
+    e.queue = e.left + 32u * e.rows;
     return e;
+}
+
+inline __global uint *acs_count(const acs_epoch *e, uint task) {
+    return e->counts + acs_place_of_task(e->rows, task);
+}
+
+inline __global uint *acs_left(const acs_epoch *e, uint task) {
+    return e->left + acs_place_of_task(e->rows, task);
+}
+
+inline __global uint *acs_slot(const acs_epoch *e, uint ticket) {
+    return e->queue + acs_place_of_slot(e->mask, ticket);
 }
 
 /* Bring a block to its initial state, all groups together. Queue slots, counts and the rest. */
 inline void acs_clean(const acs_epoch *e, uint from, uint step) {
     const __global uint *region = e->region;
     const uint n_initial = region[ACS_H_N_INITIAL];
-    const __global uint *records = region + region[ACS_H_RECORDS];
     const __global uint *counts = region + region[ACS_H_COUNTS];
     const __global uint *initial = region + region[ACS_H_INITIAL];
     for (uint i = from; i < ACS_B_STATE; i += step)
         e->block[i] = i == ACS_B_TAIL ? n_initial : i == ACS_B_UNFINISHED ? e->tasks : 0u;
     for (uint i = from; i < e->tasks; i += step) {
-        e->counts[i] = counts[i];
-        e->left[i] = records[i * ACS_RECORD_WORDS + ACS_R_TILES];
+        *acs_count(e, i) = counts[i];
+        *acs_left(e, i) = e->records[i * ACS_RECORD_WORDS + ACS_R_TILES];
     }
     for (uint i = from; i <= e->mask; i += step)
-        e->queue[i] = i < n_initial ? initial[i] : ACS_NONE;
+        *acs_slot(e, i) = i < n_initial ? initial[i] : ACS_NONE;
 }
 
 inline void acs_fault(const acs_epoch *e, uint code, uint task, uint value) {
-    if (acs_swap_if(e->block + ACS_B_FAULT, 0u, code) == 0u) {
+    if (acs_swap_if_acquire(e->block + ACS_B_FAULT, 0u, code) == 0u) {
         acs_store(e->block + ACS_B_FAULT + 1, task);
         acs_store(e->block + ACS_B_FAULT + 2, value);
     }
 }
 
 inline void acs_publish(const acs_epoch *e, uint entry) {
-    acs_fence();
     for (uint again = 0; again <= e->mask; ++again) {
-        __global uint *slot = e->queue + (acs_add(e->block + ACS_B_TAIL, 1u) & e->mask);
-        if (acs_exchange(slot, entry) != ACS_ABANDONED)
+        __global uint *slot = acs_slot(e, acs_add(e->block + ACS_B_TAIL, 1u));
+        if (acs_exchange_release(slot, entry) != ACS_ABANDONED)
             return;
         acs_store(slot, ACS_NONE);
     }
@@ -136,36 +156,28 @@ inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
         if ((int)waiting >= (int)narrow && acs_load(e->block + ACS_B_GONE) * 2u >= narrow)
             return ACS_NONE;
     }
-    __global uint *slot = e->queue + (acs_add(e->block + ACS_B_HEAD, 1u) & e->mask);
-    uint entry = acs_load(slot);
+    __global uint *slot = acs_slot(e, acs_add(e->block + ACS_B_HEAD, 1u));
+    uint entry = acs_load_acquire(slot);
     for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
         if ((look & 15u) == 15u && (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
                                     acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
             break;
-        entry = acs_load(slot);
+        entry = acs_load_acquire(slot);
     }
     if (entry == ACS_NONE)
-        entry = acs_swap_if(slot, ACS_NONE, ACS_ABANDONED);
-    if (entry == ACS_NONE)
-        return ACS_NONE;
-    acs_store(slot, ACS_NONE);
-    acs_fence();
+        entry = acs_swap_if_acquire(slot, ACS_NONE, ACS_ABANDONED);
+    if (entry != ACS_NONE)
+        acs_store(slot, ACS_NONE);
     return entry;
 }
 
 /* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
 inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
-    __global uint *left = e->left + task;
+    __global uint *left = acs_left(e, task);
     for (uint look = 0; look < polls; ++look)
-        if ((acs_load(left) & 0xFFFFu) == 0u) {
-            acs_fence();
+        if ((acs_load_acquire(left) & 0xFFFFu) == 0u)
             return true;
-        }
-    if ((acs_or(left, 1u << (15u + rank)) & 0xFFFFu) == 0u) {
-        acs_fence();
-        return true;
-    }
-    return false;
+    return (acs_or_acquire(left, 1u << (15u + rank)) & 0xFFFFu) == 0u;
 }
 
 /* One upstream of the task in `reference` is finished; whether it became ready. Edges go from lower
@@ -176,13 +188,10 @@ inline bool acs_count_down(const acs_epoch *e, uint upstream, uint reference) {
         acs_fault(e, ACS_BAD_SUCCESSOR, task, reference);
         return false;
     }
-    const uint before = acs_sub(e->counts + task, 1u);
+    const uint before = acs_sub_release_acquire(acs_count(e, task), 1u);
     if (before == 0u)
         acs_fault(e, ACS_BAD_COUNT, task, 0u);
-    if (before != 1u)
-        return false;
-    acs_fence();
-    return true;
+    return before == 1u;
 }
 
 /* A task became ready in the hands of one lane: note it for the group, or publish it here. */
@@ -205,8 +214,7 @@ inline void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint fini
     __global uint *state = e->block + ACS_B_INSERTING;
     const uint slots = e->region[ACS_H_WINDOW];
     const uint stale = e->region[ACS_H_STALE];
-    const __global uint *records = e->region + e->region[ACS_H_RECORDS];
-    acs_store(e->left + finished, ACS_ENDED);
+    acs_store(acs_left(e, finished), ACS_ENDED);
     acs_add(state + 3, 1u);
     acs_fence();
     if (acs_add(state, 1u) != 0u)
@@ -217,10 +225,10 @@ inline void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint fini
         uint next = acs_load(state + 1), oldest = acs_load(state + 2);
         if (next == 0u)
             next = min(min(slots, stale + 1u), e->tasks);
-        while (oldest < e->tasks && acs_load(e->left + oldest) == ACS_ENDED)
+        while (oldest < e->tasks && acs_load(acs_left(e, oldest)) == ACS_ENDED)
             ++oldest;
         while (next < e->tasks && next - acs_load(state + 3) < slots && next - oldest <= stale) {
-            const uint last = records[next * ACS_RECORD_WORDS + ACS_R_TILES] - 1u;
+            const uint last = e->records[next * ACS_RECORD_WORDS + ACS_R_TILES] - 1u;
             const uint reference = last << ACS_TASK_BITS | (next + 1u);
             if (acs_count_down(e, finished, reference))
                 acs_note_ready(e, shared, reference);
@@ -229,87 +237,102 @@ inline void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint fini
         acs_store(state + 1, next);
         acs_store(state + 2, oldest);
         acs_fence();
-        if (acs_sub(state, requests) == requests)
+        if (acs_sub_release_acquire(state, requests) == requests)
             return;
     }
 }
 
-inline bool acs_is_sane(const acs_epoch *e, ACS_RECORD const uint *record, uint task, uint tile) {
-    const uint heir = record[ACS_R_HEIR];
-    const uint n = record[ACS_R_N_SUCCESSORS];
-    const uint words = record[ACS_R_BODY] >> 16;
-    return (record[ACS_R_BODY] & 0xFFu) < ACS_BODIES && tile < record[ACS_R_TILES] &&
-           (heir == 0u || (acs_task_of(heir) < e->tasks && acs_task_of(heir) > task)) &&
-           n <= e->region[ACS_H_N_SUCCESSORS] &&
-           record[ACS_R_SUCCESSORS] <= e->region[ACS_H_N_SUCCESSORS] - n &&
-           words <= ACS_ARGS_WORDS && record[ACS_R_ARGS] + words <= e->region[ACS_H_WORDS] &&
-           (record[ACS_R_ARGS] != 0u || words <= ACS_RECORD_WORDS - ACS_R_INLINE) &&
-           record[ACS_R_SHAPE] + 10u <= e->region[ACS_H_WORDS] && record[ACS_R_LOCAL] != 0u;
+/* Whether a record that has successors, or arguments elsewhere, names places that exist. */
+inline bool acs_is_sane(const acs_epoch *e, const acs_record *r) {
+    const uint words = r->body >> 16;
+    const uint all = e->region[ACS_H_N_SUCCESSORS];
+    return r->n_successors <= all && r->successors <= all - r->n_successors &&
+           words <= ACS_ARGS_WORDS && r->args + words <= e->region[ACS_H_WORDS];
 }
 
-/* A tile is finished; was it the task's last? Sets release, marks and next. By lane 0. */
-inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, ACS_RECORD const uint *record,
+/* How many tiles of the heir the finishers of a task hold. */
+inline uint acs_held(const acs_record *r, uint polls) {
+    return polls && (r->body & ACS_F_GANG) ? min(r->tiles, ACS_RANKS) : 1u;
+}
+
+/* A tile is finished; was it the task's last? Sets last, release, marks and next. By lane 0. */
+inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const acs_record *r,
                          uint task, uint tile, bool sane, uint polls) {
-    const uint heir = record[ACS_R_HEIR];
-    uint rank = 1;
-    shared->next = ACS_NONE;
-    shared->n_ready = 0;
-    shared->marks = 0;
+    uint rank = 1, marks = 0, next = ACS_NONE;
     if (!sane) {
         acs_fault(e, ACS_BAD_RECORD, task, tile);
-    } else if (record[ACS_R_TILES] > 1u) {
-        acs_fence();
-        const uint before = acs_sub(e->left + task, 1u);
+        rank = 0;
+    } else if (r->tiles > 1u) {
+        const uint before = acs_sub_release_acquire(acs_left(e, task), 1u);
         rank = before & 0xFFFFu;
-        shared->marks = before >> 16;
-        if (rank != 1u && polls && (record[ACS_R_BODY] & ACS_F_GANG) && rank <= ACS_RANKS &&
-            rank - 1u <= acs_tile_of(heir) && acs_wait_for_heir(e, task, rank, polls))
-            shared->next = (rank - 1u) << ACS_TASK_BITS | (heir & ACS_TASK_MASK);
+        marks = before >> 16;
+        if (rank != 1u && polls && (r->body & ACS_F_GANG) && rank <= ACS_RANKS &&
+            rank - 1u <= acs_tile_of(r->heir) && acs_wait_for_heir(e, task, rank, polls))
+            next = (rank - 1u) << ACS_TASK_BITS | (r->heir & ACS_TASK_MASK);
     }
-    shared->release = sane && rank == 1u;
-    if (shared->release) {
-        shared->next = heir & ACS_TASK_MASK;
-        acs_fence();
-    }
+    if (rank == 1u)
+        next = r->heir & ACS_TASK_MASK;
+    shared->next = next;
+    shared->last = rank == 1u;
+    shared->release = rank == 1u && (r->n_successors != 0u || marks != 0u ||
+                                     (r->heir != 0u && acs_tile_of(r->heir) >= acs_held(r, polls)));
+    shared->marks = marks;
+    shared->n_ready = 0;
 }
 
 /* The task is finished: count down its successors, publish what became ready and is not kept. */
-inline void acs_release(const acs_epoch *e, __local acs_shared *shared, ACS_RECORD const uint *record,
-                        uint task, uint polls) {
-    const uint heir = record[ACS_R_HEIR];
-    const uint n = record[ACS_R_N_SUCCESSORS];
-    const __global uint *successors = e->region + e->region[ACS_H_SUCCESSORS] + record[ACS_R_SUCCESSORS];
-    if (ACS_LANE < n)
-        acs_fence();
-    for (uint i = ACS_LANE; i < n; i += ACS_LANES)
+inline void acs_release(const acs_epoch *e, __local acs_shared *shared, const acs_record *r, uint task, uint polls) {
+    const __global uint *successors = e->region + e->region[ACS_H_SUCCESSORS] + r->successors;
+    for (uint i = ACS_LANE; i < r->n_successors; i += ACS_LANES)
         if (acs_count_down(e, task, successors[i]))
             acs_note_ready(e, shared, successors[i]);
     acs_wide_barrier();
     /* the heir's tiles that no finisher holds */
-    if (heir) {
-        const uint held = polls && (record[ACS_R_BODY] & ACS_F_GANG) ? min(record[ACS_R_TILES], ACS_RANKS) : 1u;
-        for (uint i = 1u + ACS_LANE; i <= acs_tile_of(heir); i += ACS_LANES)
+    if (r->heir) {
+        const uint held = acs_held(r, polls);
+        for (uint i = 1u + ACS_LANE; i <= acs_tile_of(r->heir); i += ACS_LANES)
             if (i >= held || (shared->marks >> i & 1u))
-                acs_publish(e, i << ACS_TASK_BITS | (heir & ACS_TASK_MASK));
+                acs_publish(e, i << ACS_TASK_BITS | (r->heir & ACS_TASK_MASK));
     }
     /* the others: of the first one, the first tile is kept if there is no heir */
     const uint n_ready = min(shared->n_ready, ACS_READY);
-    for (uint r = 0; r < n_ready; ++r) {
-        const uint keep = r == 0u && heir == 0u;
-        for (uint i = keep + ACS_LANE; i <= acs_tile_of(shared->ready[r]); i += ACS_LANES)
-            acs_publish(e, i << ACS_TASK_BITS | (shared->ready[r] & ACS_TASK_MASK));
+    for (uint k = 0; k < n_ready; ++k) {
+        const uint keep = k == 0u && r->heir == 0u;
+        for (uint i = keep + ACS_LANE; i <= acs_tile_of(shared->ready[k]); i += ACS_LANES)
+            acs_publish(e, i << ACS_TASK_BITS | (shared->ready[k] & ACS_TASK_MASK));
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(ACS_GROUP, 1, 1)))
+/* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. By lane 0. */
+inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs_bounds *until,
+                       uint *finished, uint turn) {
+    uint next = shared->next;
+    if (shared->release && next == ACS_NONE && shared->n_ready)
+        next = shared->ready[0] & ACS_TASK_MASK;
+    const bool over = turn + 1u == until->turns ||
+                      (until->slice_ns && acs_clock_ns() - until->started_ns > until->slice_ns);
+    if (over) {
+        if (next != ACS_NONE)
+            acs_publish(e, next);
+        next = ACS_NONE;
+    } else if (next == ACS_NONE) {
+        if (*finished)
+            acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished);
+        *finished = 0;
+        next = acs_take(e, until->polls, until->narrow);
+    }
+    shared->next = next;
+}
+
+__kernel ACS_GROUP_ATTRIBUTE
 void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode) {
-    __local acs_shared shared;
-    __local uchar arena[ACS_ARENA] __attribute__((aligned(16)));
+    __local acs_shared shared __attribute__((aligned(16)));
+    __local uchar arena[ACS_ARENA] __attribute__((aligned(128)));
     const uint lane = get_local_id(0);
     const acs_epoch e = acs_open(region, which);
-    const ulong started = acs_clock_ns();
     const uint groups = get_num_groups(0);
-    const uint narrow = mode & ACS_MAY_NARROW ? groups : 0u;
+    const acs_bounds until = {slice_ns, slice_ns ? acs_clock_ns() : 0, turns, polls,
+                              mode & ACS_MAY_NARROW ? groups : 0u};
     const bool windowed = region[ACS_H_WINDOW] != 0u;
     uint finished = 0;         /* tasks not yet subtracted from `unfinished`; lane 0 counts */
     uint buffer = 0;           /* which half of shared.record is current */
@@ -334,59 +357,67 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             break;
         const uint task = acs_task_of(entry), tile = acs_tile_of(entry);
         const bool known = task < e.tasks;
-        const __global uint *stored = region + region[ACS_H_RECORDS] + (known ? task : 0u) * ACS_RECORD_WORDS;
+        const __global uint *stored = e.records + (known ? task : 0u) * ACS_RECORD_WORDS;
 
         /* the record and its arguments, for all lanes */
 #if ACS_GROUP == 1
-        const __global uint *record = stored;
-        const __global uchar *blob = (const __global uchar *)(stored[ACS_R_ARGS] ? region + stored[ACS_R_ARGS]
-                                                                                 : stored + ACS_R_INLINE);
+        const __global uint *words = stored;
 #else
-        const __local uint *record = shared.record[buffer];
-        const __local uchar *blob = (const __local uchar *)(record + ACS_R_INLINE);
+        const __local uint *words = shared.record[buffer];
         if (ACS_STEADY || !staged) {
+#if ACS_GROUP >= ACS_RECORD_WORDS
+            if (lane < ACS_RECORD_WORDS)
+                shared.record[buffer][lane] = stored[lane];
+#else
             for (uint i = lane; i < ACS_RECORD_WORDS; i += ACS_GROUP)
                 shared.record[buffer][i] = stored[i];
+#endif
             acs_group_barrier();
         }
 #endif
-        const bool sane = known && acs_is_sane(&e, record, task, tile);
-        const uint heir = record[ACS_R_HEIR];
-        const bool fused = !ACS_STEADY && sane && (record[ACS_R_BODY] & ACS_F_FUSED) && heir != 0u &&
-                           (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS && turn + 1u < turns;
-#if ACS_GROUP >= ACS_RECORD_WORDS
+        const acs_record record = acs_read(words);
+        ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
+        const uint heir = record.heir;
+        bool sane = known & ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
+        if (record.args | record.n_successors)
+            sane = sane && acs_is_sane(&e, &record);
+        const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) &
+                           ((turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) & (turn + 1u < turns);
+#if ACS_FORESEE
+        const bool foresee = sane & (heir != 0u) & (lane < ACS_RECORD_WORDS);
         uint ahead = 0;        /* the heir's record comes while this task runs */
-        if (fused && lane < ACS_RECORD_WORDS)
-            ahead = stored[lane + (int)(acs_task_of(heir) - task) * ACS_RECORD_WORDS];
+        if (foresee)
+            ahead = stored[lane + (acs_task_of(heir) - task) * ACS_RECORD_WORDS];
 #endif
-#if ACS_GROUP > 1
-        if (ACS_BIG_ARGS && sane && record[ACS_R_ARGS]) {
-            for (uint i = lane; i < record[ACS_R_BODY] >> 16; i += ACS_GROUP)
-                shared.args[i] = region[record[ACS_R_ARGS] + i];
+#if ACS_GROUP == 1
+        if (record.args && sane)
+            blob = (const __global uchar *)(region + record.args);
+#else
+        if (ACS_BIG_ARGS && sane && record.args) {
+            for (uint i = lane; i < record.body >> 16; i += ACS_GROUP)
+                shared.args[i] = region[record.args + i];
             blob = (const __local uchar *)shared.args;
         }
-        if (ACS_BIG_ARGS && (ACS_STEADY || record[ACS_R_ARGS]))
+        if (ACS_BIG_ARGS && (ACS_STEADY || record.args))
             acs_group_barrier();
 #endif
         if (sane) {
             acs_tile work;
             acs_context context;
-            const uint fault = acs_decide(&work, record, region, tile);
+            const uint fault = acs_decide(&work, &record, words, region, tile);
             if (fault && lane == 0 && tile == 0) {
                 acs_fault(&e, fault, task, 0u);
-                acs_store(e.counts + task, ACS_FAULTY | fault);
+                acs_store(acs_count(&e, task), ACS_FAULTY | fault);
             }
             acs_sizes(&context, &work);
-            acs_run(record[ACS_R_BODY] & 0xFFu, &work, context, lane, blob, arena);
+            acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
         }
         buffer ^= 1u;
         staged = false;
-#if ACS_GROUP >= ACS_RECORD_WORDS
-        if (fused) {
-            if (lane < ACS_RECORD_WORDS)
-                shared.record[buffer][lane] = ahead;
-            staged = true;
-        }
+#if ACS_FORESEE
+        if (foresee)
+            shared.record[buffer][lane] = ahead;
+        staged = sane & (heir != 0u);
 #endif
         acs_group_barrier();   /* the tile is done */
         if (fused) {
@@ -397,40 +428,38 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 
         /* is the task done? */
         if (lane == 0) {
-            acs_end_tile(&e, &shared, record, task, tile, sane, polls);
-            if (shared.release) {
+            acs_end_tile(&e, &shared, &record, task, tile, sane, polls);
+            if (shared.last) {
                 ++finished;
-                if (windowed)
+                if (windowed) {
                     acs_insert(&e, &shared, task);
+                    shared.release = 1;
+                }
             }
-        }
-        acs_wide_barrier();
-        if (shared.release && ACS_IS_RELEASER)
-            acs_release(&e, &shared, record, task, polls);
-        if (lane == 0) {
-            uint next = shared.next;
-            if (shared.release && heir == 0u && shared.n_ready)
-                next = shared.ready[0] & ACS_TASK_MASK;
-            const bool over = turn + 1u == turns || (slice_ns && acs_clock_ns() - started > slice_ns);
-            if (over && next != ACS_NONE)
-                acs_publish(&e, next);
-            if (over) {
-                next = ACS_NONE;
-            } else if (next == ACS_NONE) {
-                if (finished)
-                    acs_sub(e.block + ACS_B_UNFINISHED, finished);
-                finished = 0;
-                next = acs_take(&e, polls, narrow);
-            }
-            shared.next = next;
+#if !ACS_STEADY
+            if (!shared.release)
+                acs_choose(&e, &shared, &until, &finished, turn);
         }
         acs_group_barrier();
+        if (shared.release) {
+            acs_release(&e, &shared, &record, task, polls);
+            if (lane == 0)
+                acs_choose(&e, &shared, &until, &finished, turn);
+            acs_group_barrier();
+        }
+#else
+            if (shared.release)
+                acs_release(&e, &shared, &record, task, polls);
+            acs_choose(&e, &shared, &until, &finished, turn);
+        }
+        acs_group_barrier();
+#endif
         entry = shared.next;
+        staged = staged && acs_task_of(entry) == acs_task_of(heir);
     }
     if (lane == 0) {
-        acs_fence();
         if (finished)
-            acs_sub(e.block + ACS_B_UNFINISHED, finished);
+            acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
         acs_add(e.block + ACS_B_GONE, 1u);
     }
 }

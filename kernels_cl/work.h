@@ -9,11 +9,20 @@ typedef struct {
     uint items;                /* of the launch, after decisions */
     uint local_items;
     const __global uint *shape; /* 0: one dimension */
-    uint counted;              /* the first dimension was read on the device */
+    uint counted;              /* the first dimension as read on the device, plus one, or 0 */
+    uint groups[2];            /* where there is a shape: groups of its first two dimensions */
 } acs_tile;
 
+/* Groups of ACS_GROUP items always. NVIDIA's compiler (driver 580), once told so, spills to get as many
+   groups resident as it can: it is not told. */
+#if defined(ACS_TIER_PTX)
+#define ACS_GROUP_ATTRIBUTE
+#else
+#define ACS_GROUP_ATTRIBUTE __attribute__((reqd_work_group_size(ACS_GROUP, 1, 1)))
+#endif
+
 /* The launch's sizes for the context; they are the same for all items. */
-inline void acs_sizes(acs_context *c, const acs_tile *t) {
+inline void acs_sizes(acs_context *c, acs_tile *t) {
     if (!t->shape) {
         c->work_dim = 1;
         c->global_size[0] = t->items;
@@ -38,6 +47,8 @@ inline void acs_sizes(acs_context *c, const acs_tile *t) {
         c->num_groups[d] = c->global_size[d] / max(c->local_size[d], 1u);
         c->global_offset[d] = t->shape[ACS_S_OFFSET + d];
     }
+    t->groups[0] = c->num_groups[0];
+    t->groups[1] = c->num_groups[1];
 }
 
 /* The context of local item `local_item` of group `group`, both counted through all dimensions. */
@@ -48,13 +59,16 @@ inline void acs_place(acs_context *c, const acs_tile *t, uint group, uint local_
         c->global_id[0] = group * t->local_items + local_item;
         return;
     }
-    for (uint d = 0; d < 3; ++d) {
-        c->group_id[d] = group % c->num_groups[d];
-        group /= c->num_groups[d];
-        c->local_id[d] = local_item % c->local_size[d];
-        local_item /= c->local_size[d];
+    c->group_id[0] = group % t->groups[0];
+    group /= t->groups[0];
+    c->group_id[1] = group % t->groups[1];
+    c->group_id[2] = group / t->groups[1];
+    c->local_id[0] = local_item % c->local_size[0];
+    local_item /= c->local_size[0];
+    c->local_id[1] = local_item % c->local_size[1];
+    c->local_id[2] = local_item / c->local_size[1];
+    for (uint d = 0; d < 3; ++d)
         c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
-    }
 }
 
 #define ACS_TILED(function)                                                                        \
@@ -71,37 +85,51 @@ inline void acs_place(acs_context *c, const acs_tile *t, uint group, uint local_
         acs_group_barrier();                                                                       \
     }
 
-inline ulong acs_address(ACS_RECORD const uint *record, uint word) {
-    return (ulong)record[word] | (ulong)record[word + 1] << 32;
+/* The words of a record that every turn needs, in registers: one wide read after another costs less
+   than a narrow read wherever one is needed. */
+typedef struct {
+    uint body, heir, successors, n_successors, tiles, items, tile_items, args, shape, local_items;
+} acs_record;
+
+inline acs_record acs_read(ACS_RECORD const uint *stored) {
+    const uint4 a = ((ACS_RECORD const uint4 *)stored)[0];
+    const uint4 b = ((ACS_RECORD const uint4 *)stored)[1];
+    const uint2 c = ((ACS_RECORD const uint2 *)stored)[4];
+    const acs_record r = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y};
+    return r;
 }
 
-/* The items of a tile, decisions included. Returns a fault, or 0; then nothing may be run. */
-inline uint acs_decide(acs_tile *t, ACS_RECORD const uint *record, __global uint *region, uint tile) {
-    const ulong when = acs_address(record, ACS_R_WHEN);
-    const ulong count = acs_address(record, ACS_R_COUNT);
-    t->shape = record[ACS_R_SHAPE] ? region + record[ACS_R_SHAPE] : (const __global uint *)0;
-    t->items = record[ACS_R_ITEMS];
-    t->local_items = record[ACS_R_LOCAL];
+/* The items of a tile, decisions included. Returns a fault, or 0; then `end` says what to run. */
+inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *stored,
+                       __global uint *region, uint tile) {
+    t->shape = 0;
+    t->groups[0] = t->groups[1] = 1;
+    t->items = r->items;
+    t->local_items = r->local_items;
     t->counted = ACS_NONE;
-    t->first = tile * record[ACS_R_TILE_ITEMS];
+    t->first = tile * r->tile_items;
+    t->end = min(t->first + r->tile_items, t->items);
+    if (r->body & ACS_F_PLAIN)
+        return 0;
+    const uint end = t->end;
+    const ulong when = *(ACS_RECORD const ulong *)(stored + ACS_R_WHEN);
+    const ulong count = *(ACS_RECORD const ulong *)(stored + ACS_R_COUNT);
     t->end = 0;
+    if (r->shape + 10u > region[ACS_H_WORDS])
+        return ACS_BAD_RECORD;
+    if (r->shape)
+        t->shape = region + r->shape;
     if (when && *(__global uint *)when == 0)
         return 0;
     if (count) {
         const uint n = *(__global uint *)count;
-        if (n > record[ACS_R_UPTO])
+        if (n > stored[ACS_R_UPTO])
             return ACS_ABOVE_UPTO;
-        if (t->shape) {
-            if (n % t->shape[ACS_S_LOCAL])
-                return ACS_NOT_WHOLE_GROUPS;
-            t->items = n * t->shape[ACS_S_GLOBAL + 1] * t->shape[ACS_S_GLOBAL + 2];
-        } else {
-            if (n % t->local_items)
-                return ACS_NOT_WHOLE_GROUPS;
-            t->items = n;
-        }
+        if (n % (t->shape ? t->shape[ACS_S_LOCAL] : t->local_items))
+            return ACS_NOT_WHOLE_GROUPS;
+        t->items = t->shape ? n * t->shape[ACS_S_GLOBAL + 1] * t->shape[ACS_S_GLOBAL + 2] : n;
         t->counted = n + 1u;
     }
-    t->end = min(t->first + record[ACS_R_TILE_ITEMS], t->items);
+    t->end = min(end, t->items);
     return 0;
 }
