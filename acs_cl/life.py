@@ -13,6 +13,7 @@ import atexit
 import os
 import threading
 import weakref
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -145,10 +146,10 @@ def wait_for_half(runtime: Runtime) -> None:
         return
     runtime._stats.backlog_waits += 1
     patience = Patience(f"launch {runtime._number + 1}, for which the backlog has no room,")
-    while len(runtime._launches) > runtime._backlog // 2:
+    while (too_many := len(runtime._launches) - runtime._backlog // 2) > 0:
         if len(runtime._launches) < runtime._backlog and all_held(runtime):
             return
-        _wait_for_any(runtime, patience)
+        _wait_for_any(runtime, next(islice(runtime._launches, too_many - 1, None)), patience)
         runtime._retire(runtime._backend.poll(runtime._backlog))
 
 
@@ -161,17 +162,21 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
         while runtime._launches and next(iter(runtime._launches)) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            _wait_for_any(runtime, patience)
+            _wait_for_any(runtime, next(reversed(runtime._launches)), patience)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
 
-def _wait_for_any(runtime: Runtime, patience: Patience | None) -> None:
-    """Let the lock go, which the caller holds once, until something may have ended."""
+def _wait_for_any(runtime: Runtime, best: int, patience: Patience | None) -> None:
+    """Let the lock go, which the caller holds once, until something may have ended: launch `best`,
+    for a thread that wakes up for each one takes time from a CPU's kernels, or the oldest while
+    others are held and have to be moved along."""
     lock = runtime._lock
     runtime._pump()
     backend = runtime._backend
-    oldest = backend.oldest()
-    if oldest is None:
+    event = None if runtime._window.held else backend.event(best)
+    if event is None:
+        event = backend.oldest()
+    if event is None:
         if runtime._launches:
             if patience is not None:
                 patience.spend(runtime, _promised())
@@ -180,7 +185,7 @@ def _wait_for_any(runtime: Runtime, patience: Patience | None) -> None:
     backend.flush()
     lock.release()
     try:
-        driver.wait_for_event(oldest)
+        driver.wait_for_event(event)
     finally:
         lock.acquire()
 
