@@ -162,7 +162,7 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
         while runtime._launches and next(iter(runtime._launches)) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            _wait_for_any(runtime, next(reversed(runtime._launches)), patience)
+            _wait_for_any(runtime, next(reversed(runtime._launches), 0), patience)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
 
