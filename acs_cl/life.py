@@ -162,7 +162,8 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
         while runtime._launches and next(iter(runtime._launches)) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            _wait_for_any(runtime, next(reversed(runtime._launches), 0), patience)
+            newest = next((n for n in reversed(runtime._launches) if n <= last), 0)
+            _wait_for_any(runtime, newest, patience)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
 
