@@ -169,19 +169,24 @@ def test_launches_overlap_by_the_device_clock(device: cl.Device) -> None:
         pytest.skip("one compute unit: nothing can overlap")
     if device.platform.name.strip() != devices.POCL_PLATFORM:
         pytest.skip("how much overlaps elsewhere is a question for the benchmarks")
-    seen = []
+    picture = SCENES["city"](SIDE)
     for backend in ("serial", "out_of_order", "lanes"):
         with acs.Runtime(device, backend=backend, trace=True) as runtime:
             work = Filter(runtime, SIDE)
-            work.run(SCENES["city"](SIDE))
-            runtime.finish()
-            runtime.trace.clear()
-            work.run(SCENES["city"](SIDE))
-            runtime.finish()
-            seen.append(runtime.trace.overlap())
-    serial, *concurrent = seen
-    assert serial <= 1.01
-    assert min(concurrent) > 1.2, seen
+            work.run(picture)
+            seen = []
+            for _ in range(8):  # other programs can only take overlap away
+                runtime.finish()
+                runtime.trace.clear()
+                work.run(picture)
+                runtime.finish()
+                seen.append(runtime.trace.overlap())
+                if max(seen) > 1.2:
+                    break
+        if backend == "serial":
+            assert max(seen) <= 1.01, seen
+        else:
+            assert max(seen) > 1.2, (backend, seen)
 
 
 # ---- pictures and files --------------------------------------------------------------------------

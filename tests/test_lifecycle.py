@@ -408,12 +408,15 @@ def test_independent_kernels_overlap_and_chains_do_not(device: cl.Device) -> Non
         program = rt.build(SOURCE)
         arrays = [rt.zeros(16, "i4") for _ in range(16)]
         program.spin((16,), (16,), arrays[0], 1)
-        rt.finish()
-        rt.trace.clear()
-        for x in arrays:
-            program.spin((16,), (16,), x, 100_000)
-        rt.finish()
-        assert rt.trace.overlap() > 1.3
+        seen = []
+        while len(seen) < 8 and max(seen, default=0) <= 1.3:  # others can take overlap away
+            rt.finish()
+            rt.trace.clear()
+            for x in arrays:
+                program.spin((16,), (16,), x, 100_000)
+            rt.finish()
+            seen.append(rt.trace.overlap())
+        assert max(seen) > 1.3, seen
         rt.trace.clear()
         for _ in range(8):
             program.spin((16,), (16,), arrays[0], 20_000)
