@@ -12,6 +12,7 @@ Invariant: nothing here blocks, except where its name begins with `wait_`.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -34,10 +35,30 @@ class OwnKernel(cl.Kernel):
 
     OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
-    the old memory.
+    the old memory. `origin`: source, options and name, where they are known.
     """
 
-    __slots__ = ("current",)
+    __slots__ = ("current", "origin")
+
+
+_SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
+
+
+def declare_svm(kernel: Any, addresses: Sequence[int]) -> None:
+    """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
+    once. PyOpenCL has no such call; its extension module is linked with the loader that has it."""
+    global _set_exec_info
+    if _set_exec_info is None:
+        found = ctypes.CDLL(_cl.__file__).clSetKernelExecInfo
+        found.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
+        _set_exec_info = found
+    pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+    status = _set_exec_info(kernel.int_ptr, _SVM_PTRS, ctypes.sizeof(pointers), pointers)
+    if status:
+        raise cl.RuntimeError(f"clSetKernelExecInfo failed with {status}")
+
+
+_set_exec_info: Any = None
 
 
 class Place(NamedTuple):

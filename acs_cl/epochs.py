@@ -58,8 +58,7 @@ class Order(Protocol):
     """A dispatch order: which of the tasks that are ready at the same time goes first."""
 
     def __call__(self, upstream: Words, downstream: Words, n: int) -> Words | None:
-        """A priority for each of `n` tasks, higher first, from the edges; None for program order.
-        """
+        """A priority for each of `n` tasks, higher first, from the edges; None for program order."""
 
 
 def first_in(upstream: Words, downstream: Words, n: int) -> Words | None:
@@ -85,11 +84,13 @@ class Image(NamedTuple):
 
     words: Words
     tasks: int
-    entries: int
-    """How many entries the ready queue gets at most: what can run at the same time, and more."""
+    width: int
+    """How many tiles can be ready at the same time at most."""
     block: int
     """Where block 0 begins."""
     block_words: int
+    levels: tuple[tuple[int, int], ...]
+    """Where the entries of each level are, and how many, if they were asked for."""
 
 
 def head(
@@ -171,9 +172,11 @@ class Recorder:
         stale: int = 0,
         blocks: int = 1,
         gang: bool = True,
+        with_levels: bool = False,
     ) -> Image:
         """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
-        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach."""
+        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
+        `with_levels`: for devices that order nothing inside a launch."""
         n = self.tasks
         records = np.frombuffer(self._records, np.uint32).reshape(n, RECORD_WORDS).copy()
         upstream = np.array(self._upstream, np.uint32)
@@ -182,7 +185,9 @@ class Recorder:
         counts = np.bincount(downstream, minlength=n).astype(np.uint32)
         initial = np.flatnonzero(counts == 0).astype(np.uint32)
         priority = order(upstream, downstream, n)
-        references = (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | np.arange(1, n + 1, dtype=np.uint32)
+        references = (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | np.arange(
+            1, n + 1, dtype=np.uint32
+        )
         if priority is not None:
             initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
             by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
@@ -202,9 +207,11 @@ class Recorder:
         records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
         if not window:
             _mark_fused(records, references)
+        levels = _levels(n, records, successors) if with_levels else []
         return self._assemble(
-            records, successors, counts, _entries(initial, tiles), spare, window, stale, blocks
-        )
+            records, successors, counts, _entries(initial, tiles), levels,
+            spare, window, stale, blocks,
+        )  # fmt: skip
 
     def _assemble(
         self,
@@ -212,6 +219,7 @@ class Recorder:
         successors: Words,
         counts: Words,
         entries: Words,
+        levels: list[Words],
         spare: int,
         window: int,
         stale: int,
@@ -227,7 +235,8 @@ class Recorder:
         at_extra = -(-(at_successors + len(successors)) // 4) * 4
         at_initial = at_extra + len(self._extra) // 4
         at_counts = at_initial + len(entries)
-        at_blocks = -(-(at_counts + n) // 32) * 32
+        at_levels = at_counts + n
+        at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
         block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
         total = at_blocks + blocks * block_words
         flat = records.reshape(-1)
@@ -243,16 +252,22 @@ class Recorder:
         words[at_extra:at_initial] = np.frombuffer(self._extra, np.uint32)
         words[at_initial:at_counts] = entries
         words[at_counts : at_counts + n] = counts
+        places = []
+        for level in levels:
+            places.append((at_levels, len(level)))
+            words[at_levels : at_levels + len(level)] = level
+            at_levels += len(level)
         block = words[at_blocks : at_blocks + block_words]
         block[32] = len(entries)
         block[UNFINISHED] = n
         state = block[STATE_WORD:]
-        places = task_places(n)
-        state[places] = counts
-        state[32 * rows + places] = tiles
+        at = task_places(n)
+        state[at] = counts
+        state[32 * rows + at] = tiles
         slots = np.arange(len(entries))
         state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-        return Image(words, n, published, at_blocks, block_words)
+        fused = int(((records[:, BODY] & FUSED) > 0).sum())
+        return Image(words, n, published - fused, at_blocks, block_words, tuple(places))
 
 
 def task_places(n: int) -> Any:
@@ -302,22 +317,19 @@ def _entries(tasks: Words, tiles: Words) -> Words:
     return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)
 
 
-def levels(image: Image) -> list[Words]:
+def _levels(n: int, records: Words, successors: Words) -> list[Words]:
     """The queue entries of an epoch by level: what runs together where there is no order inside a
-    launch. Read from the words, so that it cannot say anything else than they do."""
-    words, n = image.words, image.tasks
-    at = int(words[2])
-    records = words[at : at + n * RECORD_WORDS].reshape(n, RECORD_WORDS)
-    successors = words[int(words[3]) :]
+    launch. Read from the records, so that it cannot say anything else than they do."""
     level = np.zeros(n, np.int64)
     mask = (1 << TASK_BITS) - 1
+    below = (successors & np.uint32(mask)).tolist()
+    heirs = (records[:, HEIR] & np.uint32(mask)).tolist()
+    firsts, many = records[:, SUCCESSORS].tolist(), records[:, N_SUCCESSORS].tolist()
     for task in range(n):
-        first, many = int(records[task, SUCCESSORS]), int(records[task, N_SUCCESSORS])
-        below = [(int(one) & mask) - 1 for one in successors[first : first + many]]
-        if records[task, HEIR]:
-            below.append((int(records[task, HEIR]) & mask) - 1)
-        for other in below:
-            level[other] = max(level[other], level[task] + 1)
+        deeper = level[task] + 1
+        for reference in (*below[firsts[task] : firsts[task] + many[task]], heirs[task]):
+            if reference and level[reference - 1] < deeper:
+                level[reference - 1] = deeper
     return [
         _entries(np.flatnonzero(level == one).astype(np.uint32), records[:, TILES])
         for one in range(int(level.max()) + 1 if n else 0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -21,6 +22,7 @@ from . import scalars
 from .building import build
 from .commands import KernelCommand
 from .converter import Convert, Converted, converter
+from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
 from .records import Access, Span
@@ -58,14 +60,17 @@ class Kernel:
         self._runtime = runtime
         self._program = program
         self._native = native
+        native.origin = source, options, name
         self.name = name
         self._source = source
         self._options = options
         self._signature: Signature | None = None
         self._convert: Convert = Kernel._first
         self._standing: Any = None
+        self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
+        self._guards: Guards | None = None
 
     @property
     def native(self) -> Any:
@@ -92,13 +97,20 @@ class Kernel:
         writes: Any = None,
         wait_for: Sequence[Any] | None = None,
         offset: Any = None,
+        when: Any = None,
     ) -> Handle:
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
-        takes events of other queues."""
+        takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
+        only if that is not zero when its turn comes. The first global size may be `acs.size`."""
         if type(global_size) is not tuple:
             global_size = _sizes(global_size, "global_size", self.name)
         if local_size is not None and type(local_size) is not tuple:
             local_size = _sizes(local_size, "local_size", self.name)
+        if when is not None or (global_size and global_size[0].__class__ is size):
+            deciding = Deciding(self, global_size, when)
+            global_size = deciding.global_size
+        else:
+            deciding = None
         native, pointers, values, access = self._convert(self, args)
         if (
             self._standing is not None
@@ -112,6 +124,8 @@ class Kernel:
         command = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
         )
+        if deciding is not None:
+            return deciding.launch(command, access, wait_for)
         return self._runtime._launch(command, access, wait_for)
 
     def access(self, function: Any = None, /, **modes: str) -> Kernel:
@@ -246,22 +260,34 @@ class Kernel:
         that start inside a buffer."""
         variant = self._variants.get(offsets)
         if variant is None:
+            source, name = self._variant_source(offsets)
+            runtime = self._runtime
+            program = build(runtime.context, runtime.device, source, self._options)
+            variant = self._variants[offsets] = program, name
+        return variant
+
+    def _variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
+        """Source and name of the version that adds byte offsets; of the kernel itself for none."""
+        found = self._sources.get(offsets)
+        if found is None:
             from .translate.clang import CannotParse
             from .translate.offsets import with_byte_offsets
 
             device = self._runtime.device
             try:
-                source, name = with_byte_offsets(
-                    self._source, self._options, device, self.name, offsets
-                )
+                found = with_byte_offsets(self._source, self._options, device, self.name, offsets)
             except CannotParse as error:
                 raise UsageError(
                     f"{self._next()}: a view starts inside its buffer, and the kernel cannot be "
                     f"rewritten to add the offset: {error.reason}"
                 ) from None
-            program = build(self._runtime.context, device, source, self._options)
-            variant = self._variants[offsets] = program, name
-        return variant
+            self._sources[offsets] = found
+        return found
+
+    def _offsets_of(self, native: Any) -> tuple[int, ...]:
+        """The parameters that take a byte offset in one of the OpenCL kernels of this."""
+        clones = self._clones.items()
+        return next((offsets for (offsets, _), clone in clones if clone is native), ())
 
     def _declare(
         self,
@@ -304,10 +330,26 @@ class Kernel:
 
 def _sizes(value: Any, what: str, kernel: str) -> tuple[int, ...]:
     try:
+        if type(value) is size:
+            return (value,)  # type: ignore[return-value]  # `Deciding` puts its bound there
         if hasattr(value, "__index__"):
             return (value.__index__(),)
-        return tuple(one.__index__() for one in value)
+        return tuple(one if type(one) is size else one.__index__() for one in value)
     except (TypeError, AttributeError):
         raise UsageError(
             f"kernel {kernel!r}: {what} takes one to three integers, got {accesses.describe(value)}"
         ) from None
+
+
+def origin_of(runtime: Runtime, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
+    """What `Runtime.prebuild` was given: where a kernel comes from, and the items of its groups."""
+    group = 0
+    if isinstance(kernel, tuple) and len(kernel) == 2:
+        kernel, local = kernel
+        group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
+    if not isinstance(kernel, Kernel) or kernel._runtime is not runtime:
+        raise UsageError(
+            f"prebuild takes kernels of this runtime, got {accesses.describe(kernel)}"
+        )
+    required = kernel.signature.group_size
+    return (kernel._source, kernel._options, kernel.name), group or prod(required or (0,))

@@ -80,6 +80,8 @@ class Store:
         self._bins: dict[int, deque[Block]] = {}
         self._reserved: dict[int, int] = {}
         """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
+        self.generation = 0
+        """Changes with what is reserved."""
         self.reserved_bytes = 0
         self.in_use_bytes = 0
 
@@ -117,6 +119,10 @@ class Store:
     def owns(self, address: int) -> bool:
         """Whether an address, or the handle of a buffer, is inside memory of this store."""
         return any(start <= address < start + size for start, size in self._reserved.items())
+
+    def allocations(self) -> list[int]:
+        """Where the driver's allocations start."""
+        return list(self._reserved)
 
     def _cut(self, size: int) -> Block | None:
         """A block from memory already reserved and never given out, if there is any."""
@@ -167,6 +173,7 @@ class SvmStore(Store):
         memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
         self.reserved_bytes += size
         self._reserved[int(memory.svm_ptr)] = size
+        self.generation += 1
         return memory.buf
 
     def release_unused(self) -> None:
@@ -174,6 +181,7 @@ class SvmStore(Store):
             for block in free:
                 if len(block.memory) == size:
                     del self._reserved[block.memory.ctypes.data]
+                    self.generation += 1
                     self.reserved_bytes -= size
             self._bins[size] = deque(block for block in free if len(block.memory) != size)
 

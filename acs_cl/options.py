@@ -8,8 +8,10 @@ to); `PYOPENCL_CTX` chooses the device where the program names none.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .backends import Settings
+from .epochs import ORDERS
 from .errors import UsageError
 
 ISSUE = ("eager", "ready_first")
@@ -64,3 +66,14 @@ def options(
         trace_file,
         asked if asked != backend else None,
     )
+
+
+def scheduler_settings(groups: Any, slice_ms: Any, order: Any, window: int | None) -> Settings:
+    """What a runtime was asked for of its scheduler on the device."""
+    if groups is not None and (not isinstance(groups, int) or groups < 1):
+        raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
+    if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
+        raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
+    if order not in ORDERS:
+        raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
+    return Settings(groups, slice_ms / 1e3, order=order, window=window or 0)

@@ -34,6 +34,10 @@ class Plan(NamedTuple):
     lanes: int
     memory: str
     why: str
+    host: str
+    """The host backend: the backend itself, or what goes beside the scheduler on the device."""
+    tier: str
+    """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
 
 
 def plan(device: cl.Device, options: Options) -> Plan:
@@ -50,15 +54,22 @@ def plan(device: cl.Device, options: Options) -> Plan:
         why = f"ACS_CL_BACKEND={options.backend} overrules backend={options.overruled!r}" + (
             f"; {why}" if options.backend == "auto" else ""
         )
-    memory = options.memory or known.memory
+    on_device = backend == "device"
+    host = known.backend if on_device else backend
+    memory = options.memory or ("svm" if on_device else known.memory)
     if memory == "svm" and known.svm == "none":
         raise UsageError(
-            f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
+            f"backend='device': {device.name.strip()} has no shared virtual memory, which addresses "
+            "in memory need; use another backend"
+            if on_device
+            else f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
         )
+    if on_device and memory != "svm":
+        raise UsageError("backend='device' needs memory='svm': buffers have no addresses that last")
     lanes = options.lanes or max(known.lanes, 1)
-    if backend == "lanes" and not options.lanes and lanes < 2:
+    if host == "lanes" and not options.lanes and lanes < 2:
         lanes = max(2, min(8, device.max_compute_units))
-    return Plan(backend, lanes if backend == "lanes" else 1, memory, why)
+    return Plan(backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model)
 
 
 def context_for(device: Any, context: Any) -> tuple[Any, Any]:

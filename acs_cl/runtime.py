@@ -31,15 +31,16 @@ from . import backends, life, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
 from .commands import HostCommand, KernelCommand
+from .decisions import DecidedCommand
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
 from .gates import Patience, look_at_gates, open_events
 from .handle import Handle
 from .hazards import Hazards
-from .kernel import Kernel
+from .kernel import Kernel, origin_of
 from .memory import Base, Block, store_for
-from .options import BACKLOG, options
+from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
 from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
@@ -63,10 +64,12 @@ class Runtime:
     other.
 
     `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
-    `backend`: 'auto', 'serial', 'out_of_order', 'lanes'. `issue`: 'eager' or 'ready_first'.
+    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device'. `issue`: 'eager' or 'ready_first'.
     `window`: how many launches may be in it; None is without bound. `lanes`: queues of the pool.
     `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or 'buffers'.
-    `trace`: record a timeline.
+    `trace`: record a timeline. For backend 'device': `groups`, at most so many groups of its
+    scheduler; `slice_ms`, after which a group starts no new task in one launch of it; `order`,
+    'first_in' or 'critical_path', among the tasks that are ready.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -90,6 +93,9 @@ class Runtime:
         backlog: int = BACKLOG,
         memory: str | None = None,
         trace: bool = False,
+        groups: int | None = None,
+        slice_ms: float = 50.0,
+        order: str = "first_in",
     ) -> None:
         self._state = "not started"
         self.options = options(backend, issue, window, lanes, backlog, memory, trace)
@@ -97,14 +103,20 @@ class Runtime:
         self.plan = plan(self.device, self.options)
         self._store = store_for(self.context, self.device, self.plan.memory)
         self._backend = backends.create(
-            self.plan.backend, self.context, self.device, self.plan.lanes, self.options.trace
+            self.plan.host, self.context, self.device, self.plan.lanes, self.options.trace
         )
+        if self.plan.backend == "device":
+            self._backend = backends.create_device(
+                self._backend, self.context, self.device, self._store, self.plan.tier,
+                scheduler_settings(groups, slice_ms, order, self.options.window),
+            )  # fmt: skip
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self._ready_first = issue == "ready_first" and not self._backend.in_order
         self._lock = threading.RLock()
         self._moved = threading.Condition(self._lock)
         self._hazards = Hazards()
-        self._window = Window(self.options.window)
+        on_device = self.plan.backend == "device"  # which has a window of its own
+        self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
         self._trace = Trace() if self.options.trace else None
         self._stats = Stats()
@@ -161,6 +173,14 @@ class Runtime:
         """A NumPy array in host memory that the device copies from and to at full speed."""
         self._check_open()
         return transfers.pinned(self, normal_shape(shape), np.dtype(dtype))
+
+    def prebuild(self, *kernels: Any) -> None:
+        """Have kernels built into the scheduler of backend 'device', and wait for it: what a
+        program does behind its own back otherwise. A kernel that works in groups is given with its
+        local size: `rt.prebuild(prog.step, (prog.reduce, (64,)))`. Other backends do nothing."""
+        self._check_open()
+        if isinstance(self._backend, backends.Device):
+            self._backend.prepare([origin_of(self, kernel) for kernel in kernels])
 
     # ---- launching -----------------------------------------------------------------------------
 
@@ -284,7 +304,7 @@ class Runtime:
             elif handed_out:
                 try:
                     self._backend.submit(launch)
-                except (cl.Error, TypeError, ValueError) as error:
+                except (cl.Error, RuntimeError, TypeError, ValueError) as error:
                     raise self._refused(launch, error) from error
             # only now: what the driver refused overwrites nothing
             if self._failures.any and not self._failures.knows(number):
@@ -292,7 +312,7 @@ class Runtime:
             # gates are looked at seldom, since each of them may have a launch for each event
             if number % POLL_EVERY == 0 or not (handed_out or self._gates):
                 self._pump()
-            if not handed_out and self._window.held:
+            if (not handed_out and self._window.held) or self._backend.unsent:
                 self._progress.start()
             if trace is not None:
                 trace.launched(launch, started_ns, entered_ns, perf_counter_ns())
@@ -321,7 +341,7 @@ class Runtime:
                 try:
                     self._backend.submit(launch)
                     continue
-                except (cl.Error, TypeError, ValueError) as error:
+                except (cl.Error, RuntimeError, TypeError, ValueError) as error:
                     self._fail(launch, driver_error(launch, error))
             self._stand_in(number, launch.upstream)
             queue.extend(self._window.done(number))
@@ -332,15 +352,23 @@ class Runtime:
         for number, status, event, lane in ended:
             launch = launches.pop(number)
             if status < 0:
-                forget_context(self.context)
-                self._fail(launch, DeviceError(f"the device reports status {status}"))
+                self._fail(launch, self._what_ended(launch, status))
             if self._trace is not None:
                 self._trace.ended(launch, lane, event)
+            command = launch.command
+            if type(command) is DecidedCommand and (error := command.error(number)) is not None:
+                self._fail(launch, error)
             retire(number)
             handed_out = done(number)
             if handed_out or self._skipped or self._user_events:
                 self._after(number, handed_out)
         return bool(ended)
+
+    def _what_ended(self, launch: Launch, status: int) -> BaseException:
+        error = self._backend.error(launch.number, status)
+        if error is None or status > backends.DECIDED:
+            forget_context(self.context)
+        return error or DeviceError(f"the device reports status {status}")
 
     def _after(self, number: int, handed_out: list[int]) -> None:
         """A launch has ended, and others are concerned."""
@@ -398,9 +426,9 @@ class Runtime:
         held = bool(self._window.held)
         if moved:
             self._moved.notify_all()
-        if held or moved:
+        if held or (moved and not self._backend.unsent):
             self._backend.flush()
-        return held, moved
+        return held or self._backend.unsent, moved
 
     # ---- failures ------------------------------------------------------------------------------
 
@@ -518,7 +546,7 @@ def driver_error(launch: Launch, error: BaseException) -> AcsError:
     """What the driver refused, with the launch, the kernel and the sizes."""
     command = launch.command
     where = f"launch {launch.number} ({command.name})"
-    if isinstance(command, KernelCommand):
+    if isinstance(command, (KernelCommand, DecidedCommand)):
         where += f" of global size {command.global_size}, local size {command.local_size}"
     message = f"{where}: {error}"
     if isinstance(error, cl.MemoryError):

@@ -75,4 +75,6 @@ def build_options(tier: str, options: Sequence[str]) -> list[str]:
     """The options of the bodies' programs, with the language version that the tier needs."""
     others = [word for word in options if not word.startswith("-cl-std=")]
     asked = [word for word in options if word.startswith("-cl-std=")]
-    return [*others, "-cl-std=CL3.0"] if tier == "c11" else [*others, *asked]
+    if tier == "c11":
+        return [*others, "-cl-std=CL3.0"]
+    return [*others, *asked, *(["-cl-nv-verbose"] if tier == "ptx" else [])]

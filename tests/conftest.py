@@ -15,6 +15,7 @@ from acs_cl import devices
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")
 CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
+CONFIGURATIONS.append(("device", "eager"))
 
 
 def all_devices() -> list[cl.Device]:
@@ -71,7 +72,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., acs.Runtime]]
         except acs.DeviceError as error:
             pytest.skip(f"{device.name.strip()} cannot: {error}")
         except acs.UsageError as error:
-            if options.get("memory") != "svm":
+            if options.get("memory") != "svm" and backend != "device":
                 raise
             pytest.skip(str(error))
         return made[-1]

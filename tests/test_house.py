@@ -46,11 +46,11 @@ MAY_IMPORT = {
     "devices": "_version pocl errors",
     "memory": "driver records errors",
     "commands": "driver records errors",
+    "decisions": "driver commands records errors",
     "backends.base": "driver records errors",
     "backends.serial": "backends.base driver records errors",
     "backends.out_of_order": "backends.base driver records errors",
     "backends.lanes": "backends.base driver records errors",
-    "backends": "backends.base backends.serial backends.out_of_order backends.lanes errors",
     # what a device can do
     "probe.record": "errors",
     "probe.facts": "devices errors",
@@ -81,6 +81,8 @@ MAY_IMPORT = {
     "translate.hoist": "translate.survey translate.tokens",
     "translate.functions": "kernel_files translate.cache translate.clang translate.preprocess"
     " translate.tokens translate.survey translate.blob translate.rename translate.hoist",
+    "translate.guards": "translate.clang translate.nodes translate.offsets translate.preprocess"
+    " errors",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
@@ -90,13 +92,25 @@ MAY_IMPORT = {
     "scalars": "signature errors",
     "views": "errors",
     "building": "errors",
+    # the scheduler on the device
+    "epochs": "",
+    "scheduler_source": "kernel_files",
+    "tasks": "epochs commands decisions translate.functions",
+    "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
+    " translate.functions",
+    "backends.device": "backends.base driver epochs commands decisions memory records schedulers"
+    " tasks errors",
+    "backends": "backends.base backends.serial backends.out_of_order backends.lanes"
+    " backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
+    "deciding": "translate.clang translate.guards records ranges arrays access building commands"
+    " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "kernel": "translate.offsets translate.clang inference signature scalars standing records"
     " arrays access building"
-    " converter commands driver errors",
+    " converter deciding commands driver errors",
     "program": "kernel access driver errors",
     "strided": "building driver errors",
     # the parts of the runtime
@@ -105,16 +119,16 @@ MAY_IMPORT = {
     "trace": "records errors",
     "stats": "records",
     "sites": "",
-    "options": "errors",
+    "options": "backends epochs errors",
     "plan": "options devices probe backends errors",
     "progress": "",
     "gates": "access driver errors",
     "life": "access commands records gates driver progress failures errors",
     # the one that composes
     "runtime": "records hazards window failures skipped memory arrays views building"
-    " kernel program commands"
+    " kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors",
-    "__init__": "_version errors runtime arrays kernel program handle",
+    "__init__": "_version errors runtime arrays deciding kernel program handle",
     # commands
     "doctor": "_version devices probe errors",
     "pictures": "trace errors",

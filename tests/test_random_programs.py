@@ -58,10 +58,14 @@ def kept(device: cl.Device) -> Iterator[Maker]:
     ) -> tuple[acs.Runtime, acs.Program]:
         key = (backend, issue, window, memory)
         if key not in made:
+            if backend == "device":
+                memory = "svm"
             runtime = acs.Runtime(
                 device, backend=backend, issue=issue, window=window, memory=memory
             )
-            made[key] = runtime, runtime.build(SOURCE)
+            program = runtime.build(SOURCE)
+            runtime.prebuild(*(getattr(program, name) for name in program.kernels))
+            made[key] = runtime, program
         return made[key]
 
     yield one

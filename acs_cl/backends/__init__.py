@@ -10,17 +10,29 @@ from typing import Any
 
 from ..errors import UsageError
 from .base import Backend, Ended
+from .device import DECIDED, Device, Settings
 from .lanes import Lanes
 from .out_of_order import OutOfOrder
 from .serial import Serial
 
-__all__ = ["NAMES", "Backend", "Ended", "create"]
+__all__ = [
+    "DECIDED",
+    "HOST",
+    "NAMES",
+    "Backend",
+    "Device",
+    "Ended",
+    "Settings",
+    "create",
+    "create_device",
+]
 
-NAMES = ("serial", "out_of_order", "lanes")
+HOST = ("serial", "out_of_order", "lanes")
+NAMES = (*HOST, "device")
 
 
 def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
-    """The backend called `name` on one device."""
+    """The host backend called `name` on one device."""
     if name == "serial":
         return Serial(context, device, profiling)
     if name == "out_of_order":
@@ -28,3 +40,10 @@ def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) ->
     if name == "lanes":
         return Lanes(context, device, lanes, profiling)
     raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
+
+
+def create_device(
+    host: Backend, context: Any, device: Any, store: Any, tier: str, settings: Settings
+) -> Device:
+    """The backend 'device', with `host` for what its scheduler does not run."""
+    return Device(context, device, host, store, tier, settings)

@@ -16,6 +16,7 @@ from typing import Any
 import pyopencl as cl
 
 from ..driver import STATUS
+from ..errors import DeviceError
 from ..records import Launch
 
 Ended = list[tuple[int, int, Any, int]]
@@ -30,6 +31,7 @@ class Backend:
     """Whether launches run in program order whatever their upstream is."""
 
     def __init__(self, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+        self.profiling = profiling
         properties: Any = self._properties()
         if profiling:
             properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
@@ -45,9 +47,19 @@ class Backend:
     def _properties(self) -> int:
         return 0
 
-    def submit(self, launch: Launch) -> None:
-        """Put a launch on a queue, behind its upstream. Raises what the driver raises."""
+    @property
+    def unsent(self) -> bool:
+        """Whether something submitted waits for more to come before the device sees it."""
+        return False
+
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+        """Put a launch on a queue, behind its upstream, and behind events of other queues. Raises
+        what the driver raises."""
         raise NotImplementedError
+
+    def error(self, number: int, status: int) -> BaseException | None:
+        """What ended launch `number`, reported with `status`, if it did not end well. Asked once."""
+        return DeviceError(f"the device reports status {status}") if status < 0 else None
 
     def event(self, number: int) -> Any:
         """The event of a launch in flight, or None when it has been seen to end."""

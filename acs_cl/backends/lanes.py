@@ -29,15 +29,15 @@ class Lanes(Backend):
         self._unflushed = [False] * lanes
         self._latest = 0
 
-    def submit(self, launch: Launch) -> None:
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """On a parent's lane where it is the last one there, else where least is in flight."""
         lanes = self._lane
         upstream = [number for number in launch.upstream if number in lanes]
         chosen = self._choose(upstream)
-        wait_for = None
+        wait_for = behind
         if upstream:
             events = self._events
-            wait_for = []
+            wait_for = list(behind) if behind else []
             for number in upstream:
                 lane = lanes[number]
                 if lane != chosen:

@@ -32,12 +32,14 @@ class OutOfOrder(Backend):
     def _properties(self) -> int:
         return int(cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
 
-    def submit(self, launch: Launch) -> None:
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Behind the events of its upstream."""
         events = self._events
-        wait_for = None
+        wait_for = behind
         if launch.upstream:
             wait_for = [events[number] for number in launch.upstream if number in events]
+            if behind:
+                wait_for += behind
             self.waits += len(wait_for)
         events[launch.number] = launch.command.enqueue(self.queues[0], wait_for)
         self.used[0] += 1

@@ -20,7 +20,7 @@ class Serial(Backend):
     def __init__(self, context: Any, device: Any, profiling: bool) -> None:
         super().__init__(context, device, 1, profiling)
 
-    def submit(self, launch: Launch) -> None:
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Behind everything before it."""
-        self._events[launch.number] = launch.command.enqueue(self.queues[0], None)
+        self._events[launch.number] = launch.command.enqueue(self.queues[0], behind)
         self.used[0] += 1

@@ -1,0 +1,451 @@
+"""The device-side scheduler as a backend: launches are collected in epochs, and an epoch is sent as
+one upload and one launch of a kernel that runs all of it.
+
+In: launches. Out: their completions, whole epochs at a time. What the scheduler cannot run, or not
+yet, goes to lanes: a host backend beside it, with the hazards between the two kept by whole events.
+
+Invariants:
+- Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
+  into the same epoch can wait for that.
+- Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes by
+  their events, a lane for an epoch by the event behind its last command. That event says that the
+  epoch is finished: the last launch of the scheduler in it is one that leaves only when it is.
+- The words of an epoch, and the memory that its status is read into, live until that event.
+"""
+
+# Long because: the life of an epoch is told in one place.
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .. import driver, epochs
+from ..commands import KernelCommand
+from ..decisions import DecidedCommand
+from ..driver import STATUS
+from ..errors import DeviceError, InternalError
+from ..memory import Store
+from ..records import Launch
+from ..schedulers import Scheduler, Schedulers, launch_arguments
+from ..tasks import Body, NeedsArena, Unfit
+from .base import Backend, Ended
+
+MOST_TASKS = 4096
+"""Tasks of an epoch: sent when there are so many."""
+
+MOST_ENTRIES = 1 << 18
+"""Tiles of an epoch, which is what its ready queue has to hold."""
+
+FIRST_LOOK = 64
+"""Tasks at which an epoch is sent if the device is idle; twice as many each time after that, since
+every epoch costs the host as much as recording some tens of launches."""
+
+OPEN_S = 0.001
+"""How long an epoch stays open at most."""
+
+POLLS = 256
+"""Looks at a queue slot before a group leaves: some 200 us on an H200. Groups that wait keep kernels
+on lanes from the compute units."""
+
+SPARE_REGIONS = 4
+
+CLEANS, MAY_NARROW = 1, 2
+
+DECIDED = -9001
+"""Status of a launch whose count on the device was refused."""
+
+
+class Settings(NamedTuple):
+    """How epochs are run; tests make them extreme."""
+
+    groups: int | None = None
+    """Groups of a scheduler at most."""
+    slice_s: float = 0.05
+    turns: int = 1 << 30
+    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an epoch."""
+    polls: int | None = None
+    most_tasks: int = MOST_TASKS
+    order: str = "first_in"
+    window: int = 0
+    stale: int = epochs.MOST_TASKS
+    gang: bool = True
+
+
+class Epoch:
+    """Launches handed to the scheduler at once."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.recorder = epochs.Recorder()
+        self.numbers: list[int] = []
+        self.index: dict[int, int] = {}
+        self.wait_for: list[Any] = []
+        self.entries = 0
+        self.opened = perf_counter()
+        self.event: Any = None
+        self.error: BaseException | None = None
+        self.region: Any = None
+        self.words: Any = None
+        self.status: Any = None
+        self.counts: Any = None
+        self.sent = 0.0
+        self.kernel_event: Any = None
+
+
+class Device(Backend):
+    """Epochs for the scheduler, and lanes for the rest."""
+
+    name = "device"
+
+    def __init__(
+        self,
+        context: Any,
+        device: Any,
+        lanes: Backend,
+        store: Store,
+        tier: str,
+        settings: Settings,
+    ) -> None:
+        super().__init__(context, device, 1, lanes.profiling)
+        self.lanes = lanes
+        self.settings = settings
+        self._context = context
+        self._device = device
+        self._store = store
+        self._schedulers = Schedulers(context, device, tier, settings.groups, lambda: None)
+        self._cpu = bool(device.type & cl.device_type.CPU)
+        self._polls = settings.polls if settings.polls is not None else 0 if self._cpu else POLLS
+        self._open: Epoch | None = None
+        self._sent: deque[Epoch] = deque()
+        self._epoch_of: dict[int, Epoch] = {}
+        self._regions: list[Any] = []
+        self._next_look = FIRST_LOOK
+        self._task_s = 50e-6
+        self._errors: dict[int, BaseException] = {}
+        self.counters: dict[str, int] = {"tasks": 0, "epochs": 0, "cuts": 0, "launches": 0}
+        self.reasons: dict[str, int] = {}
+        """Why launches went to lanes, and how many."""
+
+    # ---- submitting ----------------------------------------------------------------------------
+
+    @property
+    def schedulers(self) -> Schedulers:
+        """What is built, and what can be."""
+        return self._schedulers
+
+    @property
+    def unsent(self) -> bool:
+        """Whether launches wait for an epoch to be sent."""
+        return self._open is not None
+
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+        """Into the open epoch, or to a lane."""
+        command = launch.command
+        try:
+            if type(command) is KernelCommand:
+                scheduler, body = self._body(command)
+                task = body.task(command, self._store.owns)
+            elif type(command) is DecidedCommand:
+                scheduler, body = self._body(command.plain)
+                task = body.decided(command.plain, command.decision, self._store.owns)
+            else:
+                raise Unfit(f"a {command.name} runs on a lane")
+        except NeedsArena as more:
+            try:
+                self._schedulers.enlarge(scheduler, more.nbytes)
+                self._to_lane(launch, "its scheduler is built anew with more local memory")
+            except Unfit as unfit:
+                self._to_lane(launch, unfit.reason)
+            return
+        except Unfit as unfit:
+            self._to_lane(launch, unfit.reason)
+            return
+        epoch = self._open
+        if epoch is None or epoch.scheduler is not scheduler:
+            if epoch is not None:
+                self.counters["cuts"] += 1
+                self.send()
+            epoch = self._open = Epoch(scheduler)
+        index = epoch.index
+        inside = []
+        lane_event = self.lanes.event
+        for number in launch.upstream:
+            at = index.get(number)
+            if at is not None:
+                inside.append(at)
+            elif number not in self._epoch_of:
+                event = lane_event(number)
+                if event is not None:
+                    epoch.wait_for.append(event)
+                    self.waits += 1
+        index[launch.number] = epoch.recorder.add(task.head, task.blob, task.shape, inside)
+        epoch.numbers.append(launch.number)
+        self._epoch_of[launch.number] = epoch
+        epoch.entries += task.tiles
+        self.counters["tasks"] += 1
+        tasks = epoch.recorder.tasks
+        if tasks >= self.settings.most_tasks or epoch.entries >= MOST_ENTRIES:
+            self.send()
+        elif tasks == self._next_look:
+            if self._is_idle():
+                self.send()
+                self._next_look = min(2 * self._next_look, MOST_TASKS)
+            else:
+                self._next_look = tasks + FIRST_LOOK
+
+    def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
+        origin = getattr(command.kernel, "origin", None)
+        if origin is None:
+            raise Unfit("its arguments are not all memory of this runtime")
+        group = 1
+        for length in command.local_size or (0,):
+            group *= length
+        return self._schedulers.find(origin, group)
+
+    def _to_lane(self, launch: Launch, reason: str) -> None:
+        """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        extra = []
+        for number in launch.upstream:
+            epoch = self._epoch_of.get(number)
+            if epoch is not None:
+                if epoch is self._open:
+                    self.counters["cuts"] += 1
+                    self.send()
+                if epoch.event is not None and epoch.event not in extra:
+                    extra.append(epoch.event)
+        if extra:
+            self.queues[0].flush()
+        self.lanes.submit(launch, extra or None)
+
+    def _is_idle(self) -> bool:
+        return all(e.event is None or e.event.get_info(STATUS) <= 0 for e in self._sent)
+
+    # ---- sending -------------------------------------------------------------------------------
+
+    def send(self) -> None:
+        """Send the open epoch. What the driver refuses here is the failure of all its launches."""
+        epoch, self._open = self._open, None
+        if epoch is None:
+            return
+        self._sent.append(epoch)
+        self.counters["epochs"] += 1
+        try:
+            self._enqueue(epoch)
+        except (cl.Error, MemoryError) as error:
+            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+
+    def _enqueue(self, epoch: Epoch) -> None:
+        scheduler, settings, queue = epoch.scheduler, self.settings, self.queues[0]
+        groups = scheduler.limits.groups
+        spare = 64 * groups + 64
+        image = epoch.recorder.image(
+            spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
+            gang=settings.gang and self._polls > 0, with_levels=self._schedulers.tier == "levels",
+        )  # fmt: skip
+        epoch.words = image.words
+        epoch.region = self._region(image.words.nbytes)
+        epoch.status = np.empty(epochs.STATUS_WORDS, np.uint32)
+        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
+        if wait_for:
+            self.lanes.flush()
+        epoch.wait_for.clear()
+        scheduler.declare(self._store.generation, self._store.allocations())
+        upload = driver.write(
+            queue, driver.Place(epoch.region, 0, image.words.nbytes), image.words, wait_for
+        )
+        del upload
+        if self._schedulers.tier == "levels":
+            self._launch_levels(epoch, image)
+        else:
+            self._launch(epoch, image, groups)
+        at = driver.Place(epoch.region, 4 * image.block, epoch.status.nbytes)
+        epoch.event = driver.read(queue, epoch.status, at, None)
+        epoch.counts = image
+        queue.flush()
+        epoch.sent = perf_counter()
+
+    def _launch(self, epoch: Epoch, image: epochs.Image, groups: int) -> None:
+        """Launches that may leave work, where there is reason to, and one that leaves none."""
+        settings = self.settings
+        group = epoch.scheduler.limits.group
+        groups = max(1, min(groups, image.width))
+        slices = 0
+        if settings.turns < image.tasks:
+            slices = 1
+        elif image.tasks * self._task_s > settings.slice_s / 2:
+            slices = min(16, 1 + int(image.tasks * self._task_s / settings.slice_s))
+        if self._cpu and groups > 1 and not slices:
+            slices = 1  # groups leave as soon as there is nothing for them: come back once
+        mode = MAY_NARROW if groups > 1 else 0
+        kernel = epoch.scheduler.native
+        for left in range(slices, -1, -1):
+            kernel.set_args(
+                epoch.region,
+                *launch_arguments(
+                    0, settings.turns if left else 1 << 30, self._polls,
+                    int(settings.slice_s * 1e9) if left else 0, mode if left else 0,
+                ),
+            )  # fmt: skip
+            event = driver.enqueue_kernel(
+                self.queues[0], kernel, (groups * group,), (group,), None, None, False, False
+            )
+            self.counters["launches"] += 1
+            if epoch.kernel_event is None:
+                epoch.kernel_event = event
+
+    def _launch_levels(self, epoch: Epoch, image: epochs.Image) -> None:
+        kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
+        for first, count in image.levels:
+            kernel.set_args(epoch.region, np.uint32(first))
+            epoch.kernel_event = driver.enqueue_kernel(
+                self.queues[0], kernel, (count * group,), (group,), None, None, False, False
+            )
+            self.counters["launches"] += 1
+
+    def _region(self, nbytes: int) -> Any:
+        for index, region in enumerate(self._regions):
+            if nbytes <= region.size <= 4 * nbytes + (1 << 20):
+                return self._regions.pop(index)
+        size = 1 << max(16, (nbytes - 1).bit_length())
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+
+    # ---- what has ended ------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        """Launches submitted and not yet reported."""
+        return len(self._epoch_of) + self.lanes.in_flight
+
+    def event(self, number: int) -> Any:
+        """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
+        epoch = self._epoch_of.get(number)
+        if epoch is None:
+            return self.lanes.event(number)
+        if epoch is self._open:
+            self.send()
+        return epoch.event
+
+    def oldest(self) -> Any:
+        """An event to wait for before looking again."""
+        self.send()
+        for epoch in self._sent:
+            if epoch.event is not None:
+                return epoch.event
+        return self.lanes.oldest()
+
+    def poll(self, most: int = 64) -> Ended:
+        """Launches that have ended. An epoch that was open for long enough is sent."""
+        if self._open is not None and perf_counter() - self._open.opened > OPEN_S:
+            self.send()
+        return self._collect(lambda: self.lanes.poll(most))
+
+    def poll_up_to(self, number: int) -> Ended:
+        """The same, for a caller who waits for a launch."""
+        return self._collect(lambda: self.lanes.poll_up_to(number))
+
+    def _collect(self, poll: Callable[[], Ended]) -> Ended:
+        """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch that
+        ended waited for has been seen to end."""
+        ended = poll()
+        sent = self._sent
+        done = False
+        while sent and (sent[0].event is None or sent[0].event.get_info(STATUS) <= 0):
+            ended += self._end(sent.popleft())
+            done = True
+        if done:
+            ended += poll()
+            ended.sort(key=lambda one: one[0])
+        return ended
+
+    def _end(self, epoch: Epoch) -> Ended:
+        """An epoch has ended: what became of its launches."""
+        status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
+        failures: dict[int, BaseException] = {}
+        broken = epoch.error
+        if broken is None and status < 0:
+            broken = DeviceError(f"the device reports status {status}")
+        if broken is None:
+            fault = int(epoch.status[epochs.FAULT])
+            if fault in epochs.FAULTS:
+                broken = InternalError(
+                    f"the scheduler stopped: {epochs.FAULTS[fault]} "
+                    f"(task {int(epoch.status[epochs.FAULT + 1])})"
+                )
+            elif int(epoch.status[epochs.UNFINISHED]) and self._schedulers.tier != "levels":
+                left = int(epoch.status[epochs.UNFINISHED])
+                broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
+            elif fault:
+                failures = self._refused(epoch)
+            if epoch.region is not None and len(self._regions) < SPARE_REGIONS:
+                self._regions.append(epoch.region)
+        if broken is None and len(epoch.numbers) >= FIRST_LOOK:
+            each = (perf_counter() - epoch.sent) / len(epoch.numbers)
+            self._task_s = min(each, (self._task_s + each) / 2)
+        ended: Ended = []
+        for number in epoch.numbers:
+            del self._epoch_of[number]
+            error = broken if broken is not None else failures.get(number)
+            if error is not None:
+                self._errors[number] = error
+            ended.append(
+                (number, status if error is None else min(status, DECIDED), epoch.kernel_event, -1)
+            )
+        return ended
+
+    def _refused(self, epoch: Epoch) -> dict[int, BaseException]:
+        """Which launches' counts were refused."""
+        image: epochs.Image = epoch.counts
+        state = np.empty(64 * -(-image.tasks // 32), np.uint32)
+        at = driver.Place(epoch.region, 4 * (image.block + epochs.STATE_WORD), state.nbytes)
+        driver.wait_for_event(driver.read(self.queues[0], state, at, None))
+        values = state[epochs.task_places(image.tasks)]
+        return {
+            epoch.numbers[task]: DeviceError(
+                "did not run: its count on the device is "
+                + ("above its bound" if code == epochs.ABOVE_UPTO else "not whole groups")
+            )
+            for task, code in (
+                (int(task), int(values[task]) - epochs.FAULTY)
+                for task in np.flatnonzero(values >= epochs.FAULTY)
+            )
+        }
+
+    def error(self, number: int, status: int) -> BaseException | None:
+        """What ended a launch, where the driver's status does not tell."""
+        return self._errors.pop(number, None) or self.lanes.error(number, status)
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def prepare(self, kernels: list[tuple[Any, int]]) -> None:
+        """Have kernels built into schedulers, and wait for it."""
+        for origin, group in kernels:
+            self._schedulers.ask(origin, group)
+        self._schedulers.wait()
+
+    def flush(self) -> None:
+        """Send what there is."""
+        self.send()
+        self.queues[0].flush()
+        self.lanes.flush()
+
+    def wait_all(self) -> None:
+        """Block until everything submitted has ended."""
+        self.send()
+        self.queues[0].finish()
+        self.lanes.wait_all()
+
+    def close(self) -> None:
+        """Wait, then let go of the queues."""
+        self._schedulers.close()
+        self.wait_all()
+        self.lanes.close()
+        self._regions.clear()
+        self._sent.clear()
+        self._epoch_of.clear()

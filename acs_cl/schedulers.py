@@ -1,0 +1,357 @@
+"""Schedulers on the device: which kernels are in them, and building them behind the program's back.
+
+In: kernels that the program launches. Out: their bodies in a scheduler that is ready, or a reason why
+there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
+takes all that was asked for since at once.
+
+Invariants: asking never waits. A scheduler that is in use is never changed: a new one takes its
+place, and epochs keep the one they were recorded for. What was refused stays refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from . import epochs
+from .building import build
+from .driver import OwnKernel, declare_svm
+from .errors import AcsError
+from .scheduler_source import Body as Case
+from .scheduler_source import build_options, scheduler_source
+from .tasks import Body, Limits, Unfit
+from .translate.clang import CannotParse
+from .translate.functions import CannotTranslate, Function, translate
+
+MOST_BODIES = 16
+"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for 64)."""
+
+MOST_LOOPED_BODIES = 6
+"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers of
+16 kernels in one switch crash the compiler."""
+
+ARENA_BYTES = 4096
+"""Local memory that a scheduler has at least, so that the next kernel needs no new one."""
+
+BATCH_S = 0.003
+"""How long a build waits for more kernels to be asked for."""
+
+IDLE_S = 5.0
+"""How long the building thread stays without work."""
+
+Origin = tuple[str, tuple[str, ...], str]
+"""A kernel: source, options, name."""
+
+_REGISTERS = re.compile(r"Used (\d+) registers")
+
+
+class Scheduler:
+    """One built scheduler."""
+
+    def __init__(
+        self, native: Any, limits: Limits, bodies: dict[Origin, Body], steady: bool, facts: Facts
+    ) -> None:
+        self.native = native
+        self.limits = limits
+        self.bodies = bodies
+        self.steady = steady
+        self.facts = facts
+        self.declared = -1
+        """Up to which allocation of the store the driver knows what it may follow pointers into."""
+
+    def declare(self, generation: int, addresses: Sequence[int]) -> None:
+        """Tell the driver of the memory that arguments in records may point to."""
+        if generation != self.declared:
+            declare_svm(self.native, addresses)
+            self.declared = generation
+
+
+class Facts(NamedTuple):
+    """What is told of a scheduler."""
+
+    group: int
+    kernels: tuple[str, ...]
+    registers: int | None
+    local_bytes: int
+    resident_groups: int
+    build_s: float
+
+
+class _Set:
+    """The kernels of one group size and one list of options."""
+
+    def __init__(self) -> None:
+        self.functions: dict[Origin, tuple[Function, str]] = {}
+        """In the order of asking, with the program's text."""
+        self.arena_bytes = ARENA_BYTES
+        self.built: Scheduler | None = None
+        self.stale = False
+
+
+class Schedulers:
+    """All schedulers of a runtime."""
+
+    def __init__(
+        self, context: Any, device: Any, tier: str, groups: int | None, ready: Callable[[], None]
+    ) -> None:
+        self._context = context
+        self._device = device
+        self.tier = tier
+        self._cap = groups
+        self._ready = ready
+        self._loops = bool(device.type & cl.device_type.CPU)
+        self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
+        self._lock = threading.Condition()
+        self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
+        self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
+        self._reasons: dict[Origin, str] = {}
+        self._asked: dict[tuple[Origin, int], None] = {}
+        self._thread: threading.Thread | None = None
+        self._busy = False
+        self._closed = False
+        self.builds = 0
+
+    # ---- asking --------------------------------------------------------------------------------
+
+    def find(self, origin: Origin, group: int) -> tuple[Scheduler, Body]:
+        """The scheduler that runs a kernel in groups of `group` work-items (where that matters).
+        Raises `Unfit`."""
+        reason = self._reasons.get(origin)
+        if reason is not None:
+            raise Unfit(reason)
+        translated = self._translated.get(origin)
+        if translated is not None:
+            function, _, options = translated
+            if not function.tiled and group < 1:
+                raise Unfit("it works in groups and no local size was given")
+            size = self.tiled_group if function.tiled else group
+            there = self._sets.get((size, options))
+            if there is not None and there.built is not None:
+                body = there.built.bodies.get(origin)
+                if body is not None:
+                    return there.built, body
+        self.ask(origin, group)
+        raise Unfit("its scheduler is not built yet")
+
+    def ask(self, origin: Origin, group: int) -> None:
+        """Have a kernel built into a scheduler, some time."""
+        with self._lock:
+            if self._closed or (origin, group) in self._asked or origin in self._reasons:
+                return
+            self._asked[origin, group] = None
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="acs_cl scheduler builds", daemon=True
+                )
+                self._thread.start()
+            self._lock.notify_all()
+
+    def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
+        """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
+        too much."""
+        most = self._most_arena(scheduler.limits.group)
+        if nbytes > most:
+            raise Unfit(
+                f"it needs {nbytes:,} bytes of local memory; more than {most:,} would halve the "
+                "groups that run at the same time"
+            )
+        with self._lock:
+            for there in self._sets.values():
+                if there.built is scheduler and there.arena_bytes < nbytes:
+                    there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
+                    there.stale = True
+            origin = next(iter(scheduler.bodies))
+            self._asked.pop((origin, scheduler.limits.group), None)
+        self.ask(origin, scheduler.limits.group)
+
+    def wait(self) -> None:
+        """Block until everything asked for is built or refused."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._closed or not (self._asked or self._busy))
+
+    def reason(self, origin: Origin) -> str | None:
+        """Why a kernel cannot be in a scheduler, if it cannot."""
+        return self._reasons.get(origin)
+
+    def facts(self) -> list[Facts]:
+        """What there is."""
+        return [there.built.facts for there in list(self._sets.values()) if there.built]
+
+    def close(self) -> None:
+        """No more builds."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+
+    # ---- building, in a thread -----------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._lock.wait_for(lambda: self._asked or self._closed, IDLE_S):
+                    self._thread = None
+                    return
+                if self._closed:
+                    self._thread = None
+                    return
+                self._lock.wait(BATCH_S)
+                asked, self._asked = list(self._asked), {}
+                self._busy = True
+            try:
+                self._build_all(asked)
+            finally:
+                with self._lock:
+                    self._busy = False
+                    self._lock.notify_all()
+            self._ready()
+
+    def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
+        for origin, group in asked:
+            try:
+                self._enter(origin, group)
+            except (Unfit, CannotParse, CannotTranslate) as refused:
+                self._reasons[origin] = refused.reason
+        for (group, options), there in list(self._sets.items()):
+            if there.stale and not self._closed:
+                self._renew(there, group, options)
+
+    def _enter(self, origin: Origin, group: int) -> None:
+        """Translate a kernel and put it where it belongs."""
+        if origin not in self._translated:
+            self._translate(origin)
+        function, text, options = self._translated[origin]
+        if function.local_bytes > self._most_arena(group):
+            raise Unfit(
+                f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
+                "groups that run at the same time"
+            )
+        if function.blob_bytes > epochs.MOST_ARGS_BYTES:
+            raise Unfit(f"its arguments take {function.blob_bytes:,} bytes")
+        if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
+            return  # nothing to build before a launch says how large its groups are
+        size = self.tiled_group if function.tiled else group
+        home = self._sets.setdefault((size, options), _Set())
+        # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for them
+        others = [there for (_, same), there in self._sets.items() if same == options]
+        if function.tiled:
+            homes = others
+        else:
+            homes = [home]
+            for other in others:
+                for known, pair in list(other.functions.items()):
+                    if pair[0].tiled and len(home.functions) < self._most_bodies(size) - 1:
+                        home.functions.setdefault(known, pair)
+        for there in homes:
+            if origin in there.functions:
+                continue
+            if len(there.functions) >= self._most_bodies(size if there is home else 2):
+                if there is home:
+                    raise Unfit(f"its scheduler has {len(there.functions)} kernels already")
+                continue
+            there.functions[origin] = function, text
+            there.arena_bytes = max(there.arena_bytes, function.local_bytes)
+            there.stale = True
+
+    def _translate(self, origin: Origin) -> None:
+        source, options, name = origin
+        if not source:
+            raise Unfit("the driver does not give its source")
+        prefix = "k" + hashlib.sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
+        found = translate(source, options, self._device, prefix)
+        if name not in found.functions:
+            raise Unfit(found.reasons.get(name, "its source has no such kernel"))
+        self._translated[origin] = found.functions[name], found.text, found.options
+
+    def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
+        """Build the scheduler of a set; where that fails, without the kernel that is to blame."""
+        there.stale = False
+        while there.functions:
+            try:
+                there.built = self._build(there, group, options)
+                return
+            except AcsError as error:
+                newest = next(reversed(there.functions))
+                line = str(error).splitlines()
+                self._reasons[newest] = "its scheduler does not build: " + " ".join(line[1:3])
+                del there.functions[newest]
+        there.built = None
+
+    def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:
+        started = perf_counter()
+        ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
+        functions = [there.functions[origin][0] for origin in ordered]
+        texts = sorted({there.functions[origin][1] for origin in ordered})
+        steady = self._loops and group > 1
+        args = max(function.blob_bytes for function in functions)
+        source = scheduler_source(
+            self.tier, group, there.arena_bytes, args,
+            [Case(function.symbol, function.tiled) for function in functions], texts, steady,
+        )  # fmt: skip
+        words = build_options(self.tier, options)
+        program = build(self._context, self._device, source, words)
+        name = "acs_level" if self.tier == "levels" else "acs_scheduler"
+        native = OwnKernel(program, name)
+        log = program.get_build_info(self._device, cl.program_build_info.LOG)
+        registers = _REGISTERS.search(str(log))
+        limits = self._limits(native, group, int(registers.group(1)) if registers else None, there)
+        self._warm_up(native, group)
+        self.builds += 1
+        facts = Facts(
+            group, tuple(origin[2] for origin in ordered), int(registers.group(1)) if registers else None,
+            int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
+            limits.groups, round(perf_counter() - started, 3),
+        )  # fmt: skip
+        bodies = {
+            origin: Body(function, number, limits)
+            for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
+        }
+        return Scheduler(native, limits, bodies, steady, facts)
+
+    def _warm_up(self, native: Any, group: int) -> None:
+        """Some drivers compile at the first launch: have that behind us, with an epoch of nothing."""
+        if self.tier == "levels":
+            return
+        image = epochs.Recorder().image(64)
+        queue = cl.CommandQueue(self._context, self._device)
+        region = cl.Buffer(
+            self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=image.words
+        )
+        native.set_args(region, *launch_arguments())
+        cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
+
+    def _limits(self, native: Any, group: int, registers: int | None, there: _Set) -> Limits:
+        units = int(self._device.max_compute_units)
+        if self._loops:
+            groups = 4 * units
+        else:
+            each = min(2048 // group, 16)
+            if registers:
+                each = min(each, 65536 // (-(-registers // 8) * 8 * group))
+            groups = max(1, each) * units
+        if self._cap is not None:
+            groups = min(groups, self._cap)
+        tiles = 2 * groups if self._loops else 4 * groups
+        return Limits(group, there.arena_bytes, groups, min(tiles, epochs.MOST_TILES))
+
+    def _most_bodies(self, group: int) -> int:
+        return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
+
+    def _most_arena(self, group: int) -> int:
+        """Local memory of a group, so that four groups share a compute unit."""
+        return int(self._device.local_mem_size) // (2 if self._loops else 4)
+
+
+def launch_arguments(
+    block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
+) -> tuple[Any, ...]:
+    """What the scheduler takes behind its region."""
+    return (
+        np.uint32(block), np.uint32(turns), np.uint32(polls), np.uint64(slice_ns), np.uint32(mode),
+    )  # fmt: skip
