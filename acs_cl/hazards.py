@@ -129,9 +129,11 @@ class Hazards:
         found: dict[int, str] = {}
         if self._heirs or self._barrier:
             self._find_rare(found, reads, writes)
-        read_nodes = [nodes.get(span) or self._new_node(span) for span in reads]
-        written_nodes = [nodes.get(span) or self._new_node(span) for span in writes]
-        for node in read_nodes:
+        read_nodes: list[_Node] = []  # loops, since comprehensions are calls before Python 3.12
+        written_nodes: list[_Node] = []
+        for span in reads:
+            node = nodes.get(span) or self._new_node(span)
+            read_nodes.append(node)
             for writer in node.writers:
                 if writer in live:
                     found[writer] = RAW
@@ -139,7 +141,9 @@ class Hazards:
                 for writer in near.writers:
                     if writer in live:
                         found[writer] = RAW
-        for node in written_nodes:
+        for span in writes:
+            node = nodes.get(span) or self._new_node(span)
+            written_nodes.append(node)
             for writer in node.writers:
                 if writer in live and writer not in found:
                     found[writer] = WAW
