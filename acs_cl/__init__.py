@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ._version import __version__ as __version__
 from .arrays import Array
+from .deciding import size
 from .errors import AcsError, DeviceError, PoisonedError, UsageError
 from .handle import Handle
 from .kernel import Kernel
@@ -30,4 +31,5 @@ __all__ = (
     "Program",
     "Runtime",
     "UsageError",
+    "size",
 )

@@ -49,6 +49,7 @@ class Trace:
 
     def ended(self, launch: Launch, lane: int, event: Any) -> None:
         """A device command has ended; its event has the times."""
+        event = getattr(launch.command, "kernel_event", None) or event
         try:
             start, end = event.profile.start, event.profile.end
         except cl.Error:

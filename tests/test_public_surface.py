@@ -21,6 +21,7 @@ NAMES = (
     "Program",
     "Runtime",
     "UsageError",
+    "size",
 )
 """Changing this tuple is changing the library's promise."""
 
