@@ -428,7 +428,7 @@ extern void far_away(int);
     assert function.tiled
     assert found.options == ()
     assert "far_away" not in found.text
-    assert found.text.rstrip().endswith("FP_CONTRACT ON")
+    assert found.text.rstrip().endswith("FP_CONTRACT DEFAULT")
 
 
 def test_many_arguments(bench: Bench) -> None:

@@ -140,7 +140,8 @@ MAY_IMPORT = {
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
     "emu": {"records", "ranges", "hazards", "window", "errors", "emu"},
-    "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"},
+    "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
+    | {"kernel_files", "translate.clang", "translate.functions"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these

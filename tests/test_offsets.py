@@ -123,6 +123,11 @@ def test_option_macros_are_not_expanded_twice() -> None:
     assert with_byte_offsets(source, "-Dsize=4", None, "k", (0,))[0].startswith("#undef")
 
 
+def test_counts_of_pragmas_are_worked_off() -> None:
+    text, _ = preprocess("#define N (2*M)\n#define M 4\n#pragma unroll N\n", "", None)
+    assert text.strip() == "#pragma unroll (2*4)"
+
+
 def test_constants_of_the_device_stay_its_own() -> None:
     text, _ = preprocess("#ifndef M_PI\n#define M_PI 3\n#endif\nM_PI CHAR_BIT", "", None)
     assert text.split() == ["M_PI", "8"]

@@ -33,6 +33,7 @@ _AS_A_GROUP = frozenset(
     {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
      "get_enqueued_local_size"}
 )  # fmt: skip
+_DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
 _NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|cl-kernel-arg-info|cl-nv-verbose)")
 
 
@@ -193,6 +194,8 @@ def _text(tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, s
     pieces = []
     used = wanted.union(*(survey.functions[name].builtins for name in wanted))
     for begin, end in rename.chunks(tokens, survey.ends):
+        if _DISABLES.match(tokens.all[begin].text):  # as would hold for the next program
+            continue
         offsets = [token.at for token in tokens.all[begin:end]]
         names = {survey.declared[at] for at in offsets if at in survey.declared}
         own = names & set(survey.functions)
@@ -211,7 +214,7 @@ def _text(tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, s
 def _restore_pragmas(text: str) -> str:
     """What a program says to the compiler must not reach into the next one."""
     if "FP_CONTRACT" in text:
-        text += "#pragma OPENCL FP_CONTRACT ON\n"  # the state that a program starts in
+        text += "#pragma OPENCL FP_CONTRACT DEFAULT\n"
     if re.search(r"#\s*pragma\s+pack", text):
         text += "#pragma pack()\n"
     return text

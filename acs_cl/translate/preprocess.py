@@ -8,6 +8,7 @@ is answered with yes.
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 from typing import Any
@@ -35,7 +36,13 @@ def preprocess(source: str, options: Any, device: Any) -> tuple[str, list[str]]:
         ) -> bool | None:
             if directive.value == "error":
                 raise CannotParse(f"line {directive.lineno}: #error is reached")
-            return None if directive.value == "pragma" else True
+            if directive.value != "pragma":
+                return True
+            if tokens and tokens[0].value in ("unroll", "nounroll"):
+                for token in tokens[1:]:  # a count may be a macro
+                    expanded = self.expand_macros([copy.copy(token)])
+                    token.value = "".join(part.value for part in expanded)
+            return None
 
     reader = Reader()
     reader.line_directive = None

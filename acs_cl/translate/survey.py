@@ -184,7 +184,7 @@ class Survey:
             about.locals[key] = variable
         elif space == n.CONSTANT:
             about.constants[key] = variable
-        elif space == n.GLOBAL:
+        elif space == n.GLOBAL and not _is_fixed(spelled):
             about.refuse(f"keeps the variable {cursor.spelling} from launch to launch")
 
 

@@ -1,0 +1,258 @@
+"""How many kernels of other people's become functions: the translation over a corpus.
+
+In: folders with sources, by their users (`DIR...`), and what a Python program builds while it runs
+(`--capture FOLDER PROGRAM ...`). Out: the share
+of kernels that are translated and that the device's compiler then builds, and the causes of the
+rest, as a table and with `--json`. Of the sources nothing is kept but their names.
+
+A kernel counts if the device's own compiler builds its source as it stands. Files lack the macros
+that their host programs define; a name that nothing defines is taken for such a macro, and the
+sources for which that was done are counted. Sources of equal text count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from acs_cl.benchmarks import generators
+
+VERSION = 1
+TIMEOUT_S = 60
+MOST_GUESSES = 12
+MOST_SOURCES = 100  # of one origin, so that no generator outweighs all others
+TARGET_SHARE, TARGET_KERNELS = 0.9, 200
+GUESSES = [  # what a host program may have to define, by the parser's complaint
+    (re.compile(r"use of undeclared identifier '(\w+)'"), "16"),
+    (re.compile(r"unknown type name '(\w*2)'"), "float2"),
+    (re.compile(r"unknown type name '(\w*(?:4|VEC)\w*)'"), "float4"),
+    (re.compile(r"unknown type name '(\w+)'"), "float"),
+]
+OWN = "pyopencl-generators"
+COMMAND = [sys.executable, "-m", "acs_cl.benchmarks.corpus"]
+_ERROR = re.compile(r"error:(?: \S+:\d+:\d+(?: <[^>]*>)?:)? (.*)")
+
+_CALLER = """
+__kernel void acs_caller_{i}(__global uchar *packed, __local uchar *blob, __local uchar *arena) {{
+    acs_context context = {{ {{ get_global_id(0) }} }};
+    blob[get_local_id(0)] = packed[get_local_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    {symbol}(&context, blob, arena);
+}}
+"""
+
+
+# ---- one source ----------------------------------------------------------------------------------
+
+
+def work(paths: Iterable[str]) -> None:
+    """Try every source; a line of JSON for each. Runs in a process of its own: compilers crash."""
+    from acs_cl import devices
+
+    device = devices.choose()
+    for path in paths:
+        print(json.dumps(attempt(Path(path), device)), flush=True)
+
+
+def attempt(path: Path, device: Any) -> dict[str, Any]:
+    """What becomes of one source."""
+    import pyopencl as cl
+
+    from acs_cl.kernel_files import kernel_source
+    from acs_cl.translate import clang
+    from acs_cl.translate.functions import CannotTranslate, translate
+
+    source = path.read_text("utf-8", errors="replace")
+    beside = path.with_suffix(".options")
+    options = beside.read_text("utf-8") if beside.exists() else ""
+    words = clang.split_options(options)
+    words += ["-I", str(path.parent), "-I", str(Path(cl.__file__).parent / "cl")]
+    context = cl.Context([device])
+    words, guessed = complete(source, words, device)
+    try:
+        program = cl.Program(context, source).build(words, cache_dir=False)  # type: ignore[arg-type]
+        kernels = [kernel.function_name for kernel in program.all_kernels()]
+    except cl.Error as error:
+        return {"excluded": complaint(error)}
+    out: dict[str, Any] = {"guessed": guessed, "misses": {}, "kernels": kernels}
+    try:
+        found = translate(source, words, device, "p1_")
+    except (CannotTranslate, clang.CannotParse) as failed:
+        return {**out, "misses": dict.fromkeys(kernels, failed.reason)}
+    out["misses"] = {name: found.reasons.get(name, "not seen") for name in kernels
+                     if name not in found.functions}  # fmt: skip
+    text = kernel_source("context.h") + found.text
+    for i, function in enumerate(found.functions.values()):
+        text += _CALLER.format(i=i, symbol=function.symbol)
+    try:
+        cl.Program(context, text).build(list(found.options), cache_dir=False)  # type: ignore[arg-type]
+    except cl.Error as error:
+        why = f"built text: {complaint(error)}"
+        out["misses"] = {name: out["misses"].get(name, why) for name in kernels}
+    return out
+
+
+def complaint(error: Exception) -> str:
+    """The first error in what a compiler says."""
+    match = _ERROR.search(str(error))
+    return match.group(1).strip() if match else "does not build"
+
+
+def complete(source: str, words: list[str], device: Any) -> tuple[list[str], int]:
+    """Options with the macros that the host program would have defined, and how many those are."""
+    from acs_cl.translate import clang
+
+    for guessed in range(MOST_GUESSES):
+        try:
+            clang.parse(source, words, device)
+        except clang.CannotParse as failed:
+            for pattern, value in GUESSES:
+                match = pattern.search(failed.reason)
+                if match and f"-D{match.group(1)}={value}" not in words:
+                    words = [*words, f"-D{match.group(1)}={value}"]
+                    break
+            else:
+                return words, guessed
+        else:
+            return words, guessed
+    return words, MOST_GUESSES
+
+
+# ---- all of them ---------------------------------------------------------------------------------
+
+
+def outcomes(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """What becomes of every source; one whose compiler crashes or hangs costs only itself."""
+    left = list(paths)
+    while left:
+        command = [*COMMAND, "--work", *map(str, left[:20])]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20 * TIMEOUT_S)
+            lines, crash = done.stdout.splitlines(), "the compiler crashes"
+        except subprocess.TimeoutExpired as late:
+            raw = late.stdout or b""
+            text = raw if isinstance(raw, str) else raw.decode()
+            lines, crash = text.splitlines(), "the compiler hangs"
+        answers = [json.loads(line) for line in lines if line.startswith("{")]
+        yield from zip(left, answers, strict=False)
+        left = left[len(answers) :]
+        if len(answers) < min(20, len(answers) + len(left)) and left:
+            yield left.pop(0), {"excluded": crash}
+
+
+def cause(reason: str) -> str:
+    """A reason without the names of one source."""
+    reason = re.sub(r"^line \d+: ", "", reason)
+    reason = re.sub(r"^argument \S+ is", "an argument is", reason)
+    reason = re.sub(r" \((in )?\w*\)$", "", reason)
+    reason = re.sub(r"(variable|sampler) \w+", r"\1", reason)
+    return re.sub(r"'[^']*'", "'…'", reason)
+
+
+def summary(origins: dict[str, list[tuple[str, dict[str, Any]]]]) -> dict[str, Any]:
+    """Counts for each origin and for all, and the causes of the misses."""
+    causes: Counter[str] = Counter()
+    excluded: Counter[str] = Counter()
+    table: dict[str, Any] = {}
+    for origin, answers in sorted(origins.items()):
+        tried = [(name, answer) for name, answer in answers if "kernels" in answer]
+        misses = [reason for _, answer in tried for reason in answer["misses"].values()]
+        kernels = sum(len(answer["kernels"]) for _, answer in tried)
+        causes.update(map(cause, misses))
+        excluded.update(cause(answer["excluded"]) for _, answer in answers if "excluded" in answer)
+        table[origin] = {
+            "sources": len(tried), "excluded": len(answers) - len(tried),
+            "sources_with_guessed_macros": sum(bool(answer["guessed"]) for _, answer in tried),
+            "kernels": kernels, "translated_and_built": kernels - len(misses),
+            "names": sorted(name for name, _ in tried),
+        }  # fmt: skip
+    kernels = sum(entry["kernels"] for entry in table.values())
+    good = sum(entry["translated_and_built"] for entry in table.values())
+    return {
+        "version": VERSION, "kernels": kernels, "translated_and_built": good,
+        "share": round(good / max(kernels, 1), 4), "misses_by_cause": dict(causes.most_common()),
+        "excluded_by_cause": dict(excluded.most_common()), "origins": table,
+    }  # fmt: skip
+
+
+def sources(folders: list[Path]) -> dict[str, list[tuple[str, Path]]]:
+    """The sources below folders, by origin; equal texts once."""
+    seen: set[str] = set()
+    found: dict[str, list[tuple[str, Path]]] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*.cl")):
+            beside = path.with_suffix(".options")
+            text = path.read_text("utf-8", errors="replace")
+            whole = text + (beside.read_text("utf-8") if beside.exists() else "")
+            if not re.search(r"\b(__)?kernel\b", text) or whole in seen:
+                continue
+            seen.add(whole)
+            name = path.relative_to(folder).as_posix()
+            if len(found.setdefault(folder.name, [])) < MOST_SOURCES:
+                found[folder.name].append((name, path))
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    parser = argparse.ArgumentParser(prog="benchmarks.corpus", description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="*", type=Path, metavar="DIR")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["--capture"]:
+        generators.capture(Path(words[1]), words[2:])
+        return 0
+    if words[:1] == ["--generate"]:  # in a process of its own, like --work
+        generators.generate(Path(words[1]))
+        return 0
+    if words[:1] == ["--work"]:
+        work(words[1:])
+        return 0
+    args = parser.parse_args(words)
+    origins: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        own = Path(temporary) / OWN
+        subprocess.run([*COMMAND, "--generate", str(own)], check=False)
+        origins = measured([own, *args.folders])
+    document = summary(origins)
+    print(report(document))
+    if args.json:
+        args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 0
+
+
+def measured(folders: list[Path]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """What becomes of each source below folders, by origin."""
+    origins = {}
+    for origin, entries in sources(folders).items():
+        answers = dict(outcomes([path for _, path in entries]))
+        origins[origin] = [(name, answers[path]) for name, path in entries if path in answers]
+        print(f"{origin}: {len(entries)} sources", file=sys.stderr)
+    return origins
+
+
+def report(document: dict[str, Any]) -> str:
+    """The document as text."""
+    lines = [f"{'origin':26} {'sources':>8} {'kernels':>8} {'built':>8}"]
+    for origin, entry in document["origins"].items():
+        lines.append(
+            f"{origin:26} {entry['sources']:8} {entry['kernels']:8} "
+            f"{entry['translated_and_built']:8}"
+        )
+    lines.append(f"{document['share']:.1%} of {document['kernels']} kernels")
+    for title in ("misses_by_cause", "excluded_by_cause"):
+        lines.append(f"{title.replace('_', ' ')}:")
+        lines += [f"  {count:4}  {reason}" for reason, count in document[title].items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
