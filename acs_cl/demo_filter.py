@@ -183,7 +183,8 @@ class Filter:
         """Pixels of an array: a view, made once and kept."""
         key = (id(array), *place, y, x, size)
         if key not in self._views:
-            self._views[key] = array[(*place, slice(y, y + size), slice(x, x + size))]
+            index = (*place, slice(y, y + size), slice(x, x + size))
+            self._views[key] = array[index]
         return self._views[key]
 
     def _launch(self, name: str, row: int, column: int, *args: Any) -> None:

@@ -118,7 +118,7 @@ def _is_next(runtime: Runtime, array: Array) -> bool:
 def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
     """Overwrite every element."""
     try:
-        element = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
+        element: HostArray = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
     except (TypeError, ValueError):
         try:
             element = np.array([value], dtype=array.dtype)
