@@ -431,6 +431,32 @@ extern void far_away(int);
     assert found.text.rstrip().endswith("FP_CONTRACT DEFAULT")
 
 
+def test_constant_arguments_are_read_from_global_memory(bench: Bench) -> None:
+    source = """
+typedef struct { float weight; int at; } tap;
+__constant float table[2] = { 3, 4 };
+float weigh(__constant tap *taps, int i, constant float4 *restrict more) {
+  const __constant tap *p = &taps[i];
+  return p->weight * p->at + more[i].y;
+}
+float other(__constant float *p) { return p[1]; }
+__kernel void fold(__constant tap *taps __attribute__((max_constant_size(1024))),
+                   float4 constant *more, __global float *out) {
+  __constant float own[1] = { 0.5f };
+  int i = get_global_id(0);
+  out[i] = weigh(taps, i, more) + table[1] + own[0] + ((__constant float *)more)[i];
+}
+__kernel void tabled(__global float *out) { *out = other(table); }
+"""
+    taps = np.zeros(4, np.dtype([("weight", "f4"), ("at", "i4")]))
+    taps["weight"], taps["at"] = np.arange(4) + 0.25, np.arange(4) * 10
+    more = np.arange(16, dtype=np.float32)
+    found = bench.same(source, "fold", (4,), (2,), taps, more, np.zeros(4, np.float32))
+    assert bench.touched
+    assert found.functions["fold"].fields[0].kind == "pointer"
+    assert set(found.functions) == {"fold", "tabled"}
+
+
 def test_many_arguments(bench: Bench) -> None:
     count = 60
     parameters = ", ".join(
@@ -471,7 +497,8 @@ __kernel void copies(__global int *a, __global struct node *nodes) {
     [
         ("__kernel void k(read_only image2d_t i, __global int *a) {}", "image"),
         ("__kernel void k(sampler_t s) {}", "sampler"),
-        ("__kernel void k(__constant int *a, __global int *b) { *b = *a; }",
+        ("__constant int t[2] = {1, 2}; int f(__constant int *p) { return p[1]; }"
+         "__kernel void k(__constant int *a, __global int *b) { *b = f(a) + f(t); }",
          "argument a is a __constant pointer"),
         ("int f(int n) { return n ? f(n - 1) : 0; } kernel void k(global int *a) { *a = f(3); }",
          "calls itself .in f."),

@@ -45,20 +45,31 @@ class Blob(NamedTuple):
 
     fields: tuple[Field, ...]
     bytes: int
+    constants: bool  # some are `__constant` pointers, read as `__global` ones
     lines: tuple[str, ...]  # statements that stand before the call
     arguments: tuple[str, ...]  # expressions, one for each parameter
 
 
-def blob_of(kernel: Any, prefix: str, names: set[str]) -> Blob:
-    """How the arguments of a kernel are packed. Raises `CannotTranslate`."""
+def blob_of(kernel: Any, prefix: str, names: set[str], constants: bool) -> Blob:
+    """How the arguments of a kernel are packed, `__constant` pointers too if `constants` says so.
+
+    Raises `CannotTranslate`.
+    """
     fields: list[Field] = []
     lines: list[str] = []
     arguments: list[str] = []
-    end = 0
+    end, has_constants = 0, False
     for cursor in clang.library().collect(kernel):
         if cursor._kind_id != n.PARM_DECL:
             continue
         kind, size, alignment = _measure(cursor)
+        if kind == "constant":
+            if not constants:
+                raise CannotTranslate(
+                    f"argument {cursor.spelling} is a __constant pointer and may meet constants"
+                    " of the program"
+                )
+            kind, has_constants = "pointer", True
         at = -(-end // alignment) * alignment
         end = at + size
         fields.append(Field(kind, at, size))
@@ -72,7 +83,7 @@ def blob_of(kernel: Any, prefix: str, names: set[str]) -> Blob:
             lines += line
             arguments.append(argument)
     total = -(-end // _ALIGNMENT) * _ALIGNMENT
-    return Blob(tuple(fields), total, tuple(lines), tuple(arguments))
+    return Blob(tuple(fields), total, has_constants, tuple(lines), tuple(arguments))
 
 
 def _measure(cursor: Any) -> tuple[str, int, int]:
@@ -86,7 +97,7 @@ def _measure(cursor: Any) -> tuple[str, int, int]:
         target = canonical.get_array_element_type() if shape == n.ARRAY else canonical.get_pointee()
         space = target.get_address_space() or canonical.get_address_space()
         if space == n.CONSTANT:
-            raise CannotTranslate(f"argument {name} is a __constant pointer")
+            return "constant", 8, 8
         if space == n.LOCAL:
             return "local", 4, 4
         if space != n.GLOBAL:

@@ -24,7 +24,7 @@ from acs_cl.translate.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 
-_FORMAT = 1  # raise it when the translation or the record changes
+_FORMAT = 2  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
@@ -86,19 +86,30 @@ def _translate(source: str, words: list[str], device: Any) -> Functions:
     clang.parse(source, words, device)
     options = _for_code(words)
     text = plain(preprocess(source, words, device)[0])
+    try:
+        return _edit(text, options, device, constants=True)
+    except clang.CannotParse:
+        # A pointer cannot lead to an argument and to a constant of the program.
+        return _edit(text, options, device, constants=False)
+
+
+def _edit(text: str, options: list[str], device: Any, constants: bool) -> Functions:
+    """The functions of a preprocessed text. With `constants`, `__constant` arguments are read as
+    `__global` ones, which may leave a text that does not parse."""
     unit = clang.parse(text, options, device)
     tokens, survey = Tokens(text), Survey(unit)
     reserved = {token.text for token in tokens.all if _RESERVED.match(token.text)}
     if reserved:
         raise CannotTranslate(f"the source uses the reserved name {min(reserved)}")
     reached = {name: _reach(survey, name) for name in survey.functions}
-    blobs, reasons = _sort_out(survey, reached)
+    blobs, reasons = _sort_out(survey, reached, constants)
+    globally: set[str] = set().union(*(reached[k] for k, blob in blobs.items() if blob.constants))
     wanted: set[str] = set().union(*(reached[name] for name in blobs))
     context, arena = _needs(survey, reached)
     rename.rename(tokens, survey, _MARK)
     rename.give_context(tokens, survey, context, arena)
     local_bytes, hoisted = _hoist(tokens, survey, reached, wanted)
-    out = _text(tokens, survey, wanted, hoisted)
+    out = _text(tokens, survey, wanted, hoisted, globally)
     functions = {}
     for kernel, blob in blobs.items():
         symbol = f"{_MARK}acs_entry_{kernel}"
@@ -136,7 +147,7 @@ def _reach(survey: Survey, name: str) -> set[str]:
 
 
 def _sort_out(
-    survey: Survey, reached: dict[str, set[str]]
+    survey: Survey, reached: dict[str, set[str]], constants: bool
 ) -> tuple[dict[str, Blob], dict[str, str]]:
     """How arguments are packed, for the kernels that can be called; reasons for the others."""
     blobs: dict[str, Blob] = {}
@@ -155,7 +166,7 @@ def _sort_out(
                 break
         else:
             try:
-                blobs[name] = blob_of(about.definition, _MARK, survey.names)
+                blobs[name] = blob_of(about.definition, _MARK, survey.names, constants)
             except CannotTranslate as failed:
                 reasons[name] = failed.reason
     return blobs, reasons
@@ -189,7 +200,9 @@ def _hoist(
     return ends, before
 
 
-def _text(tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, str]) -> str:
+def _text(
+    tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, str], globally: set[str]
+) -> str:
     """The declarations that the wanted functions need, edited."""
     pieces = []
     used = wanted.union(*(survey.functions[name].builtins for name in wanted))
@@ -202,6 +215,8 @@ def _text(tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, s
         if (names and not names & used) or survey.unsuitable.intersection(offsets):
             continue
         words = ""
+        if own & globally:
+            rename.read_globally(tokens, begin, end, _constants(survey, own))
         if own:
             kernel = any(survey.functions[name].kernel for name in own)
             words = rename.make_function(tokens, begin, end, kernel)
@@ -209,6 +224,14 @@ def _text(tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, s
                 words = "".join(hoisted[name] for name in sorted(own)) + words
         pieces.append(words + tokens.render(begin, end))
     return "\n".join(pieces)
+
+
+def _constants(survey: Survey, names: set[str]) -> list[tuple[int, int]]:
+    return [
+        variable.statement
+        for name in names
+        for variable in survey.functions[name].constants.values()
+    ]
 
 
 def _restore_pragmas(text: str) -> str:

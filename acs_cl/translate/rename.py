@@ -111,6 +111,19 @@ def chunks(tokens: Tokens, ends: set[int]) -> Iterator[tuple[int, int]]:
         yield begin, at
 
 
+def read_globally(tokens: Tokens, begin: int, end: int, kept: list[tuple[int, int]]) -> None:
+    """Pointers to `__constant` memory in a function become pointers to `const __global` memory.
+
+    `kept` are the declarations of variables that lie in constant memory themselves, in bytes.
+    """
+    for position in range(begin, end):
+        token = tokens.all[position]
+        if token.text in ("constant", "__constant") and not any(
+            first <= token.at < last for first, last in kept
+        ):
+            tokens.replaced[position] = "__global const"
+
+
 def make_function(tokens: Tokens, begin: int, end: int, kernel: bool) -> str:
     """The words before a function that others in the text may call; a kernel becomes one, too."""
     words = "static "
