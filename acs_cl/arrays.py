@@ -45,6 +45,7 @@ class Array:
 
     __slots__ = (
         "__weakref__",
+        "_address",
         "_argument",
         "_base",
         "_home",
@@ -83,6 +84,7 @@ class Array:
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self._home: Runtime | None = None
+        self._address = 0
         self._argument: Any = None
         self._place: Place | None = None
         self._lead = 0
@@ -97,6 +99,7 @@ class Array:
         self._place = base.place(start, end - start)
         if len(self._spans) == 1 and not self._lead and not self._place.offset:
             self._span = self._spans[0]
+            self._address = base.block.address + start
             self._argument = self._place.memory
             self._home = runtime
 

@@ -35,10 +35,16 @@ class OwnKernel(cl.Kernel):
 
     OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
-    the old memory. `origin`: source, options and name, where they are known.
+    the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
+    on the device that runs it, and its body there, once there is one.
     """
 
-    __slots__ = ("current", "origin")
+    __slots__ = ("current", "offer", "origin")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.offer: Any = None
+        self.origin: Any = None
 
 
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS

@@ -1,12 +1,14 @@
 """Epochs: a batch of launches as the words that the device-side scheduler reads.
 
 In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
-Out: one array of uint32, which is uploaded as it is. Pure: no driver, no clock. The layout is that of
-`kernels_cl/descriptor.h`, version 1, and so are the names.
+Out: one array of uint32, which is uploaded as it is. Pure: no driver, no clock. The layout is that
+of `kernels_cl/descriptor.h`, version 1, and so are the names.
 
 Invariant: references go from lower to higher tasks. A task's upstream count is what others count
 down: an heir, which waits for one task alone, is counted down by nobody.
 """
+
+# Long because: one layout is written in one place.
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ class Order(Protocol):
     """A dispatch order: which of the tasks that are ready at the same time goes first."""
 
     def __call__(self, upstream: Words, downstream: Words, n: int) -> Words | None:
-        """A priority for each of `n` tasks, higher first, from the edges; None for program order."""
+        """A priority for each of `n` tasks, higher first, from the edges; None for program
+        order."""
 
 
 def first_in(upstream: Words, downstream: Words, n: int) -> Words | None:
@@ -105,8 +108,8 @@ def head(
     count: int = 0,
     upto: int = 0,
 ) -> bytes:
-    """The first 16 words of a record, without what the graph decides. Arguments that do not fit, and
-    a shape, are places relative to the epoch's extra words, plus one."""
+    """The first 16 words of a record, without what the graph decides. Arguments that do not fit,
+    and a shape, are places relative to the epoch's extra words, plus one."""
     plain = PLAIN if not (shape or when or count or blob_bytes > INLINE_BYTES) else 0
     return _HEAD.pack(
         body | plain | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
@@ -128,27 +131,32 @@ class Recorder:
     """Takes tasks, gives an `Image`."""
 
     def __init__(self) -> None:
-        self._records = bytearray()
+        self._records: list[bytes] = []
         self._extra = bytearray()
         self._shapes: dict[bytes, int] = {}
         self._upstream: list[int] = []
         self._downstream: list[int] = []
         self._patches: list[tuple[int, int]] = []
-        self.tasks = 0
+
+    @property
+    def tasks(self) -> int:
+        """How many there are."""
+        return len(self._records)
 
     def add(
-        self, task_head: bytes, blob: bytes, task_shape: bytes | None, upstream: Sequence[int]
+        self, record: bytes, blob: bytes | None, task_shape: bytes | None, upstream: Sequence[int]
     ) -> int:
-        """A task, behind those of `upstream`; its number in the epoch."""
-        task = self.tasks
-        self.tasks = task + 1
+        """A task, behind those of `upstream`; its number in the epoch. `record`: a whole one, or a
+        head, for arguments in `blob`."""
         records = self._records
-        records += task_head
-        if len(blob) <= INLINE_BYTES:
-            records += blob.ljust(INLINE_BYTES, b"\0")
-        else:
-            records += bytes(INLINE_BYTES)
-            self._patches.append((task * RECORD_WORDS + ARGS, self._put(blob)))
+        task = len(records)
+        if blob is not None:
+            if len(blob) <= INLINE_BYTES:
+                record += blob.ljust(INLINE_BYTES, b"\0")
+            else:
+                record += bytes(INLINE_BYTES)
+                self._patches.append((task * RECORD_WORDS + ARGS, self._put(blob)))
+        records.append(record)
         if task_shape is not None:
             place = self._shapes.get(task_shape)
             if place is None:
@@ -178,7 +186,7 @@ class Recorder:
         come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
         `with_levels`: for devices that order nothing inside a launch."""
         n = self.tasks
-        records = np.frombuffer(self._records, np.uint32).reshape(n, RECORD_WORDS).copy()
+        records = np.frombuffer(b"".join(self._records), np.uint32).reshape(n, RECORD_WORDS).copy()
         upstream = np.array(self._upstream, np.uint32)
         downstream = np.array(self._downstream, np.uint32)
         tiles = records[:, TILES]
@@ -271,7 +279,8 @@ class Recorder:
 
 
 def task_places(n: int) -> Any:
-    """Where the counts of tasks 0 to n - 1 are in a block's state; those of neighbours lie apart."""
+    """Where the counts of tasks 0 to n - 1 are in a block's state; those of neighbours lie
+    apart."""
     tasks = np.arange(n)
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
@@ -284,8 +293,8 @@ def _choose_heirs(
     counts: Words,
     gang: bool,
 ) -> tuple[Words, Words]:
-    """Give every task the first of the successors that wait for it alone as its heir; the edges that
-    are left."""
+    """Give every task the first of the successors that wait for it alone as its heir; the edges
+    that are left."""
     tiles = records[:, TILES]
     alone = counts[downstream] == 1
     heirs = np.zeros(len(records), np.uint32)

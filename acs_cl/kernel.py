@@ -25,6 +25,7 @@ from .converter import Convert, Converted, converter
 from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
+from .packer import Pack, packer
 from .records import Access, Span
 from .signature import Parameter, Signature
 
@@ -71,6 +72,8 @@ class Kernel:
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
         self._guards: Guards | None = None
+        self._offer: Any = None
+        self._pack: Pack | None = None
 
     @property
     def native(self) -> Any:
@@ -106,6 +109,21 @@ class Kernel:
             global_size = _sizes(global_size, "global_size", self.name)
         if local_size is not None and type(local_size) is not tuple:
             local_size = _sizes(local_size, "local_size", self.name)
+        offer = self._native.offer
+        if offer is not None:
+            if offer is not self._offer:
+                self._offer, self._pack = offer, packer(self, *offer)
+            if (
+                self._pack is not None
+                and when is None
+                and reads is None
+                and writes is None
+                and offset is None
+                and self._standing is None
+            ):
+                packed = self._pack(self, global_size, local_size, args)
+                if packed is not None:
+                    return self._runtime._launch(*packed, wait_for)
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
             global_size = deciding.global_size

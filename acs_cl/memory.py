@@ -33,9 +33,11 @@ SLAB = 64 << 20
 class Block:
     """A piece of device memory. `users`: launches of its former life that may be under way."""
 
-    __slots__ = ("memory", "offset", "size", "users")
+    __slots__ = ("address", "memory", "offset", "size", "users")
 
-    def __init__(self, memory: Any, offset: int, size: int) -> None:
+    def __init__(self, memory: Any, offset: int, size: int, address: int = 0) -> None:
+        self.address = address
+        """On the device; 0 where it has none that lasts."""
         self.memory = memory
         self.offset = offset
         self.size = size
@@ -149,32 +151,35 @@ class SvmStore(Store):
     def __init__(self, context: Any, device: Any) -> None:
         super().__init__(context, device)
         self._slab: Any = None
+        self._address = 0
         self._used = 0
         self._slab_size = FIRST_SLAB
 
     def _cut(self, size: int) -> Block | None:
         if self._slab is None or self._used + size > len(self._slab):
             return None
-        block = Block(self._slab, self._used, size)
+        block = Block(self._slab, self._used, size, self._address + self._used)
         self._used += size
         return block
 
     def _reserve(self, size: int) -> Block:
         if size > self._slab_size // 2:
-            return Block(self._allocate_svm(size), 0, size)
-        self._slab = self._allocate_svm(min(self._slab_size, self._largest))
+            memory, address = self._allocate_svm(size)
+            return Block(memory, 0, size, address)
+        self._slab, self._address = self._allocate_svm(min(self._slab_size, self._largest))
         self._used = 0
         self._slab_size = SLAB
         block = self._cut(size)
         assert block is not None
         return block
 
-    def _allocate_svm(self, size: int) -> Any:
+    def _allocate_svm(self, size: int) -> tuple[Any, int]:
         memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
         self.reserved_bytes += size
-        self._reserved[int(memory.svm_ptr)] = size
+        address = int(memory.svm_ptr)
+        self._reserved[address] = size
         self.generation += 1
-        return memory.buf
+        return memory.buf, address
 
     def release_unused(self) -> None:
         for size, free in list(self._bins.items()):

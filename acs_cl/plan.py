@@ -59,8 +59,8 @@ def plan(device: cl.Device, options: Options) -> Plan:
     memory = options.memory or ("svm" if on_device else known.memory)
     if memory == "svm" and known.svm == "none":
         raise UsageError(
-            f"backend='device': {device.name.strip()} has no shared virtual memory, which addresses "
-            "in memory need; use another backend"
+            f"backend='device': {device.name.strip()} has no shared virtual memory, which "
+            "addresses in memory need; use another backend"
             if on_device
             else f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
         )

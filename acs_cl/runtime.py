@@ -64,11 +64,11 @@ class Runtime:
     other.
 
     `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
-    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device'. `issue`: 'eager' or 'ready_first'.
-    `window`: how many launches may be in it; None is without bound. `lanes`: queues of the pool.
-    `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or 'buffers'.
-    `trace`: record a timeline. For backend 'device': `groups`, at most so many groups of its
-    scheduler; `slice_ms`, after which a group starts no new task in one launch of it; `order`,
+    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device'. `issue`: 'eager' or
+    'ready_first'. `window`: how many launches may be in it; None is without bound. `lanes`: queues
+    of the pool. `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or
+    'buffers'. `trace`: record a timeline. For backend 'device': `groups`, at most so many groups of
+    its scheduler; `slice_ms`, after which a group starts no new task in one launch of it; `order`,
     'first_in' or 'critical_path', among the tasks that are ready.
 
     >>> import acs_cl as acs

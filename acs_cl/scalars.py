@@ -35,12 +35,17 @@ def is_value(parameter: Parameter, value: Any) -> bool:
     return not isinstance(value, (cl.LocalMemory, cl.Sampler)) and value is not None
 
 
-def packer(parameter: Parameter) -> Callable[[Any], bytes] | None:
-    """A fast function from number to bytes; None where only `to_bytes` will do."""
+def code(parameter: Parameter) -> str | None:
+    """What `struct` calls a number of its type; None where only `to_bytes` will do."""
     if parameter.space != "private" or parameter.is_pointer:
         return None
-    code = _CODES.get(_plain(parameter.type_name))
-    return None if code is None else struct.Struct("=" + code).pack
+    return _CODES.get(_plain(parameter.type_name))
+
+
+def packer(parameter: Parameter) -> Callable[[Any], bytes] | None:
+    """A fast function from number to bytes; None where only `to_bytes` will do."""
+    found = code(parameter)
+    return None if found is None else struct.Struct("=" + found).pack
 
 
 def to_bytes(parameter: Parameter, value: Any) -> bytes:

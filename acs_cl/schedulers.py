@@ -1,12 +1,14 @@
 """Schedulers on the device: which kernels are in them, and building them behind the program's back.
 
-In: kernels that the program launches. Out: their bodies in a scheduler that is ready, or a reason why
-there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
+In: kernels that the program launches. Out: their bodies in a scheduler that is ready, or a reason
+why there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
 takes all that was asked for since at once.
 
 Invariants: asking never waits. A scheduler that is in use is never changed: a new one takes its
 place, and epochs keep the one they were recorded for. What was refused stays refused.
 """
+
+# Long because: who is in which scheduler, and why, is one question.
 
 from __future__ import annotations
 
@@ -31,11 +33,12 @@ from .translate.clang import CannotParse
 from .translate.functions import CannotTranslate, Function, translate
 
 MOST_BODIES = 16
-"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for 64)."""
+"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
+64)."""
 
 MOST_LOOPED_BODIES = 6
-"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers of
-16 kernels in one switch crash the compiler."""
+"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
+of 16 kernels in one switch crash the compiler."""
 
 ARENA_BYTES = 4096
 """Local memory that a scheduler has at least, so that the next kernel needs no new one."""
@@ -238,7 +241,8 @@ class Schedulers:
             return  # nothing to build before a launch says how large its groups are
         size = self.tiled_group if function.tiled else group
         home = self._sets.setdefault((size, options), _Set())
-        # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for them
+        # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for
+        # them
         others = [there for (_, same), there in self._sets.items() if same == options]
         if function.tiled:
             homes = others
@@ -304,9 +308,9 @@ class Schedulers:
         self._warm_up(native, group)
         self.builds += 1
         facts = Facts(
-            group, tuple(origin[2] for origin in ordered), int(registers.group(1)) if registers else None,
-            int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
-            limits.groups, round(perf_counter() - started, 3),
+            group, tuple(origin[2] for origin in ordered), int(registers.group(1)) if registers else
+            None, int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE,
+            self._device)), limits.groups, round(perf_counter() - started, 3),
         )  # fmt: skip
         bodies = {
             origin: Body(function, number, limits)
@@ -315,7 +319,8 @@ class Schedulers:
         return Scheduler(native, limits, bodies, steady, facts)
 
     def _warm_up(self, native: Any, group: int) -> None:
-        """Some drivers compile at the first launch: have that behind us, with an epoch of nothing."""
+        """Some drivers compile at the first launch: have that behind us, with an epoch of
+        nothing."""
         if self.tier == "levels":
             return
         image = epochs.Recorder().image(64)

@@ -3,14 +3,14 @@
 In: a translated kernel with its number in a scheduler, and commands of it. Out: the head of the
 record, the packed arguments, the shape. Pure but for the addresses it reads off the arguments.
 
-Invariant: what a task runs is what the command would run in a queue. Where that cannot be said, or a
-queue does it better, `Unfit` says why, and the launch runs on a lane.
+Invariant: what a task runs is what the command would run in a queue. Where that cannot be said, or
+a queue does it better, `Unfit` says why, and the launch runs on a lane.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import pyopencl as cl
 from . import epochs
 from .commands import KernelCommand
 from .decisions import Decision
-from .translate.functions import Function
+from .translate.functions import Field, Function
 
 SMALLEST_TILE = 256
 """Items of a tile at least, where one work-item runs a whole tile: taking a tile costs as much as
@@ -54,6 +54,29 @@ class Task(NamedTuple):
     tiles: int
 
 
+class _TaskCommand(NamedTuple):
+    name: str
+    scheduler: Any
+    record: bytes
+    blob: bytes | None
+    shape: bytes | None
+    tiles: int
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+
+
+class TaskCommand(_TaskCommand):
+    """A kernel command that is a record already: what a plain launch of a kernel in a scheduler
+    is."""
+
+    __slots__ = ()
+    on_host = False
+
+    def enqueue(self, queue: Any, wait_for: Any) -> Any:
+        """Records are for the scheduler alone."""
+        raise TypeError(f"{self.name} is recorded, not enqueued")
+
+
 class Body:
     """A kernel in a scheduler."""
 
@@ -61,16 +84,16 @@ class Body:
         self.function = function
         self.number = number
         self.limits = limits
-        self._heads: dict[Any, tuple[bytes, bytes | None, int]] = {}
-        self._pack = struct.Struct(_format(function))
+        self.heads: dict[Any, tuple[bytes, bytes | None, int]] = {}
+        self._pack = struct.Struct("<" + _format(function.fields, function.blob_bytes))
         self._local = any(field.kind == "local" for field in function.fields)
 
     def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
         """A command without a decision."""
         key = command.global_size, command.local_size, command.offset
-        found = self._heads.get(key)
+        found = self.heads.get(key)
         if found is None:
-            found = self._heads[key] = self._head(command, None, 0, 0)
+            found = self.heads[key] = self._head(command, None, 0, 0)
         head, shape, tiles = found
         return Task(head, self._blob(command, owns), shape, tiles)
 
@@ -82,6 +105,20 @@ class Body:
         count = 0 if decision.count is None else _address(decision.count.place.memory, owns)
         head, shape, tiles = self._head(command, decision, when, count)
         return Task(head, self._blob(command, owns), shape, tiles)
+
+    @property
+    def fits(self) -> bool:
+        """Whether its arguments fit into a record."""
+        return self.function.blob_bytes <= epochs.INLINE_BYTES
+
+    def record_packer(self, codes: Sequence[str | None]) -> Callable[..., bytes]:
+        """Packs a head and all arguments, numbers in the types that `codes` say, into a record."""
+        fields = [
+            field._replace(kind=code) if code is not None else field
+            for field, code in zip(self.function.fields, codes, strict=True)
+        ]
+        layout = _format(fields, epochs.INLINE_BYTES)
+        return struct.Struct(f"<{epochs.RECORD_BYTES - epochs.INLINE_BYTES}s{layout}").pack
 
     def _blob(self, command: KernelCommand, owns: Callable[[int], bool]) -> bytes:
         fields = self.function.fields
@@ -175,12 +212,14 @@ def _address(memory: Any, owns: Callable[[int], bool]) -> int:
     return address
 
 
-def _format(function: Function) -> str:
-    """The packed arguments as `struct` has them."""
-    parts, at = ["<"], 0
-    for field in function.fields:
+def _format(fields: Sequence[Field], nbytes: int) -> str:
+    """Packed arguments as `struct` has them. The kind of a number may be a code of `struct`."""
+    parts, at = [], 0
+    codes = {"pointer": "Q", "local": "I"}
+    for field in fields:
         parts.append(f"{field.offset - at}x" if field.offset > at else "")
-        parts.append({"pointer": "Q", "local": "I"}.get(field.kind, f"{field.size}s"))
+        code = codes.get(field.kind, field.kind)
+        parts.append(f"{field.size}s" if code == "value" else code)
         at = field.offset + field.size
-    parts.append(f"{function.blob_bytes - at}x" if function.blob_bytes > at else "")
+    parts.append(f"{nbytes - at}x" if nbytes > at else "")
     return "".join(parts)

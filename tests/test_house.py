@@ -108,7 +108,8 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "kernel": "translate.offsets translate.clang inference signature scalars standing records"
+    "packer": "scalars arrays records tasks",
+    "kernel": "packer translate.offsets translate.clang inference signature scalars standing records"
     " arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access driver errors",

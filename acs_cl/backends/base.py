@@ -58,7 +58,8 @@ class Backend:
         raise NotImplementedError
 
     def error(self, number: int, status: int) -> BaseException | None:
-        """What ended launch `number`, reported with `status`, if it did not end well. Asked once."""
+        """What ended launch `number`, reported with `status`, if it did not end well. Asked
+        once."""
         return DeviceError(f"the device reports status {status}") if status < 0 else None
 
     def event(self, number: int) -> Any:

@@ -7,9 +7,9 @@ yet, goes to lanes: a host backend beside it, with the hazards between the two k
 Invariants:
 - Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
   into the same epoch can wait for that.
-- Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes by
-  their events, a lane for an epoch by the event behind its last command. That event says that the
-  epoch is finished: the last launch of the scheduler in it is one that leaves only when it is.
+- Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes
+  by their events, a lane for an epoch by the event behind its last command. It says that the epoch is
+  finished: the last launch of the scheduler in it is one that leaves only when it is.
 - The words of an epoch, and the memory that its status is read into, live until that event.
 """
 
@@ -33,7 +33,7 @@ from ..errors import DeviceError, InternalError
 from ..memory import Store
 from ..records import Launch
 from ..schedulers import Scheduler, Schedulers, launch_arguments
-from ..tasks import Body, NeedsArena, Unfit
+from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
 
 MOST_TASKS = 4096
@@ -47,11 +47,11 @@ FIRST_LOOK = 64
 every epoch costs the host as much as recording some tens of launches."""
 
 OPEN_S = 0.001
-"""How long an epoch stays open at most."""
+"""How long an epoch stays open at most while the device has less than two to work on."""
 
 POLLS = 256
-"""Looks at a queue slot before a group leaves: some 200 us on an H200. Groups that wait keep kernels
-on lanes from the compute units."""
+"""Looks at a queue slot before a group leaves: some 200 us on an H200. Groups that wait keep
+kernels on lanes from the compute units."""
 
 SPARE_REGIONS = 4
 
@@ -68,7 +68,8 @@ class Settings(NamedTuple):
     """Groups of a scheduler at most."""
     slice_s: float = 0.05
     turns: int = 1 << 30
-    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an epoch."""
+    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an
+    epoch."""
     polls: int | None = None
     most_tasks: int = MOST_TASKS
     order: str = "first_in"
@@ -83,7 +84,6 @@ class Epoch:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.recorder = epochs.Recorder()
-        self.numbers: list[int] = []
         self.index: dict[int, int] = {}
         self.wait_for: list[Any] = []
         self.entries = 0
@@ -128,7 +128,12 @@ class Device(Backend):
         self._next_look = FIRST_LOOK
         self._task_s = 50e-6
         self._errors: dict[int, BaseException] = {}
-        self.counters: dict[str, int] = {"tasks": 0, "epochs": 0, "cuts": 0, "launches": 0}
+        self._offered: list[Any] = []
+        self._builds = 0
+        self.cuts = 0
+        self.launches = 0
+        self.tasks_sent = 0
+        self.epochs_sent = 0
         self.reasons: dict[str, int] = {}
         """Why launches went to lanes, and how many."""
 
@@ -140,6 +145,17 @@ class Device(Backend):
         return self._schedulers
 
     @property
+    def counters(self) -> dict[str, int]:
+        """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
+        waiting = self._open.recorder.tasks if self._open is not None else 0
+        return {
+            "tasks": self.tasks_sent + waiting,
+            "epochs": self.epochs_sent,
+            "launches": self.launches,
+            "cuts": self.cuts,
+        }
+
+    @property
     def unsent(self) -> bool:
         """Whether launches wait for an epoch to be sent."""
         return self._open is not None
@@ -147,57 +163,64 @@ class Device(Backend):
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
         command = launch.command
-        try:
-            if type(command) is KernelCommand:
-                scheduler, body = self._body(command)
-                task = body.task(command, self._store.owns)
-            elif type(command) is DecidedCommand:
-                scheduler, body = self._body(command.plain)
-                task = body.decided(command.plain, command.decision, self._store.owns)
-            else:
-                raise Unfit(f"a {command.name} runs on a lane")
-        except NeedsArena as more:
+        if type(command) is TaskCommand:
+            scheduler, record, blob, shape, tiles = command[1:6]
+        else:
             try:
-                self._schedulers.enlarge(scheduler, more.nbytes)
-                self._to_lane(launch, "its scheduler is built anew with more local memory")
+                scheduler, task = self._task(command)
             except Unfit as unfit:
                 self._to_lane(launch, unfit.reason)
-            return
-        except Unfit as unfit:
-            self._to_lane(launch, unfit.reason)
-            return
+                return
+            record, blob, shape, tiles = task
         epoch = self._open
         if epoch is None or epoch.scheduler is not scheduler:
             if epoch is not None:
-                self.counters["cuts"] += 1
+                self.cuts += 1
                 self.send()
             epoch = self._open = Epoch(scheduler)
-        index = epoch.index
+        number, index = launch.number, epoch.index
         inside = []
-        lane_event = self.lanes.event
-        for number in launch.upstream:
-            at = index.get(number)
+        for upstream in launch.upstream:
+            at = index.get(upstream)
             if at is not None:
                 inside.append(at)
-            elif number not in self._epoch_of:
-                event = lane_event(number)
+            elif upstream not in self._epoch_of:
+                event = self.lanes.event(upstream)
                 if event is not None:
                     epoch.wait_for.append(event)
                     self.waits += 1
-        index[launch.number] = epoch.recorder.add(task.head, task.blob, task.shape, inside)
-        epoch.numbers.append(launch.number)
-        self._epoch_of[launch.number] = epoch
-        epoch.entries += task.tiles
-        self.counters["tasks"] += 1
-        tasks = epoch.recorder.tasks
-        if tasks >= self.settings.most_tasks or epoch.entries >= MOST_ENTRIES:
+        at = index[number] = epoch.recorder.add(record, blob, shape, inside)
+        epoch.entries += tiles
+        self._epoch_of[number] = epoch
+        if at + 1 >= self.settings.most_tasks or epoch.entries >= MOST_ENTRIES:
             self.send()
-        elif tasks == self._next_look:
-            if self._is_idle():
+        elif at + 1 == self._next_look:
+            if not self._in_hand():
                 self.send()
                 self._next_look = min(2 * self._next_look, MOST_TASKS)
             else:
-                self._next_look = tasks + FIRST_LOOK
+                self._next_look = at + 1 + FIRST_LOOK
+
+    def _task(self, command: Any) -> tuple[Scheduler, Task]:
+        """The long way to a task. Raises `Unfit`."""
+        decision = None
+        if type(command) is DecidedCommand:
+            command, decision = command.plain, command.decision
+        elif type(command) is not KernelCommand:
+            raise Unfit(f"a {command.name} runs on a lane")
+        scheduler, body = self._body(command)
+        try:
+            if decision is not None:
+                return scheduler, body.decided(command, decision, self._store.owns)
+            task = body.task(command, self._store.owns)
+        except NeedsArena as more:
+            self._schedulers.enlarge(scheduler, more.nbytes)
+            raise
+        native = command.kernel
+        if native.offer is None:
+            native.offer = scheduler, body
+            self._offered.append(native)
+        return scheduler, task
 
     def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
         origin = getattr(command.kernel, "origin", None)
@@ -216,7 +239,7 @@ class Device(Backend):
             epoch = self._epoch_of.get(number)
             if epoch is not None:
                 if epoch is self._open:
-                    self.counters["cuts"] += 1
+                    self.cuts += 1
                     self.send()
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
@@ -224,8 +247,10 @@ class Device(Backend):
             self.queues[0].flush()
         self.lanes.submit(launch, extra or None)
 
-    def _is_idle(self) -> bool:
-        return all(e.event is None or e.event.get_info(STATUS) <= 0 for e in self._sent)
+    def _in_hand(self) -> int:
+        """Epochs that the device has not finished. While it has two, nothing is gained by sending
+        another one."""
+        return sum(e.event is not None and e.event.get_info(STATUS) > 0 for e in self._sent)
 
     # ---- sending -------------------------------------------------------------------------------
 
@@ -235,7 +260,13 @@ class Device(Backend):
         if epoch is None:
             return
         self._sent.append(epoch)
-        self.counters["epochs"] += 1
+        self.epochs_sent += 1
+        self.tasks_sent += epoch.recorder.tasks
+        if self._builds != self._schedulers.builds:  # what was offered may be in a newer one now
+            self._builds = self._schedulers.builds
+            for native in self._offered:
+                native.offer = None
+            self._offered.clear()
         try:
             self._enqueue(epoch)
         except (cl.Error, MemoryError) as error:
@@ -296,7 +327,7 @@ class Device(Backend):
             event = driver.enqueue_kernel(
                 self.queues[0], kernel, (groups * group,), (group,), None, None, False, False
             )
-            self.counters["launches"] += 1
+            self.launches += 1
             if epoch.kernel_event is None:
                 epoch.kernel_event = event
 
@@ -307,7 +338,7 @@ class Device(Backend):
             epoch.kernel_event = driver.enqueue_kernel(
                 self.queues[0], kernel, (count * group,), (group,), None, None, False, False
             )
-            self.counters["launches"] += 1
+            self.launches += 1
 
     def _region(self, nbytes: int) -> Any:
         for index, region in enumerate(self._regions):
@@ -342,7 +373,8 @@ class Device(Backend):
 
     def poll(self, most: int = 64) -> Ended:
         """Launches that have ended. An epoch that was open for long enough is sent."""
-        if self._open is not None and perf_counter() - self._open.opened > OPEN_S:
+        epoch = self._open
+        if epoch is not None and perf_counter() - epoch.opened > OPEN_S and self._in_hand() < 2:
             self.send()
         return self._collect(lambda: self.lanes.poll(most))
 
@@ -351,8 +383,8 @@ class Device(Backend):
         return self._collect(lambda: self.lanes.poll_up_to(number))
 
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
-        """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch that
-        ended waited for has been seen to end."""
+        """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
+        that ended waited for has been seen to end."""
         ended = poll()
         sent = self._sent
         done = False
@@ -385,11 +417,11 @@ class Device(Backend):
                 failures = self._refused(epoch)
             if epoch.region is not None and len(self._regions) < SPARE_REGIONS:
                 self._regions.append(epoch.region)
-        if broken is None and len(epoch.numbers) >= FIRST_LOOK:
-            each = (perf_counter() - epoch.sent) / len(epoch.numbers)
+        if broken is None and len(epoch.index) >= FIRST_LOOK:
+            each = (perf_counter() - epoch.sent) / len(epoch.index)
             self._task_s = min(each, (self._task_s + each) / 2)
         ended: Ended = []
-        for number in epoch.numbers:
+        for number in epoch.index:
             del self._epoch_of[number]
             error = broken if broken is not None else failures.get(number)
             if error is not None:
@@ -406,8 +438,9 @@ class Device(Backend):
         at = driver.Place(epoch.region, 4 * (image.block + epochs.STATE_WORD), state.nbytes)
         driver.wait_for_event(driver.read(self.queues[0], state, at, None))
         values = state[epochs.task_places(image.tasks)]
+        numbers = list(epoch.index)
         return {
-            epoch.numbers[task]: DeviceError(
+            numbers[task]: DeviceError(
                 "did not run: its count on the device is "
                 + ("above its bound" if code == epochs.ABOVE_UPTO else "not whole groups")
             )
