@@ -42,6 +42,9 @@ class Stats:
                 "in_use_bytes": runtime._store.in_use_bytes,
             },
         }
+        about = backend.about()
+        if about:
+            report["scheduler"] = about
         if runtime._trace is not None:
             report["timed"] = runtime._trace.summary()
         return report

@@ -27,6 +27,7 @@ BENCHMARKS = {
     "overlap": "independent chains on every backend, over serial",
     "memory": "what piles up over a million launches",
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
+    "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 

@@ -57,6 +57,10 @@ class Backend:
         what the driver raises."""
         raise NotImplementedError
 
+    def about(self) -> dict[str, Any]:
+        """What this backend counts beyond what all do."""
+        return {}
+
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended launch `number`, reported with `status`, if it did not end well. Asked
         once."""

@@ -155,6 +155,15 @@ class Device(Backend):
             "cuts": self.cuts,
         }
 
+    def about(self) -> dict[str, Any]:
+        """Counters, reasons and schedulers, in plain values."""
+        return {
+            **self.counters,
+            "on_lanes": dict(self.reasons),
+            "builds": self._schedulers.builds,
+            "schedulers": [facts._asdict() for facts in self._schedulers.facts()],
+        }
+
     @property
     def unsent(self) -> bool:
         """Whether launches wait for an epoch to be sent."""

@@ -1,0 +1,258 @@
+"""The scheduler on the device: device time per task, and what a new graph costs from Python.
+
+In: a device. Out: for graphs of chains, per task, the time of the scheduler's own launches on the
+device and the time from the first launch to the end of `finish`; beside them bare PyOpenCL in order,
+and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same run (`cuda_graph.cu`).
+Then: a network of 64 gates decided on the device against a read for each gate.
+
+Everything goes through the public surface: eight kernels are in the switch, one of which works in
+groups with local memory, hazards are found anew for every graph, and the results are compared with
+NumPy's.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.benchmarks.harness import Settings, interleave, no_collection, spread, target
+
+GRAPHS = ((1, 1024, 1), (64, 64, 1), (1024, 16, 1), (64, 64, 16), (8, 512, 16), (1, 1024, 16))
+"""Chains, tasks of a chain, groups of a task."""
+
+ON_GPU = (0.35, 0.06, 0.02, 0.08, 0.25, 1.5)
+"""Device microseconds per task to reach."""
+
+ON_CPU = 0.6
+NEW_GRAPH_US = 5.0
+GATES, GATED_ITEMS = 64, 256
+GATES_GAIN = 5.0
+ROUNDS = {False: 9, True: 3}  # by "is quick"
+
+SOURCE = """
+kernel void tick(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
+kernel void tick2(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 5u + a; }
+kernel void tick3(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 7u ^ a; }
+kernel void fork(global const uint *x, global uint *y) { y[get_global_id(0)] += x[get_global_id(0)]; }
+kernel void wave(global float *x, float a) { size_t i = get_global_id(0); x[i] = sin(x[i]) * a; }
+kernel void total(global const uint *x, global uint *y) {
+    local uint sums[GROUP];
+    uint l = get_local_id(0);
+    sums[l] = x[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint step = GROUP / 2; step; step /= 2) {
+        if (l < step) sums[l] += sums[l + step];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (l == 0) y[get_group_id(0)] = sums[0];
+}
+kernel void gate(global const uint *x, global uint *open, uint which)
+{ open[which] = (x[0] >> (which & 7)) & 1u; }
+kernel void cell(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
+"""
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Graphs on this device, and on CUDA beside them where that is there."""
+    group = 64 if settings.on_cpu else 256
+    graphs = [graph for graph in GRAPHS if not settings.quick or graph[0] * graph[1] <= 4096]
+    cuda = cuda_graphs(graphs) if not settings.on_cpu else {}
+    rows = [_graph(settings, *graph, group) | cuda.get(graph, {}) for graph in graphs]
+    gates = _gates(settings)
+    where = "PoCL" if settings.on_cpu else "device"
+    targets = []
+    for row, limit in zip(rows, ON_GPU, strict=False):
+        if not settings.on_cpu:
+            name = f"{row['chains']} x {row['length']} tasks of {row['groups']} groups"
+            targets.append(
+                target(f"device time per task, {name}", row["device_us"]["median"], "at most",
+                       limit, "us", row["device_us"])
+            )  # fmt: skip
+    if settings.on_cpu:
+        row = rows[1]
+        targets.append(
+            target(f"device time per one-group task, 64 chains, {where}",
+                   row["device_us"]["median"], "at most", ON_CPU, "us", row["device_us"])
+        )  # fmt: skip
+    targets.append(
+        target("a new graph of 64 chains, end to end, per launch",
+               rows[1]["new_graph_us"]["median"], "at most", NEW_GRAPH_US, "us",
+               rows[1]["new_graph_us"])
+    )  # fmt: skip
+    targets.append(
+        target(f"{GATES} gates decided on the device over a read for each", gates["gain"]["median"],
+               "at least", GATES_GAIN, "x", gates["gain"])
+    )  # fmt: skip
+    return {"targets": targets, "group": group, "graphs": rows, "gates": gates}
+
+
+class _Graph:
+    """One graph on one runtime."""
+
+    def __init__(self, runtime: acs.Runtime, chains: int, length: int, groups: int, group: int):
+        self.runtime = runtime
+        self.chains, self.length = chains, length
+        self.size, self.local = (groups * group,), (group,)
+        program = runtime.build(SOURCE, macros={"GROUP": group})
+        kernels = [getattr(program, name) for name in program.kernels if name != "total"]
+        runtime.prebuild(*kernels, (program.total, (group,)))
+        self.tick = program.tick
+        self.arrays = [runtime.zeros(groups * group, "u4") for _ in range(chains)]
+
+    def __call__(self) -> float:
+        """Launch and finish; microseconds per task."""
+        start = perf_counter()
+        tick, size, local, arrays = self.tick, self.size, self.local, self.arrays
+        for link in range(self.length):
+            for array in arrays:
+                tick(size, local, array, link)
+        self.runtime.finish()
+        return (perf_counter() - start) * 1e6 / (self.chains * self.length)
+
+    def is_right(self, runs: int) -> bool:
+        """Whether every element is what so many runs give."""
+        value = 0
+        for _ in range(runs):
+            for link in range(self.length):
+                value = (value * 3 + link) & 0xFFFFFFFF
+        return all((array.get() == value).all() for array in self.arrays)
+
+
+def _graph(settings: Settings, chains: int, length: int, groups: int, group: int) -> dict[str, Any]:
+    tasks = chains * length
+    rounds = ROUNDS[settings.quick]
+    context = settings.context()
+    with acs.Runtime(context=context, backend="device") as runtime:
+        graph = _Graph(runtime, chains, length, groups, group)
+        graph()
+        bare = _Bare(context, chains, length, groups, group)
+        bare()
+        samples = interleave({"device": graph, "bare": bare}, rounds)
+        if not graph.is_right(rounds + 1):
+            raise RuntimeError("the scheduler computed something else than NumPy")
+        in_scheduler = runtime.stats()["scheduler"]
+        facts = in_scheduler["schedulers"]
+    device = []
+    with acs.Runtime(context=context, backend="device", trace=True) as runtime:
+        graph = _Graph(runtime, chains, length, groups, group)
+        graph()
+        for _ in range(rounds):
+            runtime.trace.clear()
+            with no_collection():
+                graph()
+            epochs = {(s.start_ns, s.end_ns) for s in runtime.trace.slices if s.name == "tick"}
+            device.append(sum(end - start for start, end in epochs) / 1e3 / tasks)
+    ratios = [a / b for a, b in zip(samples["bare"], samples["device"], strict=True)]
+    return {
+        "chains": chains,
+        "length": length,
+        "groups": groups,
+        "device_us": spread(device, 4),
+        "new_graph_us": spread(samples["device"]),
+        "bare_in_order_us": spread(samples["bare"]),
+        "over_bare": spread(ratios),
+        "schedulers": facts,
+        "epochs": in_scheduler["epochs"],
+    }
+
+
+class _Bare:
+    """The same with PyOpenCL, typed arguments and one in-order queue."""
+
+    def __init__(self, context: Any, chains: int, length: int, groups: int, group: int) -> None:
+        program = cl.Program(context, SOURCE).build(f"-DGROUP={group}")
+        self.kernel = program.tick
+        self.kernel.set_scalar_arg_dtypes([None, np.uint32])
+        self.queue = cl.CommandQueue(context)
+        zeros = np.zeros(groups * group, np.uint32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.buffers = [cl.Buffer(context, flags, hostbuf=zeros) for _ in range(chains)]
+        self.size, self.local, self.length = (groups * group,), (group,), length
+
+    def __call__(self) -> float:
+        start = perf_counter()
+        kernel, queue, size, local = self.kernel, self.queue, self.size, self.local
+        for link in range(self.length):
+            for buffer in self.buffers:
+                kernel(queue, size, local, buffer, link)
+        queue.finish()
+        return (perf_counter() - start) * 1e6 / (len(self.buffers) * self.length)
+
+
+def _gates(settings: Settings) -> dict[str, Any]:
+    """A network whose gates follow from its own values: decided on the device, or by reads."""
+    rounds = ROUNDS[settings.quick]
+    with acs.Runtime(settings.device, backend="device") as runtime:
+        group = 64 if settings.on_cpu else 256
+        program = runtime.build(SOURCE, macros={"GROUP": group})
+        runtime.prebuild(program.gate, program.cell)
+        x = runtime.zeros(GATED_ITEMS, "u4")
+        flags = runtime.zeros(GATES, "u4")
+        views = [flags[i : i + 1] for i in range(GATES)]
+
+        def start() -> None:
+            x.fill(12345)
+            runtime.finish()
+
+        def on_device() -> float:
+            start()
+            begin = perf_counter()
+            for i in range(GATES):
+                program.gate((1,), None, x, flags, i)
+                program.cell((GATED_ITEMS,), None, x, i, when=views[i])
+            runtime.finish()
+            return (perf_counter() - begin) * 1e6
+
+        def by_reads() -> float:
+            start()
+            begin = perf_counter()
+            for i in range(GATES):
+                program.gate((1,), None, x, flags, i)
+                if views[i].get()[0]:
+                    program.cell((GATED_ITEMS,), None, x, i)
+            runtime.finish()
+            return (perf_counter() - begin) * 1e6
+
+        on_device()
+        decided = x.get()
+        by_reads()
+        if not np.array_equal(decided, x.get()):
+            raise RuntimeError("gates decided on the device gave something else")
+        samples = interleave({"device": on_device, "reads": by_reads}, rounds)
+    gains = [a / b for a, b in zip(samples["reads"], samples["device"], strict=True)]
+    return {
+        "on_device_us": spread(samples["device"], 1),
+        "by_reads_us": spread(samples["reads"], 1),
+        "gain": spread(gains),
+    }
+
+
+def cuda_graphs(graphs: list[tuple[int, int, int]]) -> dict[tuple[int, int, int], dict[str, Any]]:
+    """Microseconds per task of CUDA Graphs on the same card; nothing where nvcc is not there."""
+    compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if compiler is None:
+        return {}
+    source = Path(__file__).resolve().parent / "cuda_graph.cu"
+    with tempfile.TemporaryDirectory() as folder:
+        binary = str(Path(folder) / "cuda_graph")
+        words = [compiler, "-O2", "-arch=native", "-o", binary, str(source)]
+        subprocess.run(words, check=True, capture_output=True, timeout=120)
+        arguments = [str(number) for graph in graphs for number in graph]
+        ran = subprocess.run(
+            [binary, *arguments], check=True, capture_output=True, text=True, timeout=120
+        )
+    found = {}
+    for line in ran.stdout.splitlines():
+        row = json.loads(line)
+        key = row.pop("chains"), row.pop("length"), row.pop("groups")
+        found[key] = {"cuda": row}
+    return found
