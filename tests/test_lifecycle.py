@@ -14,7 +14,7 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import gates, plan
+from acs_cl import gates, life, plan
 
 SOURCE = """
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
@@ -397,6 +397,32 @@ def test_many_runtimes_need_one_context(device: cl.Device) -> None:
             if step % 20 == 0:
                 assert (x.get() == step).all()
     assert len(contexts) == 1
+
+
+def test_finish_wakes_up_seldom(
+    make: Callable[..., acs.Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = make()
+    program = rt.build(SOURCE)
+    arrays = [rt.zeros(16, "i4") for _ in range(64)]
+    rt.finish()
+    stopped = cl.UserEvent(rt.context)
+    for queue in rt._backend.queues:
+        cl.enqueue_barrier(queue, wait_for=[stopped])
+    for x in arrays:
+        program.put((16,), None, x, 1)
+    wait, waits = life.driver.wait_for_event, []
+
+    def counted(event: cl.Event) -> int:
+        if not waits:
+            stopped.set_status(cl.command_execution_status.COMPLETE)
+        waits.append(event)
+        return wait(event)
+
+    monkeypatch.setattr(life.driver, "wait_for_event", counted)
+    rt.finish()
+    assert 1 <= len(waits) <= len(arrays) // 4, "not once for each launch"
+    assert not rt._launches
 
 
 def test_independent_kernels_overlap_and_chains_do_not(device: cl.Device) -> None:
