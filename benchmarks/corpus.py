@@ -23,10 +23,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from acs_cl.benchmarks import generators
+from acs_cl.benchmarks import agreement, generators
 
 VERSION = 1
-TIMEOUT_S = 60
+TIMEOUT_S = 60  # for some sources together; what is left then goes on in a new process
 MOST_GUESSES = 12
 MOST_SOURCES = 100  # of one origin, so that no generator outweighs all others
 TARGET_SHARE, TARGET_KERNELS = 0.9, 200
@@ -53,17 +53,17 @@ __kernel void acs_caller_{i}(__global uchar *packed, __local uchar *blob, __loca
 # ---- one source ----------------------------------------------------------------------------------
 
 
-def work(paths: Iterable[str]) -> None:
-    """Try every source; a line of JSON for each. Runs in a process of its own: compilers crash."""
+def work(paths: Iterable[str], runs: bool) -> None:
+    """Try every source; a line of JSON for each. In a process of its own: compilers crash."""
     from acs_cl import devices
 
     device = devices.choose()
     for path in paths:
-        print(json.dumps(attempt(Path(path), device)), flush=True)
+        print(json.dumps(attempt(Path(path), device, runs)), flush=True)
 
 
-def attempt(path: Path, device: Any) -> dict[str, Any]:
-    """What becomes of one source."""
+def attempt(path: Path, device: Any, runs: bool = False) -> dict[str, Any]:
+    """What becomes of one source; with `runs`, also what its kernels compute."""
     import pyopencl as cl
 
     from acs_cl.kernel_files import kernel_source
@@ -74,7 +74,9 @@ def attempt(path: Path, device: Any) -> dict[str, Any]:
     beside = path.with_suffix(".options")
     options = beside.read_text("utf-8") if beside.exists() else ""
     words = clang.split_options(options)
-    words += ["-I", str(path.parent), "-I", str(Path(cl.__file__).parent / "cl")]
+    around = [where for above in list(path.parents)[:3] for where in (above, above / "include")]
+    for where in (*around, Path(cl.__file__).parent / "cl"):
+        words += ["-I", str(where)] if where.is_dir() else []
     context = cl.Context([device])
     words, guessed = complete(source, words, device)
     try:
@@ -97,6 +99,10 @@ def attempt(path: Path, device: Any) -> dict[str, Any]:
     except cl.Error as error:
         why = f"built text: {complaint(error)}"
         out["misses"] = {name: out["misses"].get(name, why) for name in kernels}
+    else:
+        if runs:
+            header = kernel_source("context.h")
+            out["runs"] = agreement.compare(context, source, words, found, header)
     return out
 
 
@@ -129,23 +135,39 @@ def complete(source: str, words: list[str], device: Any) -> tuple[list[str], int
 # ---- all of them ---------------------------------------------------------------------------------
 
 
-def outcomes(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+def outcomes(
+    paths: list[Path], mode: str = "--work", batch: int = 10
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """What becomes of every source; one whose compiler crashes or hangs costs only itself."""
     left = list(paths)
     while left:
-        command = [*COMMAND, "--work", *map(str, left[:20])]
+        tried = left[:batch]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=20 * TIMEOUT_S)
-            lines, crash = done.stdout.splitlines(), "the compiler crashes"
+            done = subprocess.run(
+                [*COMMAND, mode, *map(str, tried)], capture_output=True, text=True,
+                timeout=TIMEOUT_S,
+            )  # fmt: skip
+            said, crash = done.stdout, "crashes"
         except subprocess.TimeoutExpired as late:
             raw = late.stdout or b""
-            text = raw if isinstance(raw, str) else raw.decode()
-            lines, crash = text.splitlines(), "the compiler hangs"
-        answers = [json.loads(line) for line in lines if line.startswith("{")]
-        yield from zip(left, answers, strict=False)
+            said, crash = raw if isinstance(raw, str) else raw.decode(), "hangs"
+        answers = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        yield from zip(tried, answers, strict=False)
         left = left[len(answers) :]
-        if len(answers) < min(20, len(answers) + len(left)) and left:
+        if len(answers) < len(tried):
             yield left.pop(0), {"excluded": crash}
+
+
+def agreements(answers: dict[Path, dict[str, Any]]) -> dict[str, Any]:
+    """What the kernels of translated sources compute, counted; those that differ by name."""
+    paths = [path for path, answer in answers.items() if answer.get("kernels")]
+    counts: Counter[str] = Counter()
+    different: list[str] = []
+    for path, answer in outcomes(paths, "--runs", 5):
+        runs = answer.get("runs", {"": answer.get("excluded", "not translated")})
+        counts.update(runs.values())
+        different += [f"{path.name}: {name}" for name, how in runs.items() if how == "different"]
+    return {"counts": dict(counts.most_common()), "different": different}
 
 
 def cause(reason: str) -> str:
@@ -206,6 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.corpus", description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path, metavar="DIR")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--run", action="store_true", help="compare what kernels compute, too")
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["--capture"]:
         generators.capture(Path(words[1]), words[2:])
@@ -213,30 +236,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["--generate"]:  # in a process of its own, like --work
         generators.generate(Path(words[1]))
         return 0
-    if words[:1] == ["--work"]:
-        work(words[1:])
+    if words[:1] in (["--work"], ["--runs"]):
+        work(words[1:], words[0] == "--runs")
         return 0
     args = parser.parse_args(words)
-    origins: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         own = Path(temporary) / OWN
         subprocess.run([*COMMAND, "--generate", str(own)], check=False)
-        origins = measured([own, *args.folders])
-    document = summary(origins)
+        origins, answers = measured([own, *args.folders])
+        document = summary(origins)
+        if args.run:
+            document["runs"] = agreements(answers)
     print(report(document))
     if args.json:
         args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
 
 
-def measured(folders: list[Path]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """What becomes of each source below folders, by origin."""
-    origins = {}
+def measured(
+    folders: list[Path],
+) -> tuple[dict[str, list[tuple[str, dict[str, Any]]]], dict[Path, dict[str, Any]]]:
+    """What becomes of each source below folders, by origin and by path."""
+    origins, everything = {}, {}
     for origin, entries in sources(folders).items():
         answers = dict(outcomes([path for _, path in entries]))
+        everything.update(answers)
         origins[origin] = [(name, answers[path]) for name, path in entries if path in answers]
         print(f"{origin}: {len(entries)} sources", file=sys.stderr)
-    return origins
+    return origins, everything
 
 
 def report(document: dict[str, Any]) -> str:
@@ -251,6 +278,10 @@ def report(document: dict[str, Any]) -> str:
     for title in ("misses_by_cause", "excluded_by_cause"):
         lines.append(f"{title.replace('_', ' ')}:")
         lines += [f"  {count:4}  {reason}" for reason, count in document[title].items()]
+    if "runs" in document:
+        lines.append("what they compute:")
+        lines += [f"  {count:4}  {how}" for how, count in document["runs"]["counts"].items()]
+        lines += [f"  different: {name}" for name in document["runs"]["different"]]
     return "\n".join(lines)
 
 
