@@ -403,6 +403,8 @@ def test_finish_wakes_up_seldom(
     make: Callable[..., acs.Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rt = make()
+    if rt.stats()["backend"] == "device":
+        pytest.skip("launches are handed over many at a time")
     program = rt.build(SOURCE)
     arrays = [rt.zeros(16, "i4") for _ in range(64)]
     rt.finish()
