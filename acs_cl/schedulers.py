@@ -256,9 +256,13 @@ class Schedulers:
             if origin in there.functions:
                 continue
             if len(there.functions) >= self._most_bodies(size if there is home else 2):
-                if there is home:
+                if there is not home:
+                    continue
+                # who is at home elsewhere makes room for who is at home here
+                guests = [known for known, pair in there.functions.items() if pair[0].tiled]
+                if function.tiled or size == self.tiled_group or not guests:
                     raise Unfit(f"its scheduler has {len(there.functions)} kernels already")
-                continue
+                del there.functions[guests[-1]]
             there.functions[origin] = function, text
             there.arena_bytes = max(there.arena_bytes, function.local_bytes)
             there.stale = True
