@@ -1,0 +1,726 @@
+"""The device-side scheduler as a backend, made to run under conditions that are hard on it.
+
+The oracle is NumPy (`graphs`): every value, and how often every item ran. Nothing here can hang: a
+test that takes too long ends the process, with a traceback of all threads.
+"""
+
+# Long because: everything that the scheduler has to survive is told in one place.
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
+from programs import MODES, AcsMachine, NumpyMachine, compare, run
+from programs import SOURCE as PROGRAMS
+
+import acs_cl as acs
+from acs_cl import driver
+from acs_cl import runtime as runtime_module
+from acs_cl.backends import device as device_module
+
+HERE = Path(__file__).resolve().parent
+
+MORE = """
+kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
+kernel void twice(global const uint *x, global uint *y)
+{ size_t i = get_global_id(0); y[i] = 2 * x[i]; }
+kernel void nothing(uint a) { }
+kernel void say(global uint *x) { x[get_global_id(0)] += 1; if (x[0] == 12345678) printf("no"); }
+kernel void read(global uint *x, constant uint *k) { x[get_global_id(0)] += k[0]; }
+"""
+
+CASES = (*TILED, *GROUPED)
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    """End the process rather than wait for ever."""
+    faulthandler.dump_traceback_later(100, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def start(device: cl.Device, **options: Any) -> acs.Program:
+    """A runtime on backend 'device' with all kernels built, by a program of it."""
+    try:
+        rt = acs.Runtime(device, backend="device", **options)
+    except acs.UsageError as error:
+        pytest.skip(str(error))
+    program = rt.build(SOURCE + MORE)
+    prebuild(program, 4, 16, more=("inc", "twice", "nothing", "say", "read"))
+    return program
+
+
+@pytest.fixture(scope="module")
+def kept(device: cl.Device) -> Iterator[acs.Program]:
+    """One runtime for all tests that leave it as it was."""
+    program = start(device)
+    yield program
+    program._runtime.close()
+
+
+@pytest.fixture
+def program(kept: acs.Program) -> Iterator[acs.Program]:
+    """The kept one, which afterwards is as before, with nothing under way."""
+    backend: Any = kept._runtime._backend
+    settings, polls = backend.settings, backend._polls
+    built = [there.built for there in backend.schedulers._sets.values()]
+    limits = [scheduler.limits for scheduler in built]
+    yield kept
+    with contextlib.suppress(acs.PoisonedError):
+        kept._runtime.finish()
+    backend.settings, backend._polls = settings, polls
+    for scheduler, before in zip(built, limits, strict=True):
+        scheduler.limits = before
+
+
+def make(program: acs.Program, polls: int = 0, groups: int = 0, **settings: Any) -> Any:
+    """Make how epochs are run extreme."""
+    backend: Any = program._runtime._backend
+    backend.settings = backend.settings._replace(**settings)
+    backend._polls = polls
+    if groups:
+        for there in backend.schedulers._sets.values():
+            there.built.limits = there.built.limits._replace(groups=groups)
+    return backend
+
+
+@pytest.fixture
+def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> acs.Program:
+    """Epochs stay open until something asks for them."""
+    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    monkeypatch.setattr(program._runtime._backend, "_next_look", 0)
+    return program
+
+
+def run_script(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own, with the folder of the tests to import from."""
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", body],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+# ---- random graphs under hard conditions ---------------------------------------------------------
+
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "as it comes": {},
+    "one group": {"groups": 1},
+    "many more groups than can be resident": {"groups": 80},
+    "one turn": {"turns": 1},
+    "two turns": {"turns": 2, "groups": 3},
+    "three turns": {"turns": 3},
+    "one turn of one group": {"turns": 1, "groups": 1},
+    "slices": {"slice_s": 1e-6},
+    "epochs of one": {"most_tasks": 1},
+    "epochs of seven": {"most_tasks": 7},
+    "groups that look again": {"polls": 20},
+    "groups that look long": {"polls": 2000, "groups": 2},
+    "no gangs": {"polls": 20, "gang": False},
+    "critical path first": {"order": "critical_path"},
+    "critical path first, one turn": {"order": "critical_path", "turns": 1},
+    "a window of 1": {"window": 1},
+    "a window of 2": {"window": 2},
+    "a window of 5, looking again": {"window": 5, "polls": 20},
+    "a window of 32": {"window": 32, "turns": 2},
+    "a window of 32, nothing stale": {"window": 32, "stale": 0},
+    "a window of 32 that reaches 3": {"window": 32, "stale": 3},
+    "a window of 5, critical path first": {"window": 5, "order": "critical_path"},
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_random_graphs_run_every_item_once_and_in_order(
+    program: acs.Program, condition: str
+) -> None:
+    backend = make(program, **CONDITIONS[condition])
+    before = backend.counters["tasks"]
+    count = 0
+    for seed in range(3):
+        rng = random.Random(f"{condition} {seed}")
+        kernels = (TILED, ("turn", "swap"), ("node",))[seed]
+        tasks = graph(
+            rng, 150, kernels=kernels, chains=(0, 6, 0)[seed],
+            sizes=(1, 1, 4, 64, 700, 5000), upstream=3 - seed // 2,
+        )  # fmt: skip
+        print(f"seed {seed}")
+        Run(program, tasks).launch_all().check()
+        count += len(tasks)
+    assert backend.counters["tasks"] - before == count
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_groups_that_give_up_are_launched_again(kept_open: acs.Program, turns: int) -> None:
+    backend = make(kept_open, turns=turns, groups=2)
+    epochs, launches = backend.counters["epochs"], backend.counters["launches"]
+    Run(kept_open, graph(random.Random(turns), 200, chains=3)).launch_all().check()
+    assert backend.counters["epochs"] == epochs + 1
+    assert backend.counters["launches"] >= launches + 2
+
+
+def test_wide_tasks_behind_wide_tasks_are_handed_over_by_gangs(kept_open: acs.Program) -> None:
+    for polls, groups in ((5, 3), (1000, 2), (50, 80)):
+        make(kept_open, polls=polls, groups=groups)
+        tasks = graph(random.Random(polls), 120, sizes=(257, 3000, 4096), chains=2)
+        Run(kept_open, tasks).launch_all().check()
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.5])
+@pytest.mark.parametrize("seed", range(2))
+def test_lanes_mixed_in_keep_all_edges(program: acs.Program, share: float, seed: int) -> None:
+    rng = random.Random(f"{share} {seed}")
+    tasks = graph(rng, 400, kernels=("node", "flat", "big"), lanes=share, sizes=(1, 5, 64, 700))
+    backend = program._runtime._backend
+    lanes, before = backend.reasons.get("prints", 0), backend.counters["tasks"]
+    Run(program, tasks).launch_all().check()
+    aside = sum(task.kernel == "aside" for task in tasks)
+    assert aside
+    assert backend.reasons["prints"] - lanes == aside
+    assert backend.counters["tasks"] - before == len(tasks) - aside
+
+
+def test_group_sizes_mixed_in_one_program_keep_all_edges(program: acs.Program) -> None:
+    rng = random.Random(11)
+    tasks = graph(rng, 300, kernels=CASES, locals_=(4, 16), lanes=0.03, sizes=(1, 5, 64, 700))
+    before = program._runtime._backend.counters["tasks"]
+    Run(program, tasks).launch_all().check()
+    aside = sum(task.kernel == "aside" for task in tasks)
+    assert program._runtime._backend.counters["tasks"] - before == len(tasks) - aside
+
+
+# ---- sizes ---------------------------------------------------------------------------------------
+
+
+def test_an_epoch_of_nothing_is_not_sent(program: acs.Program) -> None:
+    rt = program._runtime
+    before = rt._backend.counters["epochs"]
+    rt.flush()
+    rt.finish()
+    assert rt._backend.counters["epochs"] == before
+
+
+def test_a_single_launch_runs_without_being_asked_for(program: acs.Program) -> None:
+    x = program._runtime.zeros(4, "u4")
+    handle = program.inc((4,), None, x, 3)
+    while not handle.done:
+        pass
+    assert x.get().tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("groups", [0, 1])
+def test_an_epoch_of_a_hundred_thousand_launches(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
+    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    with acs.Runtime(device, backend="device", backlog=1 << 20) as rt:
+        program = rt.build(MORE)
+        rt.prebuild(program.inc)
+        backend = make(program, most_tasks=100_000, groups=groups)
+        monkeypatch.setattr(backend, "_next_look", 0)
+        cells = [rt.zeros(1, "u4") for _ in range(100)]
+        rt.finish()
+        for number in range(100_000):
+            program.inc((1,), None, cells[number % 100], number)
+        sums = [sum(range(first, 100_000, 100)) & 0xFFFFFFFF for first in range(100)]
+        assert [int(cell.get()[0]) for cell in cells] == sums
+        assert backend.counters["epochs"] == 1
+        assert backend.counters["tasks"] == 100_000
+
+
+@pytest.mark.parametrize("kernel", ["turn", "swap", "node"])
+def test_a_task_of_65535_groups(program: acs.Program, kernel: str) -> None:
+    local = 4 if kernel in GROUPED else 0
+    size = 65535 * 4
+    tasks = [Task(kernel, size, local, ()), Task(kernel, size, local, (0,))]
+    backend = program._runtime._backend
+    before = backend.counters["tasks"]
+    Run(program, tasks).launch_all().check()
+    assert backend.counters["tasks"] == before + 2
+
+
+def test_arrays_of_several_slabs_meet_in_one_launch(device: cl.Device) -> None:
+    lengths = [400_000, 300_000, 500_000, 400_001, 17_000_000, 300_000]
+    with acs.Runtime(device, backend="device") as rt:
+        program = rt.build(MORE)
+        rt.prebuild(program.inc, program.twice)
+        arrays = [rt.zeros(length, "u4") for length in lengths]
+        for step, (x, y) in enumerate(zip(arrays, arrays[1:] + arrays[:1], strict=True)):
+            n = min(len(x), len(y))
+            program.inc((n,), None, x[:n], step + 1)
+            program.twice((n,), None, x[len(x) - n :], y[:n])
+        addresses = {array.data.svm_ptr for array in arrays}
+        slabs = rt._store.allocations()
+        assert len({max(s for s in slabs if s <= address) for address in addresses}) > 2
+        hosts = [np.zeros(length, "u4") for length in lengths]
+        for step, (a, b) in enumerate(zip(hosts, hosts[1:] + hosts[:1], strict=True)):
+            n = min(len(a), len(b))
+            a[:n] += np.uint32(step + 1)
+            b[:n] = 2 * a[len(a) - n :]
+        for array, host in zip(arrays, hosts, strict=True):
+            assert (array.get() == host).all()
+        assert rt._backend.counters["tasks"] == 2 * len(lengths)
+
+
+def test_a_kernel_without_pointers_runs_before_there_is_any_memory(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        program = rt.build(MORE)
+        rt.prebuild(program.nothing)
+        program.nothing((3,), None, 1)
+        rt.finish()
+        assert rt._backend.counters["tasks"] == 1
+
+
+# ---- epochs and everything beside them -----------------------------------------------------------
+
+
+def test_a_get_in_the_middle_gives_what_program_order_says(kept_open: acs.Program) -> None:
+    x, y = kept_open._runtime.zeros(8, "u4"), kept_open._runtime.zeros(8, "u4")
+    for step in range(30):
+        kept_open.inc((8,), None, x, 1)
+        kept_open.twice((8,), None, x, y)
+        if step % 7 == 3:
+            assert y.get().tolist() == [2 * (step + 1)] * 8
+            assert x.get().tolist() == [step + 1] * 8
+    assert y.get().tolist() == [60] * 8
+
+
+def test_lanes_and_copies_move_on_beside_an_open_epoch(kept_open: acs.Program) -> None:
+    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    make(kept_open, polls=1000)
+    x, y, z = (rt.zeros(8, "u4") for _ in range(3))
+    rt.finish()
+    kept_open.inc((8,), None, x, 1)
+    others = [kept_open.say((8,), None, y), z.fill(5)]
+    assert backend.unsent
+    for queue in backend.lanes.queues:
+        queue.finish()
+    events = [backend.lanes.event(handle.number) for handle in others]
+    assert all(event is None or driver.status(event) == 0 for event in events)
+    assert backend.unsent
+    assert (x.get()[0], y.get()[0], z.get()[0]) == (1, 1, 5)
+
+
+def test_a_lane_that_waits_for_the_open_epoch_sends_it(kept_open: acs.Program) -> None:
+    backend = kept_open._runtime._backend
+    x = kept_open._runtime.zeros(8, "u4")
+    kept_open.inc((8,), None, x, 1)
+    cuts = backend.counters["cuts"]
+    kept_open.say((8,), None, x)
+    assert backend.counters["cuts"] == cuts + 1
+    assert not backend.unsent
+    kept_open.inc((8,), None, x, 1)
+    assert x.get().tolist() == [3] * 8
+
+
+def test_closing_runs_what_was_not_sent(device: cl.Device, monkeypatch: Any) -> None:
+    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    host = np.zeros(4, np.uint32)
+    with acs.Runtime(device, backend="device") as rt:
+        program = rt.build(MORE)
+        rt.prebuild(program.inc)
+        x = rt.zeros(4, "u4")
+        program.inc((4,), None, x, 5)
+        x.get(out=host, wait=False)
+        program.inc((4,), None, x, 5)
+        assert rt._backend.unsent
+    assert host.tolist() == [5] * 4
+
+
+def test_memory_recycled_inside_an_epoch_keeps_its_order(kept_open: acs.Program) -> None:
+    rt = kept_open._runtime
+    kept_rows = []
+    for step in range(100):
+        x = rt.empty(640, "u4")
+        y = rt.empty(640, "u4")
+        x.fill(step) if step % 10 == 0 else kept_open.twice((640,), None, kept_rows[-1], x)
+        kept_open.twice((640,), None, x, y)
+        kept_open.inc((640,), None, y, step)
+        del x
+        kept_rows.append(y)
+        if len(kept_rows) > 3:
+            kept_rows.pop(0)
+    value = 0
+    for step in range(100):
+        value = (2 * (step if step % 10 == 0 else 2 * value) + step) & 0xFFFFFFFF
+    assert (kept_rows[-1].get() == value).all()
+
+
+def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
+    kept_open: acs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = kept_open._runtime
+    store: Any = rt._store
+    rt.finish()
+    x = rt.zeros(1000, "u4")
+    refused = []
+    reserve = store._reserve
+
+    def scarce(size: int) -> Any:
+        if len(refused) < 2:
+            refused.append(size)
+            raise cl.MemoryError("no more")
+        return reserve(size)
+
+    monkeypatch.setattr(store, "_reserve", scarce)
+    kept_open.inc((1000,), None, x, 1)
+    assert rt._backend.unsent
+    with pytest.raises(MemoryError):
+        rt.empty(17_000_001, "u4")
+    assert not rt._backend.unsent
+    kept_open.inc((1000,), None, x, 1)
+    y = rt.empty(17_000_001, "u4")
+    kept_open.twice((1000,), None, x, y[-1000:])
+    assert (y[-1000:].get() == 4).all()
+
+
+def test_two_runtimes_do_not_disturb_each_other(device: cl.Device, program: acs.Program) -> None:
+    other = start(device)
+    with other._runtime:
+        tasks = graph(random.Random(5), 300, lanes=0.05)
+        runs = [Run(program, tasks), Run(other, tasks)]
+        for number in range(len(tasks)):
+            for one in runs:
+                one.launch(number)
+        for one in runs:
+            one.check()
+
+
+def test_threads_that_launch_at_once_keep_their_orders(program: acs.Program) -> None:
+    errors: list[BaseException] = []
+    together = threading.Barrier(4)
+
+    def work(seed: int) -> None:
+        try:
+            rng = random.Random(seed)
+            one = Run(program, graph(rng, 200, kernels=CASES[:4], lanes=0.03))
+            together.wait()
+            one.launch_all().check()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+# ---- plain launches, which are packed in one step ------------------------------------------------
+
+
+def test_plain_launches_give_what_numpy_gives_whatever_is_passed(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y = rt.zeros(64, "u4"), rt.zeros(64, "u4")
+    a, b = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+    rng = random.Random(3)
+    for step in range(300):
+        n, at = rng.randint(1, 32), rng.randint(0, 32)
+        value: Any = rng.choice((step, np.uint32(step), np.int64(step), True, 2**32 - 1))
+        program.inc((n,), rng.choice((None, (1,))), x[at:], value)
+        a[at : at + n] += np.uint32(value)
+        program.twice((n,), None, x[at:], y)
+        b[:n] = 2 * a[at : at + n]
+        if rng.random() < 0.1:
+            x = rt.array(a)
+    assert (x.get() == a).all()
+    assert (y.get() == b).all()
+
+
+@pytest.mark.parametrize("value", [-1, 2**32, 1.5, "x", None])
+def test_wrong_numbers_are_errors_of_the_call_as_on_any_backend(
+    program: acs.Program, value: Any
+) -> None:
+    x = program._runtime.zeros(4, "u4")
+    for _ in range(3):
+        program.inc((4,), None, x, 1)
+    with pytest.raises(acs.UsageError, match="argument 1"):
+        program.inc((4,), None, x, value)
+    assert x.get().tolist() == [3] * 4
+
+
+def test_arrays_of_other_runtimes_and_freed_ones_are_refused(
+    device: cl.Device, program: acs.Program
+) -> None:
+    x, freed = program._runtime.zeros(4, "u4"), program._runtime.zeros(4, "u4")
+    program.inc((4,), None, x, 1)
+    freed.free()
+    with pytest.raises(acs.UsageError):
+        program.inc((4,), None, freed, 1)
+    with acs.Runtime(device, backend="device") as other, pytest.raises(acs.UsageError):
+        program.inc((4,), None, other.zeros(4, "u4"), 1)
+
+
+def test_random_programs_run_nine_tenths_of_their_kernels_in_the_scheduler(
+    device: cl.Device,
+) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        program = rt.build(PROGRAMS)
+        rt.prebuild(*(getattr(program, name) for name in program.kernels))
+        kernels = 0
+        before = rt._backend.counters["tasks"]
+        for seed in range(4):
+            rng = random.Random(seed)
+            names = [*MODES, *MODES, "copy", "host", "new", "fill", "set", "get"]
+            steps = [(rng.choice(names), rng.randbytes(11)) for _ in range(200)]
+            oracle = NumpyMachine()
+            run(steps, oracle)
+            machine = AcsMachine(rt, program)
+            count = _counting(machine)
+            try:
+                run(steps, machine)
+            finally:
+                machine.let_go()
+            compare(steps, oracle, machine)
+            kernels += count[0]
+        inside = rt._backend.counters["tasks"] - before
+        print(f"{inside} of {kernels} in the scheduler; {rt._backend.reasons}")
+        assert inside >= 0.9 * kernels
+
+
+def _counting(machine: AcsMachine) -> list[int]:
+    count, kernel = [0], machine.kernel
+
+    def counted(*arguments: Any) -> None:
+        count[0] += 1
+        kernel(*arguments)
+
+    machine.kernel = counted  # type: ignore[method-assign]
+    return count
+
+
+# ---- decisions -----------------------------------------------------------------------------------
+
+
+def test_decisions_are_taken_in_the_scheduler(kept_open: acs.Program) -> None:
+    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rng = random.Random(9)
+    x = rt.zeros(600, "u4")
+    flags, counts = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    a = np.zeros(600, np.uint32)
+    f, c = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
+    rt.finish()
+    tasks = backend.counters["tasks"]
+    launches = 0
+    for step in range(200):
+        i, j = rng.randrange(8), rng.randrange(8)
+        if step % 3 == 0:
+            kept_open.inc((1,), None, flags[i : i + 1], 1 if f[i] == 0 else 0xFFFFFFFF)
+            f[i] = not f[i]
+            kept_open.inc((1,), None, counts[j : j + 1], add := rng.randrange(70))
+            c[j] = c[j] + add
+            launches += 2
+        when = flags[i : i + 1] if rng.random() < 0.7 else None
+        size: Any = 600
+        n = 600
+        if rng.random() < 0.7 and c[j] <= 600:
+            size, n = acs.size(counts[j : j + 1], upto=600), int(c[j])
+        kept_open.inc((size,), None, x, step, when=when)
+        launches += 1
+        if when is None or f[i]:
+            a[:n] += np.uint32(step)
+    assert (x.get() == a).all()
+    assert backend.counters["tasks"] - tasks == launches
+
+
+def test_a_count_beyond_its_bound_is_the_error_of_its_launch(kept_open: acs.Program) -> None:
+    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    x, y, z = rt.zeros(600, "u4"), rt.zeros(600, "u4"), rt.zeros(600, "u4")
+    count = rt.array(np.array([601, 600, 0xFFFFFFFF], "u4"))
+    rt.finish()
+    tasks = backend.counters["tasks"]
+    good = kept_open.inc((acs.size(count[1:2], upto=600),), None, x, 1)
+    bad = kept_open.inc((acs.size(count[:1], upto=600),), None, y, 1)
+    worse = kept_open.inc((acs.size(count[2:].view("i4"), upto=600),), None, z, 1)
+    after = kept_open.inc((600,), None, x, 1)
+    behind = kept_open.twice((600,), None, y, z)
+    assert backend.counters["tasks"] == tasks + 5
+    good.wait()
+    after.wait()
+    for handle, number in ((bad, bad.number), (worse, worse.number), (behind, bad.number)):
+        with pytest.raises(acs.PoisonedError, match=f"launch {number} .*did not run"):
+            handle.wait()
+    with pytest.raises(acs.PoisonedError, match=f"launch {bad.number} "):
+        y.get()
+    assert (x.get() == 2).all()
+    y.fill(1)
+    assert (y.get() == 1).all()
+
+
+def test_a_count_that_is_not_whole_groups_is_an_error(program: acs.Program) -> None:
+    rt = program._runtime
+    v, hits = rt.zeros((1, 64), "u4"), rt.zeros((1, 64), "u4")
+    count = rt.array(np.array([6, 8], "u4"))
+    none = (0xFFFFFFFF,) * 3
+    bad = program.turn((acs.size(count[:1], upto=64),), (4,), v, hits, 64, 0, *none, 1, 1, 1)
+    with pytest.raises(acs.PoisonedError, match=f"launch {bad.number} .*did not run"):
+        bad.wait()
+    v.fill(0)
+    hits.fill(0)
+    program.turn((acs.size(count[1:], upto=64),), (4,), v, hits, 64, 0, *none, 1, 1, 1).wait()
+    assert hits.get().tolist() == [[1] * 8 + [0] * 56]
+    assert v.get()[0, :8].tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+
+
+# ---- failures ------------------------------------------------------------------------------------
+
+
+def test_poison_goes_through_lanes_and_epochs_and_no_further(kept_open: acs.Program) -> None:
+    rt = kept_open._runtime
+    x, y, z, free = (rt.zeros(8, "u4") for _ in range(4))
+
+    def fail(array: Any) -> None:
+        raise ValueError("on purpose")
+
+    kept_open.inc((8,), None, free, 1)
+    failed = rt.call(fail, writes=[x])
+    behind = [
+        kept_open.twice((8,), None, x, y),
+        kept_open.say((8,), None, y),
+        kept_open.twice((8,), None, y, z),
+    ]
+    kept_open.inc((8,), None, free, 1)
+    for handle in (failed, *behind):
+        with pytest.raises(acs.PoisonedError, match="on purpose"):
+            handle.wait()
+    assert free.get().tolist() == [2] * 8
+    for array in (x, y, z):
+        with pytest.raises(acs.PoisonedError):
+            array.get()
+        array.fill(1)
+    kept_open.twice((8,), None, x, y)
+    assert y.get().tolist() == [2] * 8
+
+
+def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
+    kept_open: acs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    rt.finish()
+
+    def refuse(*arguments: Any) -> Any:
+        raise cl.RuntimeError("on purpose")
+
+    handle = kept_open.inc((8,), None, x, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "_region", refuse)
+        rt.flush()
+    with pytest.raises(acs.PoisonedError, match="on purpose"):
+        handle.wait()
+    with pytest.raises(acs.PoisonedError):
+        x.get()
+    kept_open.inc((8,), None, y, 1)
+    assert y.get().tolist() == [1] * 8
+
+
+def test_a_gate_that_fails_poisons_what_was_recorded_behind_it(kept_open: acs.Program) -> None:
+    rt = kept_open._runtime
+    x = rt.zeros(8, "u4")
+    gate = cl.UserEvent(rt.context)
+    kept_open.inc((8,), None, x, 1, wait_for=[gate])
+    behind = kept_open.inc((8,), None, x, 1)
+    gate.set_status(-5)
+    with pytest.raises(acs.PoisonedError):
+        behind.wait()
+
+
+# ---- other devices and drivers -------------------------------------------------------------------
+
+SCRIPT = """
+import faulthandler, random, sys
+faulthandler.dump_traceback_later(80, exit=True)
+import acs_cl as acs
+from graphs import GROUPED, SOURCE, TILED, Run, graph, prebuild
+with acs.Runtime(backend="device") as rt:
+    program = rt.build(SOURCE)
+    prebuild(program, 4)
+    for seed, kernels in enumerate((TILED, GROUPED, ("node",))):
+        print("seed", seed, flush=True)
+        tasks = graph(random.Random(seed), 200, kernels=kernels, sizes=(1, 5, 64, 700), lanes=.02)
+        Run(program, tasks).launch_all().check()
+    settings, backend = rt._backend.settings, rt._backend
+    for change in dict(turns=1), dict(window=2), dict(order="critical_path"):
+        backend.settings = settings._replace(**change)
+        Run(program, graph(random.Random(7), 200, lanes=.02)).launch_all().check()
+    print("units", rt.device.max_compute_units, "tasks", backend.counters["tasks"] > 1000)
+"""
+
+
+def test_one_thread_of_pocl_drains_every_epoch(device: cl.Device) -> None:
+    if "Portable" not in device.platform.name:
+        pytest.skip(f"{device.platform.name.strip()} is not PoCL")
+    done = run_script(SCRIPT, POCL_MAX_PTHREAD_COUNT="1", POCL_CPU_MAX_CU_COUNT="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "units 1 tasks True" in done.stdout
+
+
+def test_a_forked_child_is_refused_and_the_parent_goes_on(device: cl.Device) -> None:
+    done = run_script(
+        "import os, acs_cl as acs\n"
+        f"rt = acs.Runtime(backend='device'); p = rt.build({MORE!r})\n"
+        "rt.prebuild(p.inc); x = rt.zeros(4, 'u4'); p.inc((4,), None, x, 1); x.get()\n"
+        "p.inc((4,), None, x, 1)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    try: p.inc((4,), None, x, 1)\n"
+        "    except acs.UsageError as error: print('child:', error, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0); p.inc((4,), None, x, 1); print('parent:', x.get()[0]); rt.close()"
+    )
+    assert "child: the runtime is of another process" in done.stdout, done.stderr
+    assert "parent: 3" in done.stdout
+
+
+def test_level_by_level_gives_the_same(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = runtime_module.plan
+    monkeypatch.setattr(
+        runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
+    )
+    program = start(device)
+    with program._runtime as rt:
+        assert rt._backend.schedulers.tier == "levels"
+        for seed in range(3):
+            rng = random.Random(seed)
+            tasks = graph(rng, 150, kernels=CASES, locals_=(4, 16), lanes=0.05,
+                          sizes=(1, 5, 64, 700))  # fmt: skip
+            Run(program, tasks).launch_all().check()
+        x = rt.zeros(8, "u4")
+        count = rt.array(np.array([4, 9], "u4"))
+        program.inc((acs.size(count[:1], upto=8),), None, x, 1)
+        assert x.get().tolist() == [1] * 4 + [0] * 4
+        bad = program.inc((acs.size(count[1:], upto=8),), None, x, 1)
+        with pytest.raises(acs.PoisonedError, match=f"launch {bad.number} .*did not run"):
+            bad.wait()
+        x.fill(0)
+
+
+def test_expected_is_what_the_serial_backend_gives(device: cl.Device) -> None:
+    tasks = graph(random.Random(1), 60, kernels=CASES, locals_=(4, 16), lanes=0.2)
+    with acs.Runtime(device, backend="serial") as rt:
+        one = Run(rt.build(SOURCE), tasks).launch_all()
+        one.check()
+        assert (one.v.get() == expected(tasks)).all()
+
+
