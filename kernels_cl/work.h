@@ -51,14 +51,16 @@ inline void acs_sizes(acs_context *c, acs_tile *t) {
     t->groups[1] = c->num_groups[1];
 }
 
+/* The context of one item of one dimension. */
+inline void acs_place_in_row(acs_context *c, const acs_tile *t, uint item) {
+    const uint group = t->local_items == 1 ? item : item / t->local_items;
+    c->group_id[0] = group;
+    c->local_id[0] = item - group * t->local_items;
+    c->global_id[0] = item;
+}
+
 /* The context of local item `local_item` of group `group`, both counted through all dimensions. */
-inline void acs_place(acs_context *c, const acs_tile *t, uint group, uint local_item) {
-    if (!t->shape) {
-        c->group_id[0] = group;
-        c->local_id[0] = local_item;
-        c->global_id[0] = group * t->local_items + local_item;
-        return;
-    }
+inline void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, uint local_item) {
     c->group_id[0] = group % t->groups[0];
     group /= t->groups[0];
     c->group_id[1] = group % t->groups[1];
@@ -71,16 +73,70 @@ inline void acs_place(acs_context *c, const acs_tile *t, uint group, uint local_
         c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
 }
 
+/* From one item to the next: through its group, then to the next group. */
+inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
+    ++c->global_id[0];
+    if (++c->local_id[0] < c->local_size[0])
+        return;
+    c->local_id[0] = 0;
+    ++c->local_id[1];
+    if (c->local_id[1] == c->local_size[1]) {
+        c->local_id[1] = 0;
+        ++c->local_id[2];
+    }
+    if (c->local_id[2] == c->local_size[2]) {
+        c->local_id[2] = 0;
+        ++c->group_id[0];
+        if (c->group_id[0] == t->groups[0]) {
+            c->group_id[0] = 0;
+            ++c->group_id[1];
+        }
+        if (c->group_id[1] == t->groups[1]) {
+            c->group_id[1] = 0;
+            ++c->group_id[2];
+        }
+    }
+    for (uint d = 0; d < 3; ++d)
+        c->global_id[d] = c->group_id[d] * c->local_size[d] + c->local_id[d] + c->global_offset[d];
+}
+
+#if ACS_GROUP == 1
+/* One work-item runs the whole tile. The items of a kernel are independent of each other, so that
+   the loop may be vectorised; a context for each, or the compiler (PoCL 3.0) sees one that goes from
+   item to item. */
+#define ACS_TILED(function)                                                                        \
+    if (!tile->shape) {                                                                            \
+        _Pragma("clang loop vectorize(assume_safety) interleave(assume_safety)")                   \
+        for (uint item = tile->first; item < tile->end; ++item) {                                  \
+            acs_context own = context;                                                             \
+            acs_place_in_row(&own, tile, item);                                                    \
+            function(&own, blob, arena);                                                           \
+        }                                                                                          \
+    } else if (tile->first < tile->end) {                                                          \
+        acs_place_in_shape(&context, tile, tile->first / tile->local_items,                        \
+                           tile->first % tile->local_items);                                       \
+        for (uint item = tile->first; item < tile->end; ++item) {                                  \
+            function(&context, blob, arena);                                                       \
+            acs_step_in_shape(&context, tile);                                                     \
+        }                                                                                          \
+    }
+#else
 #define ACS_TILED(function)                                                                        \
     for (uint item = tile->first + lane; item < tile->end; item += ACS_GROUP) {                    \
-        const uint group = tile->local_items == 1 ? item : item / tile->local_items;               \
-        acs_place(&context, tile, group, item - group * tile->local_items);                        \
+        if (!tile->shape)                                                                          \
+            acs_place_in_row(&context, tile, item);                                                \
+        else                                                                                       \
+            acs_place_in_shape(&context, tile, item / tile->local_items, item % tile->local_items); \
         function(&context, blob, arena);                                                           \
     }
+#endif
 
 #define ACS_GROUPED(function)                                                                      \
     for (uint first = tile->first; first < tile->end; first += ACS_GROUP) {                        \
-        acs_place(&context, tile, first / ACS_GROUP, lane);                                        \
+        if (!tile->shape)                                                                          \
+            acs_place_in_row(&context, tile, first + lane);                                        \
+        else                                                                                       \
+            acs_place_in_shape(&context, tile, first / ACS_GROUP, lane);                           \
         function(&context, blob, arena);                                                           \
         acs_group_barrier();                                                                       \
     }
