@@ -1,0 +1,546 @@
+"""A model of the device-side scheduler's protocol, and an explorer that tries every interleaving.
+
+In: a small task graph (tiles of each task, edges), the groups of each launch, and how the protocol
+is broken, if it is. Out: how many states there are, or a `ProtocolError` with the shortest trace.
+
+Invariants, in every state: a tile is started once, and after every upstream tile has ended; counts
+do not fall below zero; no ticket is as high as the ring has slots, so that no slot is used twice.
+When all groups of a launch have left: `unfinished` says how many tasks are; what is ready is in the
+queue, once, at a ticket that a taker will get; "abandoned" lies where a publisher will come. When
+the last launch has ended, so have all tasks. No group waits for ever, and no execution is longer
+than a bound.
+
+The model is `scheduler.cl` at the granularity of one access to shared memory by lane 0 of a group,
+on the words that `acs_cl/epochs.py` makes: heirs, successors, counts, entries and flags are read
+from there. What a group does between two accesses goes with the first of them; only the end of a
+tile waits for the next one, since that is what tells of it. Four simplifications lose nothing:
+
+- A look that finds nothing changes nothing, and a group may give up after any of them. So there is
+  one state "look", in which a group finds what is there or gives up: all bounds on the number of
+  looks at once.
+- A slot is cleared together with the access that found what is in it: nobody else looks at it
+  again, as tickets are below the ring's size.
+- `unfinished` is subtracted together with the access that follows: only the host reads it, and
+  takers who wonder whether to give up.
+- Groups of a launch are alike: a state keeps them sorted. Whether a group is over its slice or its
+  turns, or narrows, is any choice, in all launches but the last.
+
+Not covered: memory order (the model interleaves; that the kernel's accesses may be seen so rests on
+their being atomic, and on the release and acquire around them, see memory_model.h); what fused
+tasks do, which is private to a group (here they are run as heirs that are kept); the lanes of a
+group, which count down and publish side by side; faults, and decisions on the device.
+"""
+
+# Long because: the protocol, what must hold and how to search for a way around are one argument.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from acs_cl import epochs
+
+NONE, ABANDONED, ENDED = 0, -1, -1
+LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW, GROUPS = range(11)
+REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
+
+TASK_MASK = (1 << epochs.TASK_BITS) - 1
+
+Words = tuple[int, ...]
+State = tuple[Any, ...]
+Group = tuple[Any, ...]
+"""What a group does next, tiles that ended since its last access, tasks finished and not yet
+subtracted, and what that step needs."""
+
+GONE: Group = ("gone", 0, 0)
+FIRST: Group = ("head", 0, 0)
+
+
+class ProtocolError(AssertionError):
+    """The protocol does something it must not do."""
+
+
+class Explored(NamedTuple):
+    """What an exploration went through."""
+
+    states: int
+    steps: int
+    longest: int
+
+
+def task_of(reference: int) -> int:
+    return (reference & TASK_MASK) - 1
+
+
+def tiles_of(reference: int, first: int = 0) -> list[int]:
+    """Entries for the tiles of a reference, from `first` on."""
+    tiles = range(first, (reference >> epochs.TASK_BITS) + 1)
+    return [tile << epochs.TASK_BITS | reference & TASK_MASK for tile in tiles]
+
+
+def name_of(entry: int) -> str:
+    if entry <= 0:
+        return "abandoned" if entry else "empty"
+    return f"{'ABCDEFGHIJ'[task_of(entry)]}{entry >> epochs.TASK_BITS}"
+
+
+def put(words: Words, place: int, value: int) -> Words:
+    return (*words[:place], value, *words[place + 1 :])
+
+
+class Model:
+    """One epoch under the protocol. `tiles` and `edges` are the graph, `launches` the groups of
+    each launch; in all but the last, groups may leave whenever they choose what to run next."""
+
+    def __init__(
+        self,
+        tiles: Sequence[int],
+        edges: Sequence[tuple[int, int]],
+        launches: Sequence[int],
+        *,
+        broken: str = "",
+        polls: bool = True,
+        ranks: int = 16,
+        keeps: int = 62,
+        window: int = 0,
+        stale: int = epochs.MOST_TASKS,
+    ) -> None:
+        self.moving = -1
+        self.launches, self.broken, self.polls = launches, broken, polls
+        self.ranks, self.keeps = ranks, keeps
+        self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
+        recorder = epochs.Recorder()
+        for task, n in enumerate(tiles):
+            head = epochs.head(0, n, n, 1, 1, 0)
+            recorder.add(head, b"", None, [above for above, below in edges if below == task])
+        spare = 2 * sum(launches)
+        words = recorder.image(spare, window=window, stale=stale, gang=polls).words.tolist()
+        at, successors = words[2], words[3]
+        records = [words[at + i * epochs.RECORD_WORDS :] for i in range(self.n)]
+        self.heir = [record[epochs.HEIR] for record in records]
+        self.gang = [polls and record[epochs.BODY] & epochs.GANG > 0 for record in records]
+        self.successors = [
+            words[successors + record[epochs.SUCCESSORS] :][: record[epochs.N_SUCCESSORS]]
+            for record in records
+        ]
+        self.initial = words[words[8] : words[8] + words[9]]
+        self.counts = words[words[10] : words[10] + self.n]
+        self.reuses = broken == "the ring has slots for the tickets of one launch"
+        self.capacity = sum(tiles) + (2 * max(launches) if self.reuses else spare)
+        # tiles are bits: of a task, and of all tasks above it
+        ends = [sum(tiles[: task + 1]) for task in range(self.n)]
+        self.bits = [(1 << end) - (1 << end - n) for end, n in zip(ends, tiles, strict=True)]
+        self.needs = [
+            sum(self.bits[above] for above, below in edges if below == task)
+            for task in range(self.n)
+        ]
+        self.entries = {
+            (bits & -bits) << i: (task, entry)
+            for task, bits in enumerate(self.bits)
+            for i, entry in enumerate(tiles_of(tiles[task] - 1 << epochs.TASK_BITS | task + 1))
+        }
+        insertions = 20 * self.n * self.n if window else 0
+        self.longest = 4 * self.capacity + 3 * sum(tiles) + len(edges) + len(launches) + insertions
+
+    def first(self) -> State:
+        slots = *self.initial, *[NONE] * (self.capacity - len(self.initial))
+        inserted = min(self.window, self.stale + 1, self.n) if self.window else self.n
+        groups = (FIRST,) * self.launches[0]
+        return (
+            0, 0, len(self.initial), self.n, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
+            (0, 0, 0, 0, inserted), groups,
+        )  # fmt: skip
+
+    # ---- steps ---------------------------------------------------------------------------------
+
+    def steps(self, state: State) -> Iterator[tuple[int, State]]:
+        """All that can happen next: which group moves, and the state behind that."""
+        groups: tuple[Group, ...] = state[GROUPS]
+        before: Group | None = None
+        stuck = True
+        for place, group in enumerate(groups):
+            if group in (before, GONE):
+                continue
+            before = group
+            self.moving = place
+            others = groups[:place] + groups[place + 1 :]
+            memory = list(state[:GROUPS])
+            memory[BEHIND] |= group[1]
+            for after, moved in getattr(self, "_" + group[0])(memory, *group[2:]):
+                stuck = False
+                yield place, (*after, tuple(sorted((*others, moved))))
+        if before is None:
+            self.moving = -1
+            self.check_all_left(state)
+            if state[LAUNCH] + 1 < len(self.launches):
+                launch = state[LAUNCH] + 1
+                yield -1, (launch, *state[1:GROUPS], (FIRST,) * self.launches[launch])
+        elif stuck:
+            self.moving = -1
+            raise ProtocolError("every group that is left waits, and for ever")
+
+    def _head(self, memory: list[Any], fin: int) -> Any:
+        memory[UNFINISHED] -= fin
+        ticket = memory[HEAD]
+        memory[HEAD] += 1
+        self.check_ticket(ticket)
+        return [(memory, ("look", 0, 0, ticket))]
+
+    def _look(self, memory: list[Any], fin: int, ticket: int) -> Any:
+        slot = ticket % self.capacity
+        entry = memory[SLOTS][slot]
+        if entry == ABANDONED:
+            raise ProtocolError(f"the taker of ticket {ticket} finds the mark of another ticket")
+        if entry != NONE:
+            memory[SLOTS] = put(memory[SLOTS], slot, NONE)
+            return self.start(memory, 0, 0, entry)
+        if self.broken == "abandons with a plain store":
+            return [(memory, ("store", 0, 0, ticket))]
+        return self._store(memory, fin, ticket)
+
+    def _store(self, memory: list[Any], fin: int, ticket: int) -> Any:
+        """The taker gives up: the compare-exchange, or what a broken protocol does."""
+        memory[SLOTS] = put(memory[SLOTS], ticket % self.capacity, ABANDONED)
+        return [(memory, GONE)]
+
+    def start(self, memory: list[Any], ending: int, fin: int, entry: int) -> Any:
+        task, tile = task_of(entry), entry >> epochs.TASK_BITS
+        bit = (self.bits[task] & -self.bits[task]) << tile
+        if memory[STARTED] & bit:
+            raise ProtocolError(f"{name_of(entry)} is run twice")
+        if self.needs[task] & ~(memory[BEHIND] | ending):
+            raise ProtocolError(f"{name_of(entry)} starts before its upstream has ended")
+        if task >= memory[WINDOW][INSERTED]:
+            raise ProtocolError(f"{name_of(entry)} starts outside of the window")
+        memory[STARTED] |= bit
+        if self.tiles[task] > 1:
+            return [(memory, ("sub", ending | bit, fin, task))]
+        return self.finish(memory, ending | bit, fin, task, 0)
+
+    def _sub(self, memory: list[Any], fin: int, task: int) -> Any:
+        before = memory[LEFT][task]
+        memory[LEFT] = put(memory[LEFT], task, before - 1)
+        rank, marks = before & 0xFFFF, before >> 16
+        if self.broken == "the first finisher counts down":
+            rank = self.tiles[task] + 1 - rank
+        if rank == 0:
+            raise ProtocolError("more tiles have ended than there are")
+        if rank == 1:
+            marks *= self.broken != "the last finisher ignores marks"
+            return self.finish(memory, 0, fin, task, marks)
+        if (
+            self.gang[task] and rank <= self.ranks
+            and rank - 1 <= self.heir[task] >> epochs.TASK_BITS
+        ):  # fmt: skip
+            return [(memory, ("wait", 0, fin, task, rank))]
+        return self.choose(memory, 0, fin, NONE)
+
+    def _wait(self, memory: list[Any], fin: int, task: int, rank: int) -> Any:
+        """A look at left[task], or the mark; the mark is set even where the task has ended."""
+        before = memory[LEFT][task]
+        tile = rank - 1 << epochs.TASK_BITS | self.heir[task] & TASK_MASK
+        marked = list(memory)
+        marked[LEFT] = put(memory[LEFT], task, before | 1 << 15 + rank)
+        if before & 0xFFFF and self.broken == "a rank waits without bound":
+            return []
+        if before & 0xFFFF and self.broken != "a rank does not wait":
+            return self.choose(marked, 0, fin, NONE)
+        late = NONE if self.broken == "a rank that marked goes in any case" else tile
+        looked = self.choose(memory, 0, fin, tile)
+        return [*looked, *self.choose(marked, 0, fin, late)]
+
+    def finish(self, memory: list[Any], ending: int, fin: int, task: int, marks: int) -> Any:
+        if self.window:
+            return [(memory, ("end", ending, fin + 1, task))]
+        return self.downs(memory, ending, fin + 1, task, marks, 0, ())
+
+    def downs(
+        self, memory: list[Any], ending: int, fin: int, task: int, marks: int, i: int, ready: Words
+    ) -> Any:
+        if i < len(self.successors[task]):
+            return [(memory, ("down", ending, fin, task, marks, i, ready))]
+        return self.release(memory, ending, fin, task, marks, ready)
+
+    def _down(
+        self, memory: list[Any], fin: int, task: int, marks: int, i: int, ready: Words
+    ) -> Any:
+        reference = self.successors[task][i]
+        if self.count_down(memory, task_of(reference)):
+            if len(ready) == self.keeps:
+                later = ("down", task, marks, i + 1, ready)
+                return self.publish(memory, 0, fin, tuple(tiles_of(reference)), later)
+            ready = *ready, reference
+        return self.downs(memory, 0, fin, task, marks, i + 1, ready)
+
+    def count_down(self, memory: list[Any], task: int) -> bool:
+        before: int = memory[COUNTS][task]
+        if before == 0:
+            raise ProtocolError(f"{name_of(task + 1)} is counted down below zero")
+        memory[COUNTS] = put(memory[COUNTS], task, before - 1)
+        return before == 1
+
+    def release(
+        self, memory: list[Any], ending: int, fin: int, task: int, marks: int, ready: Words
+    ) -> Any:
+        heir = self.heir[task]
+        held = min(self.tiles[task], self.ranks) if self.gang[task] else 1
+        if self.broken == "all tiles of an heir count as held" and self.gang[task]:
+            held = self.ranks
+        todo = [
+            entry
+            for i, entry in enumerate(tiles_of(heir, 1) if heir else (), 1)
+            if i >= held or marks >> i & 1
+        ]
+        for k, reference in enumerate(ready):
+            todo += tiles_of(reference, 1 if k == 0 and not heir else 0)
+        kept = heir or (ready[0] if ready else NONE)
+        return self.publish(memory, ending, fin, tuple(todo), ("choose", kept & TASK_MASK))
+
+    def publish(
+        self, memory: list[Any], ending: int, fin: int, todo: Words, later: tuple[Any, ...]
+    ) -> Any:
+        if todo:
+            return [(memory, ("tail", ending, fin, todo, later))]
+        if later[0] == "choose":
+            return self.choose(memory, ending, fin, later[1])
+        if later[0] == "leave":
+            return self.leave(memory, ending, fin)
+        return self.downs(memory, ending, fin, *later[1:])
+
+    def _tail(self, memory: list[Any], fin: int, todo: Words, later: tuple[Any, ...]) -> Any:
+        ticket = memory[TAIL]
+        memory[TAIL] += 1
+        self.check_ticket(ticket)
+        return [(memory, ("exchange", 0, fin, todo, later, ticket))]
+
+    def _exchange(
+        self, memory: list[Any], fin: int, todo: Words, later: tuple[Any, ...], ticket: int
+    ) -> Any:
+        slot = ticket % self.capacity
+        before = memory[SLOTS][slot]
+        if before > 0:
+            raise ProtocolError(f"{name_of(before)} is overwritten in its slot")
+        if before == ABANDONED and self.broken != "publishes without a look at what was there":
+            memory[SLOTS] = put(memory[SLOTS], slot, NONE)
+            return self.publish(memory, 0, fin, todo, later)
+        memory[SLOTS] = put(memory[SLOTS], slot, todo[0])
+        return self.publish(memory, 0, fin, todo[1:], later)
+
+    def choose(self, memory: list[Any], ending: int, fin: int, kept: int) -> Any:
+        """It goes on with what it keeps, else with a ticket; or leaves, where that is allowed."""
+        found = []
+        last = memory[LAUNCH] + 1 == len(self.launches)
+        if not last or self.broken == "leaves the last launch early":
+            todo = (kept,) if kept and self.broken != "leaves with what it holds" else ()
+            found += self.publish(list(memory), ending, fin, todo, ("leave",))
+        if kept:
+            return found + self.start(memory, ending, fin, kept)
+        return [*found, (memory, ("head", ending, fin))]
+
+    def leave(self, memory: list[Any], ending: int, fin: int) -> Any:
+        memory[BEHIND] |= ending
+        memory[UNFINISHED] -= fin if self.broken != "leaves without its count" else 0
+        return [(memory, GONE)]
+
+    # ---- the window: acs_insert ----------------------------------------------------------------
+
+    def _end(self, memory: list[Any], fin: int, task: int) -> Any:
+        if self.broken == "asks before it tells that a task has ended":
+            return self._request(memory, fin, task)
+        memory[LEFT] = put(memory[LEFT], task, ENDED)
+        return [(memory, ("enter", 0, fin, task))]
+
+    def _enter(self, memory: list[Any], fin: int, task: int) -> Any:
+        return self.set_window(memory, FINISHED, memory[WINDOW][FINISHED] + 1, "request", fin, task)
+
+    def _request(self, memory: list[Any], fin: int, task: int) -> Any:
+        before = memory[WINDOW][REQUESTS]
+        self.set_window(memory, REQUESTS, before + 1)
+        if self.broken == "asks before it tells that a task has ended":
+            return [(memory, ("late", 0, fin, task, before))]
+        return self.requested(memory, fin, task, before)
+
+    def _late(self, memory: list[Any], fin: int, task: int, before: int) -> Any:
+        memory[LEFT] = put(memory[LEFT], task, ENDED)
+        self.set_window(memory, FINISHED, memory[WINDOW][FINISHED] + 1)
+        return self.requested(memory, fin, task, before)
+
+    def requested(self, memory: list[Any], fin: int, task: int, before: int) -> Any:
+        if before:
+            return self.downs(memory, 0, fin, task, 0, 0, ())
+        return [(memory, ("serve", 0, fin, task, ()))]
+
+    def _serve(self, memory: list[Any], fin: int, task: int, ready: Words) -> Any:
+        return [(memory, ("newest", 0, fin, task, ready, memory[WINDOW][REQUESTS]))]
+
+    def _newest(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        newest = memory[WINDOW][NEWEST] or min(self.window, self.stale + 1, self.n)
+        return [(memory, ("oldest", 0, fin, *rest, newest))]
+
+    def _oldest(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        return [(memory, ("older", 0, fin, *rest, memory[WINDOW][OLDEST]))]
+
+    def _older(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        oldest = rest[-1]
+        if oldest < self.n and memory[LEFT][oldest] == ENDED:
+            return [(memory, ("older", 0, fin, *rest[:-1], oldest + 1))]
+        return self.next_in(memory, fin, *rest)
+
+    def next_in(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        return [(memory, ("room" if rest[-2] < self.n else "close", 0, fin, *rest))]
+
+    def _room(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        newest, oldest = rest[-2:]
+        there = newest - memory[WINDOW][FINISHED] < self.window and newest - oldest <= self.stale
+        return [(memory, ("insert" if there else "close", 0, fin, *rest))]
+
+    def _insert(self, memory: list[Any], fin: int, task: int, ready: Words, *rest: int) -> Any:
+        asked, newest, oldest = rest
+        if newest != memory[WINDOW][INSERTED]:
+            raise ProtocolError(f"{name_of(newest + 1)} is inserted out of turn")
+        ended = [bits & memory[BEHIND] == bits for bits in self.bits[:newest]]
+        if newest - sum(ended) >= self.window:
+            raise ProtocolError(f"{name_of(newest + 1)} is inserted into a window that is full")
+        if newest > self.stale and not all(ended[: newest - self.stale]):
+            raise ProtocolError(f"{name_of(newest + 1)} is too far from the oldest unfinished")
+        self.set_window(memory, INSERTED, newest + 1)
+        if self.count_down(memory, newest):
+            last = self.tiles[newest] - 1
+            ready = *ready, last << epochs.TASK_BITS | newest + 1
+        return self.next_in(memory, fin, task, ready, asked, newest + 1, oldest)
+
+    def _close(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        return self.set_window(memory, NEWEST, rest[-2], "close2", fin, *rest[:-2], rest[-1])
+
+    def _close2(self, memory: list[Any], fin: int, *rest: Any) -> Any:
+        return self.set_window(memory, OLDEST, rest[-1], "served", fin, *rest[:-1])
+
+    def _served(self, memory: list[Any], fin: int, task: int, ready: Words, asked: int) -> Any:
+        before = memory[WINDOW][REQUESTS]
+        asked = before if self.broken == "drops requests that came meanwhile" else asked
+        self.set_window(memory, REQUESTS, before - asked)
+        if before == asked:
+            return self.downs(memory, 0, fin, task, 0, 0, ready)
+        return [(memory, ("serve", 0, fin, task, ready))]
+
+    def set_window(
+        self, memory: list[Any], word: int, value: int, then: str = "", fin: int = 0, *rest: Any
+    ) -> Any:
+        memory[WINDOW] = put(memory[WINDOW], word, value)
+        return [(memory, (then, 0, fin, *rest))]
+
+    # ---- checks --------------------------------------------------------------------------------
+
+    def check_ticket(self, ticket: int) -> None:
+        """No slot is used twice: the capacity is the one of epochs.py, not rounded up."""
+        if ticket >= self.capacity and not self.reuses:
+            raise ProtocolError(f"ticket {ticket} on a ring of {self.capacity} slots")
+
+    def check_all_left(self, state: State) -> None:
+        """What must hold when all groups of a launch have left."""
+        _, head, tail, unfinished, started, behind, slots = state[: SLOTS + 1]
+        if started != behind:
+            raise ProtocolError("a group left in the middle of a tile")
+        still = [task for task in range(self.n) if self.bits[task] & ~behind]
+        if unfinished != len(still):
+            raise ProtocolError(f"unfinished is {unfinished}, but {len(still)} tasks are")
+        ready = [
+            entry
+            for bit, (task, entry) in self.entries.items()
+            if not (started & bit or self.needs[task] & ~behind) and task < state[WINDOW][INSERTED]
+        ]
+        queued = [entry for entry in slots if entry > 0]
+        for entry in ready:
+            if entry not in queued:
+                raise ProtocolError(f"{name_of(entry)} is ready and in no slot when all have left")
+        if len(queued) > len(ready):
+            raise ProtocolError(
+                f"{[*map(name_of, queued)]} are in slots, not all of them to be run"
+            )
+        for ticket, entry in enumerate(() if self.reuses else slots):
+            if entry > 0 and not head <= ticket < tail:
+                raise ProtocolError(f"nobody comes to {name_of(entry)} in slot {ticket}")
+            if entry == ABANDONED and not tail <= ticket < head:
+                raise ProtocolError(f"nobody comes to the mark in slot {ticket}")
+        if state[LAUNCH] + 1 == len(self.launches) and still:
+            raise ProtocolError(f"{name_of(still[0] + 1)} is unfinished when the last launch ends")
+
+    def describe(self, before: State, after: State) -> str:
+        """What a step changed."""
+        said = []
+        for field, name in ((HEAD, "head"), (TAIL, "tail")):
+            if before[field] != after[field]:
+                said.append(f"ticket {before[field]} of {name}")
+        for field, name in ((SLOTS, "slot"), (LEFT, "left"), (COUNTS, "count"), (WINDOW, "window")):
+            for i, (old, new) in enumerate(zip(before[field], after[field], strict=True)):
+                if old != new:
+                    value = name_of(new) if field == SLOTS else hex(new & 0xFFFFFFFF)
+                    said.append(f"{name}[{i}] = {value}")
+        new = before[STARTED] ^ after[STARTED]
+        said += [f"runs {name_of(entry)}" for bit, (_, entry) in self.entries.items() if bit & new]
+        return ", ".join(said)
+
+
+# ---- exploring -----------------------------------------------------------------------------------
+
+
+def explore(model: Model) -> Explored:
+    """Go through all states, at a time those that are equally many accesses from the first one.
+    Raises `ProtocolError` with a shortest trace."""
+    frontier = {model.first()}
+    states = steps = 0
+    for length in range(model.longest + 1):
+        states += len(frontier)
+        following = set()
+        try:
+            for state in frontier:
+                for _, after in model.steps(state):
+                    steps += 1
+                    following.add(after)
+        except ProtocolError as found:
+            raise ProtocolError("\n".join([str(found), *trace(model)])) from None
+        if not following:
+            return Explored(states, steps, length)
+        frontier = following
+    raise ProtocolError(f"it goes on for more than {model.longest} accesses")
+
+
+def trace(model: Model) -> list[str]:
+    """A shortest way to a violation, as text."""
+    came: dict[State, tuple[State, int]] = {}
+    reached = [model.first()]
+    for state in reached:  # grows meanwhile
+        try:
+            for place, after in model.steps(state):
+                if after not in came:
+                    came[after] = state, place
+                    reached.append(after)
+        except ProtocolError:
+            break
+    way = [state]
+    while way[-1] in came:
+        way.append(came[way[-1]][0])
+    way.reverse()
+    lines = []
+    names = list(range(len(way[0][GROUPS])))
+    for before, after in pairwise(way):
+        place = came[after][1]
+        if place < 0:
+            names = list(range(len(after[GROUPS])))
+            lines.append(f"  launch {after[LAUNCH]}")
+            continue
+        # groups are sorted anew after each step: find the one that moved
+        others = [*before[GROUPS][:place], *before[GROUPS][place + 1 :]]
+        moved = list(after[GROUPS])
+        for other in others:
+            moved.remove(other)
+        said = model.describe(before, after)
+        said = ", ".join(filter(None, (said, "leaves" if moved[0] == GONE else "")))
+        lines.append(f"  group {names[place]} {before[GROUPS][place][0]}: {said or 'nothing'}")
+        tagged = [*zip(others, names[:place] + names[place + 1 :], strict=True)]
+        tagged.append((moved[0], names[place]))
+        names = [name for _, name in sorted(tagged)]
+    if model.moving >= 0:
+        lines.append(f"  group {names[model.moving]} {way[-1][GROUPS][model.moving][0]}")
+    return lines

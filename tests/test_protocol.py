@@ -1,0 +1,185 @@
+"""The protocol of the device-side scheduler: every interleaving of small epochs, and of mutants.
+
+In: all task graphs of up to a few tasks, with one to three tiles each, under launches of one to
+three groups. Out: nothing, or the shortest trace to what went wrong. Invariant: every mutant, the
+protocol with one rule broken, is found out; so what the explorer finds nothing in has been looked
+at. What is modelled, and what is checked, is told in `protocol_model.py`.
+
+`ACS_CL_FUZZ`, whatever its value, adds the larger sets. `-s` shows how much was explored, and how
+each mutant fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+from protocol_model import Model, ProtocolError, explore
+
+Edges = tuple[tuple[int, int], ...]
+
+larger = pytest.mark.skipif("ACS_CL_FUZZ" not in os.environ, reason="larger: set ACS_CL_FUZZ")
+
+FORK: Edges = ((0, 1), (0, 2), (0, 3))
+JOIN: Edges = ((0, 3), (1, 3), (2, 3))
+DIAMOND: Edges = ((0, 1), (0, 2), (1, 3), (2, 3))
+CHAIN: Edges = ((0, 1), (1, 2), (2, 3))
+
+
+def graphs(n: int) -> Iterator[Edges]:
+    """All task graphs of n tasks in program order."""
+    pairs = list(combinations(range(n), 2))
+    for chosen in range(1 << len(pairs)):
+        yield tuple(pair for i, pair in enumerate(pairs) if chosen >> i & 1)
+
+
+def explore_all(n: int, tiles: tuple[int, ...], launches: tuple[int, ...], **options: Any) -> None:
+    """Every graph of n tasks with every choice of their tiles."""
+    models = states = longest = 0
+    for edges in graphs(n):
+        for each in product(tiles, repeat=n):
+            try:
+                found = explore(Model(each, edges, launches, **options))
+            except ProtocolError as error:
+                pytest.fail(f"tiles {each}, edges {edges}, launches {launches}: {error}")
+            models, states = models + 1, states + found.states
+            longest = max(longest, found.longest)
+    print(f"{models} graphs, {states:,} states, up to {longest} accesses")
+
+
+LAUNCHES = [(1,), (2,), (3,), (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (1, 1, 1)]
+
+
+@pytest.mark.parametrize("launches", LAUNCHES, ids=str)
+def test_all_graphs_of_three_tasks_are_run_by_any_groups(launches: tuple[int, ...]) -> None:
+    for n in (1, 2, 3):
+        explore_all(n, (1, 2, 3), launches)
+
+
+@pytest.mark.parametrize("launches", [(3, 1), (3, 3), (2, 2, 2), (3, 3, 3)], ids=str)
+def test_three_groups_may_leave_and_be_replaced(launches: tuple[int, ...]) -> None:
+    explore_all(2, (1, 2, 3), launches)
+    explore_all(3, (1, 2), launches)
+
+
+@pytest.mark.parametrize("launches", [(1,), (2,), (3,), (2, 2), (3, 3)], ids=str)
+def test_all_graphs_of_four_small_tasks(launches: tuple[int, ...]) -> None:
+    explore_all(4, (1,), launches)
+
+
+def test_all_graphs_of_four_tasks_by_two_groups() -> None:
+    explore_all(4, (1, 2), (2,))
+
+
+@pytest.mark.parametrize("edges", [FORK, JOIN, DIAMOND, CHAIN, ()], ids=str)
+@pytest.mark.parametrize("launches", [(3,), (2, 2)], ids=str)
+def test_four_tasks_of_several_tiles(edges: Edges, launches: tuple[int, ...]) -> None:
+    for tiles in ((2, 1, 2, 3), (1, 3, 2, 3), (3, 2, 3, 1)):
+        print(explore(Model(tiles, edges, launches)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"polls": False}, {"ranks": 2}],
+    ids=["groups that do not wait", "more tiles than ranks"],
+)
+def test_other_settings(options: dict[str, Any]) -> None:
+    explore_all(3, (1, 2, 3), (3,), **options)
+    explore_all(3, (1, 2), (2, 2), **options)
+
+
+def test_a_completion_makes_more_ready_than_it_can_keep() -> None:
+    for launches in ((3,), (2, 2)):
+        explore_all(4, (1,), launches, keeps=1)
+        for keeps in (0, 1):
+            print(explore(Model((1, 2, 2, 2), FORK, launches, keeps=keeps)))
+
+
+@larger
+@pytest.mark.parametrize("launches", [(3, 1), (2, 2, 2), (3, 2, 1)], ids=str)
+def test_more_of_three_tasks(launches: tuple[int, ...]) -> None:
+    explore_all(3, (1, 2, 3), launches)
+
+
+@larger
+@pytest.mark.parametrize("launches", [(3,), (2, 2), (3, 1)], ids=str)
+def test_more_of_four_tasks(launches: tuple[int, ...]) -> None:
+    explore_all(4, (1, 2), launches)
+
+
+@larger
+def test_four_tasks_of_up_to_three_tiles() -> None:
+    explore_all(4, (1, 2, 3), (2,))
+
+
+@larger
+def test_five_tasks() -> None:
+    explore_all(5, (1,), (3,))
+    explore_all(5, (1,), (2, 2))
+
+
+# ---- the window ----------------------------------------------------------------------------------
+
+WINDOWS = [(1, 9), (2, 9), (2, 1), (3, 1), (3, 0)]
+
+
+@pytest.mark.parametrize(("slots", "stale"), WINDOWS)
+def test_a_window_takes_all_tasks_in_and_never_too_many(slots: int, stale: int) -> None:
+    for launches in ((1,), (2,), (2, 2)):
+        explore_all(3, (1,), launches, window=slots, stale=stale)
+    for edges in (FORK, JOIN, DIAMOND, CHAIN, ()):
+        print(explore(Model((1, 2, 1, 1), edges, (2,), window=slots, stale=stale)))
+
+
+@larger
+@pytest.mark.parametrize(("slots", "stale"), WINDOWS)
+def test_more_windows(slots: int, stale: int) -> None:
+    explore_all(3, (1, 2), (2, 2), window=slots, stale=stale)
+    explore_all(4, (1,), (2,), window=slots, stale=stale)
+    explore_all(3, (1,), (3,), window=slots, stale=stale)
+
+
+# ---- mutants -------------------------------------------------------------------------------------
+
+PAIR: Edges = ((0, 1),)
+
+MUTANTS = [
+    ("abandons with a plain store", (1, 2), PAIR, (2,), "B1 is ready and in no slot"),
+    ("publishes without a look at what was there", (1, 2), PAIR, (2,), "nobody comes to B1"),
+    ("a rank does not wait", (2, 2), PAIR, (2,), "starts before its upstream has ended"),
+    ("a rank waits without bound", (2, 2), PAIR, (1,), "waits, and for ever"),
+    ("the last finisher ignores marks", (2, 2), PAIR, (2,), "B1 is ready and in no slot"),
+    ("a rank that marked goes in any case", (2, 2), PAIR, (2,), "B1 is ready and in no slot"),
+    ("all tiles of an heir count as held", (2, 3), PAIR, (2,), "B2 is ready and in no slot"),
+    ("the first finisher counts down", (2, 1), PAIR, (1,), "starts before its upstream"),
+    ("leaves with what it holds", (1, 1), PAIR, (1, 1), "B0 is ready and in no slot"),
+    ("leaves without its count", (1,), (), (1, 1), "unfinished is 1, but 0 tasks are"),
+    ("leaves the last launch early", (1, 1), (), (1,), "B0 is unfinished when the last"),
+    ("the ring has slots for the tickets of one launch", (1,), (), (2, 2, 2), "finds the mark"),
+]
+
+
+@pytest.mark.parametrize(
+    ("broken", "tiles", "edges", "launches", "finds"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_mutant_is_found_out(
+    broken: str, tiles: tuple[int, ...], edges: Edges, launches: tuple[int, ...], finds: str
+) -> None:
+    explore(Model(tiles, edges, launches))
+    with pytest.raises(ProtocolError, match=finds) as found:
+        explore(Model(tiles, edges, launches, broken=broken))
+    print(f"{broken}: {found.value}")
+
+
+@pytest.mark.parametrize(
+    "broken", ["drops requests that came meanwhile", "asks before it tells that a task has ended"]
+)
+def test_mutant_of_the_window_is_found_out(broken: str) -> None:
+    options = {"window": 3, "stale": 1}
+    explore(Model((1, 1, 1), (), (2,), **options))
+    with pytest.raises(ProtocolError, match="C0 is unfinished when the last launch") as found:
+        explore(Model((1, 1, 1), (), (2,), broken=broken, **options))
+    print(f"{broken}: {found.value}")
