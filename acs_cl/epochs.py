@@ -20,6 +20,7 @@ import numpy as np
 
 VERSION = 0xAC500001
 HEADER_WORDS = 32
+HEADER_CHECK = 14
 RECORD_WORDS = 32
 RECORD_BYTES = 4 * RECORD_WORDS
 INLINE_WORD = 16
@@ -255,6 +256,7 @@ class Recorder:
             VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
             capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
         )  # fmt: skip
+        words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
         words[at_records:at_successors] = flat
         words[at_successors : at_successors + len(successors)] = successors
         words[at_extra:at_initial] = np.frombuffer(self._extra, np.uint32)
@@ -276,6 +278,14 @@ class Recorder:
         state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
         fused = int(((records[:, BODY] & FUSED) > 0).sum())
         return Image(words, n, published - fused, at_blocks, block_words, tuple(places))
+
+
+def header_check(header: Sequence[int]) -> int:
+    """What tells the scheduler that its header is as it was written."""
+    check = 0
+    for word in header:
+        check = (check ^ word) * 16777619 & 0xFFFFFFFF
+    return check
 
 
 def task_places(n: int) -> Any:
@@ -305,6 +315,7 @@ def _choose_heirs(
         both = (heirs > 0) & (tiles > 1) & (tiles[heirs.astype(np.int64) - 1] > 1)
         records[both, BODY] |= np.uint32(GANG)
     others = heirs[upstream] != downstream + 1
+    counts[downstream[~others]] = 0  # so that whoever counts an heir down all the same is found out
     return upstream[others], downstream[others]
 
 

@@ -27,7 +27,17 @@
 #define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks */
 #define ACS_H_STALE 12         /* how far the newest task in may be ahead of the oldest unfinished */
 #define ACS_H_WORDS 13         /* of the whole region */
+#define ACS_H_CHECK 14         /* what acs_is_whole makes of the words before */
 #define ACS_HEADER_WORDS 32
+
+/* Whether the header is one of this version and as the host wrote it. Whoever finds that it is not
+   touches nothing: there is no place left to say so, and the host sees that nothing was finished. */
+inline bool acs_is_whole(const __global uint *region) {
+    uint check = 0;
+    for (uint i = 0; i < ACS_H_CHECK; ++i)
+        check = (check ^ region[i]) * 16777619u;
+    return region[0] == ACS_VERSION && check == region[ACS_H_CHECK];
+}
 
 /* record of a task */
 #define ACS_R_BODY 0           /* body in the low 8 bits, flags above, words of arguments above 16 */

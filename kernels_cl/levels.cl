@@ -9,19 +9,26 @@ void acs_level(__global uint *region, uint first) {
     __local uchar arena[ACS_ARENA] __attribute__((aligned(128)));
     __local uint staged[ACS_ARGS_WORDS] __attribute__((aligned(16)));
     const uint lane = get_local_id(0);
-    const uint entry = region[first + get_group_id(0)];
-    const uint task = acs_task_of(entry);
-    const __global uint *stored = region + region[ACS_H_RECORDS] + task * ACS_RECORD_WORDS;
+    const bool whole = acs_is_whole(region);
+    const uint entry = whole ? region[first + get_group_id(0)] : ACS_NONE;
+    const uint task = acs_task_of(entry), which = acs_tile_of(entry);
+    const bool known = whole && task < region[ACS_H_TASKS];
+    const __global uint *stored = known ? region + region[ACS_H_RECORDS] + task * ACS_RECORD_WORDS : region;
     __global uint *block = region + region[ACS_H_BLOCKS];
     const acs_record record = acs_read(stored);
-    const uint words = record.body >> 16;
-    const __global uint *args = record.args ? region + record.args : stored + ACS_R_INLINE;
+    const bool sane = known && which < record.tiles && (record.body & 0xFFu) < ACS_BODIES &&
+                      acs_is_sane(region, &record);
+    const uint words = sane ? record.body >> 16 : 0u;
+    const __global uint *args = sane && record.args ? region + record.args : stored + ACS_R_INLINE;
     acs_tile tile;
     acs_context context;
-    const uint fault = acs_decide(&tile, &record, stored, region, acs_tile_of(entry));
-    if (fault && lane == 0 && acs_tile_of(entry) == 0) {
-        block[ACS_B_STATE + acs_place_of_task((region[ACS_H_TASKS] + 31u) >> 5, task)] = ACS_FAULTY | fault;
-        if (atomic_cmpxchg(block + ACS_B_FAULT, 0u, fault) == 0u)
+    const uint fault = sane ? acs_decide(&tile, &record, stored, region, which) : ACS_BAD_RECORD;
+    if (whole && lane == 0) {
+        if (get_group_id(0) == 0)
+            block[ACS_B_UNFINISHED] = 0u; /* all that is counted here: somebody has come */
+        if (sane && fault && which == 0)
+            block[ACS_B_STATE + acs_place_of_task((region[ACS_H_TASKS] + 31u) >> 5, task)] = ACS_FAULTY | fault;
+        if (fault && (!sane || which == 0) && atomic_cmpxchg(block + ACS_B_FAULT, 0u, fault) == 0u)
             block[ACS_B_FAULT + 1] = task;
     }
 #if ACS_GROUP == 1
@@ -32,6 +39,8 @@ void acs_level(__global uint *region, uint first) {
     acs_group_barrier();
     const __local uchar *blob = (const __local uchar *)staged;
 #endif
-    acs_sizes(&context, &tile);
-    acs_run(record.body & 0xFFu, &tile, context, lane, blob, arena);
+    if (sane) {
+        acs_sizes(&context, &tile);
+        acs_run(record.body & 0xFFu, &tile, context, lane, blob, arena);
+    }
 }

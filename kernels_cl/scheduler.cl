@@ -249,14 +249,6 @@ ACS_COLD void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint fi
     }
 }
 
-/* Whether a record that has successors, or arguments elsewhere, names places that exist. */
-inline bool acs_is_sane(const acs_epoch *e, const acs_record *r) {
-    const uint words = r->body >> 16;
-    const uint all = e->region[ACS_H_N_SUCCESSORS];
-    return r->n_successors <= all && r->successors <= all - r->n_successors &&
-           words <= ACS_ARGS_WORDS && r->args + words <= e->region[ACS_H_WORDS];
-}
-
 /* How many tiles of the heir the finishers of a task hold. */
 inline uint acs_held(const acs_record *r, uint polls) {
     return polls && (r->body & ACS_F_GANG) ? min(r->tiles, ACS_RANKS) : 1u;
@@ -273,6 +265,8 @@ inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const a
         const uint before = acs_sub_release_acquire(acs_left(e, task), 1u);
         rank = before & 0xFFFFu;
         marks = before >> 16;
+        if (rank == 0u)
+            acs_fault(e, ACS_BAD_COUNT, task, tile);
         if (rank != 1u && polls && (r->body & ACS_F_GANG) && rank <= ACS_RANKS &&
             rank - 1u <= acs_tile_of(r->heir) && acs_wait_for_heir(e, task, rank, polls))
             next = (rank - 1u) << ACS_TASK_BITS | (r->heir & ACS_TASK_MASK);
@@ -345,16 +339,17 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     uint buffer = 0;           /* which half of shared.record is current */
     bool staged = false;       /* the record of the next task is there already */
 
-    if (mode & ACS_CLEANS) {
+    bool whole = true;         /* the header, as far as lane 0 knows */
+
+    if ((mode & ACS_CLEANS) && acs_is_whole(region)) {
         const acs_epoch other = acs_open(region, 1u - which);
         acs_clean(&other, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
     }
     if (lane == 0) {
-        if (get_group_id(0) == 0)
+        whole = acs_is_whole(region);
+        if (whole && get_group_id(0) == 0)
             acs_store(e.block + ACS_B_GONE, 0u);
-        shared.next = region[ACS_H_VERSION] == ACS_VERSION ? acs_take(&e, polls, 0u) : ACS_NONE;
-        if (region[ACS_H_VERSION] != ACS_VERSION)
-            acs_fault(&e, ACS_BAD_HEADER, 0u, region[ACS_H_VERSION]);
+        shared.next = whole ? acs_take(&e, polls, 0u) : ACS_NONE;
     }
     acs_group_barrier();
     uint entry = shared.next;
@@ -385,9 +380,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         const acs_record record = acs_read(words);
         ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
         const uint heir = record.heir;
-        bool sane = known & ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
+        bool sane = known & (tile < record.tiles) & ((record.body & 0xFFu) < ACS_BODIES) &
+                    ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
         if (record.args | record.n_successors)
-            sane = sane && acs_is_sane(&e, &record);
+            sane = sane && acs_is_sane(region, &record);
         const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) &
                            ((turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) & (turn + 1u < turns);
 #if ACS_FORESEE
@@ -464,7 +460,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         entry = shared.next;
         staged = staged && acs_task_of(entry) == acs_task_of(heir);
     }
-    if (lane == 0) {
+    if (lane == 0 && whole) {
         if (finished)
             acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
         acs_add(e.block + ACS_B_GONE, 1u);

@@ -43,12 +43,12 @@ inline void acs_sizes(acs_context *c, acs_tile *t) {
     c->work_dim = t->shape[ACS_S_DIMENSIONS];
     for (uint d = 0; d < 3; ++d) {
         c->global_size[d] = d == 0 && t->counted != ACS_NONE ? t->counted - 1u : t->shape[ACS_S_GLOBAL + d];
-        c->local_size[d] = t->shape[ACS_S_LOCAL + d];
-        c->num_groups[d] = c->global_size[d] / max(c->local_size[d], 1u);
+        c->local_size[d] = max(t->shape[ACS_S_LOCAL + d], 1u);
+        c->num_groups[d] = c->global_size[d] / c->local_size[d];
         c->global_offset[d] = t->shape[ACS_S_OFFSET + d];
     }
-    t->groups[0] = c->num_groups[0];
-    t->groups[1] = c->num_groups[1];
+    t->groups[0] = max(c->num_groups[0], 1u);
+    t->groups[1] = max(c->num_groups[1], 1u);
 }
 
 /* The context of one item of one dimension. */
@@ -155,13 +155,20 @@ inline acs_record acs_read(ACS_RECORD const uint *stored) {
     return r;
 }
 
+/* Whether the places that a record names are inside the region. */
+inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
+    const uint words = r->body >> 16, all = region[ACS_H_WORDS], edges = region[ACS_H_N_SUCCESSORS];
+    return r->n_successors <= edges && r->successors <= edges - r->n_successors &&
+           words <= ACS_ARGS_WORDS && r->args <= all && words <= all - r->args;
+}
+
 /* The items of a tile, decisions included. Returns a fault, or 0; then `end` says what to run. */
 inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *stored,
                        __global uint *region, uint tile) {
     t->shape = 0;
     t->groups[0] = t->groups[1] = 1;
     t->items = r->items;
-    t->local_items = r->local_items;
+    t->local_items = max(r->local_items, 1u);
     t->counted = ACS_NONE;
     t->first = tile * r->tile_items;
     t->end = min(t->first + r->tile_items, t->items);
@@ -171,7 +178,7 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
     const ulong when = *(ACS_RECORD const ulong *)(stored + ACS_R_WHEN);
     const ulong count = *(ACS_RECORD const ulong *)(stored + ACS_R_COUNT);
     t->end = 0;
-    if (r->shape + 10u > region[ACS_H_WORDS])
+    if (r->shape > region[ACS_H_WORDS] - 10u)
         return ACS_BAD_RECORD;
     if (r->shape)
         t->shape = region + r->shape;
@@ -181,7 +188,7 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
         const uint n = *(__global uint *)count;
         if (n > stored[ACS_R_UPTO])
             return ACS_ABOVE_UPTO;
-        if (n % (t->shape ? t->shape[ACS_S_LOCAL] : t->local_items))
+        if (n % max(t->shape ? t->shape[ACS_S_LOCAL] : t->local_items, 1u))
             return ACS_NOT_WHOLE_GROUPS;
         t->items = t->shape ? n * t->shape[ACS_S_GLOBAL + 1] * t->shape[ACS_S_GLOBAL + 2] : n;
         t->counted = n + 1u;

@@ -100,6 +100,8 @@ class Twin:
             for task in sorted(range(n), key=rank.__getitem__):
                 if len(nodes[task].upstream) == 1:
                     self.heirs.setdefault(nodes[task].upstream[0], task)
+        for heir in self.heirs.values():
+            self.counts[heir] = 0
         self.successors = [
             sorted(
                 (t for t, node in enumerate(nodes) if task in node.upstream
@@ -118,7 +120,7 @@ class Twin:
             for task, heir in self.heirs.items()
             if gang and nodes[task].tiles > 1 and nodes[heir].tiles > 1
         }
-        initial = [task for task in range(slots) if not self.counts[task]]
+        initial = [task for task in range(slots) if not nodes[task].upstream]
         self.entries = [
             (task, tile)
             for task in sorted(initial, key=rank.__getitem__)
@@ -185,6 +187,9 @@ def test_words_say_what_the_slow_twin_says(seed: int, options: tuple[str, int, i
     read = Read(image)
     assert (read.n, read.window, read.stale) == (n, window, stale)
     assert image.tasks == n
+    check = 0
+    for word in map(int, read.words[:14]):
+        check = ((check ^ word) * 16777619) % 2**32
     for task, node in enumerate(nodes):
         body, heir, _, _, tiles, items, tile_items, args, shape, local = read.record(task)[:10]
         last = node.tiles - 1
@@ -204,6 +209,7 @@ def test_words_say_what_the_slow_twin_says(seed: int, options: tuple[str, int, i
         assert read.successors(task) == [
             (nodes[other].tiles - 1) << 20 | (other + 1) for other in twin.successors[task]
         ]
+        assert read.words[14] == check
         assert read.words[read.counts + task] == twin.counts[task]
         assert read.words[read.count_at + read.place(task)] == twin.counts[task]
         assert read.words[read.left_at + read.place(task)] == last + 1

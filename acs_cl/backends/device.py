@@ -419,7 +419,7 @@ class Device(Backend):
                     f"the scheduler stopped: {epochs.FAULTS[fault]} "
                     f"(task {int(epoch.status[epochs.FAULT + 1])})"
                 )
-            elif int(epoch.status[epochs.UNFINISHED]) and self._schedulers.tier != "levels":
+            elif int(epoch.status[epochs.UNFINISHED]):
                 left = int(epoch.status[epochs.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
             elif fault:
