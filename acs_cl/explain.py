@@ -44,7 +44,8 @@ def explain(runtime: Runtime, first: Handle, second: Handle | None) -> Explanati
         writes = "; ".join(map(str, access.writes)) or "nothing"
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {runtime.plan.backend}: "
-            f"reads {reads}; writes {writes}; {runtime.plan.why}",
+            f"{runtime._backend.where(first.number)}reads {reads}; writes {writes}; "
+            f"{runtime.plan.why}",
             False,
             (),
         )

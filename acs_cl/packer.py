@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import scalars
 from .arrays import Array
+from .commands import KernelCommand
 from .records import Access
 from .tasks import Body, TaskCommand
 
@@ -55,11 +56,19 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
         "TaskCommand": TaskCommand,
         "heads": body.heads,
         "new": tuple.__new__,
+        "plain": _Plain(kernel),
         "pack_record": body.record_packer(
             [scalars.code(parameter) for parameter in signature.parameters]
         ),
         "scheduler": scheduler,
     }
+    pointers: list[str] = []
+    numbers: list[str] = []
+    for index, (name, parameter) in enumerate(zip(names, signature.parameters, strict=True)):
+        if parameter.is_pointer:
+            pointers.append(f"{index}, {name}._argument")
+        else:
+            numbers.append(name)
     access = f"new(Access, ({_tuple(reads)}, {_tuple(writes)}, ()))"
     text = "\n".join(
         [
@@ -75,7 +84,8 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             "            head, shape, tiles = heads[global_size, local_size, None]",
             f"            record = pack_record({', '.join(['head', *parts])})",
             f"            task = ({kernel.name!r}, scheduler, record, None, shape, tiles,",
-            "                    global_size, local_size)",
+            f"                    global_size, local_size, plain, {_tuple(pointers)},",
+            f"                    {_tuple(numbers)})",
             f"            return new(TaskCommand, task), {access}",
             "    except Exception:",
             "        pass",
@@ -85,6 +95,24 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
     exec(compile(text, f"<records of {kernel.name}>", "exec"), scope)
     pack: Pack = scope["pack"]
     return pack
+
+
+class _Plain:
+    """Gives back the command for a queue that a task stands for. It does not hold the kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._native = kernel.native
+        packers = [scalars.packer(parameter) for parameter in kernel.signature.parameters]
+        self._packers = [(index, pack) for index, pack in enumerate(packers) if pack is not None]
+
+    def __call__(self, task: TaskCommand) -> KernelCommand:
+        values: list[Any] = []
+        for (index, pack), number in zip(self._packers, task.numbers, strict=True):
+            values += (index, pack(number))
+        return KernelCommand(
+            task.name, self._native, task.global_size, task.local_size, task.pointers,
+            tuple(values), None,
+        )  # fmt: skip
 
 
 def _tuple(parts: list[str]) -> str:

@@ -38,6 +38,9 @@ class Plan(NamedTuple):
     """The host backend: the backend itself, or what goes beside the scheduler on the device."""
     tier: str
     """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
+    scheduler: str
+    """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
+    'no'."""
 
 
 def plan(device: cl.Device, options: Options) -> Plan:
@@ -55,6 +58,7 @@ def plan(device: cl.Device, options: Options) -> Plan:
             f"; {why}" if options.backend == "auto" else ""
         )
     on_device = backend == "device"
+    scheduler = "all" if on_device else "no"
     host = known.backend if on_device else backend
     memory = options.memory or ("svm" if on_device else known.memory)
     if memory == "svm" and known.svm == "none":
@@ -69,7 +73,19 @@ def plan(device: cl.Device, options: Options) -> Plan:
     lanes = options.lanes or max(known.lanes, 1)
     if host == "lanes" and not options.lanes and lanes < 2:
         lanes = max(2, min(8, device.max_compute_units))
-    return Plan(backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model)
+    if options.backend == "auto" and _mixes(options, known, memory):
+        scheduler = "mix"
+        why += " Small kernels that are launched often go to a scheduler on the device."
+    return Plan(
+        backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model, scheduler
+    )
+
+
+def _mixes(options: Options, known: probe.Probe, memory: str) -> bool:
+    """Whether 'auto' has a scheduler on the device beside its lanes: where there is order between
+    groups and addresses last, unless the program asked for what belongs to lanes alone."""
+    asked = options.window is not None or options.issue != "eager" or options.trace
+    return known.memory_model != "levels" and memory == "svm" and not asked
 
 
 def context_for(device: Any, context: Any) -> tuple[Any, Any]:

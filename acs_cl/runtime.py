@@ -30,7 +30,9 @@ import pyopencl as cl
 from . import backends, life, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
+from .choice import Choice
 from .commands import HostCommand, KernelCommand
+from .devices import kind
 from .decisions import DecidedCommand
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
@@ -103,12 +105,14 @@ class Runtime:
         self.plan = plan(self.device, self.options)
         self._store = store_for(self.context, self.device, self.plan.memory)
         self._backend = backends.create(
-            self.plan.host, self.context, self.device, self.plan.lanes, self.options.trace
-        )
-        if self.plan.backend == "device":
+            self.plan.host, self.context, self.device, self.plan.lanes,
+            self.options.trace or self.plan.scheduler == "mix",
+        )  # fmt: skip
+        if self.plan.scheduler != "no":
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
                 scheduler_settings(groups, slice_ms, order, self.options.window),
+                Choice(kind(self.device) == "CPU") if self.plan.scheduler == "mix" else None,
             )  # fmt: skip
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self._ready_first = issue == "ready_first" and not self._backend.in_order

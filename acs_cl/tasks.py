@@ -63,18 +63,25 @@ class _TaskCommand(NamedTuple):
     tiles: int
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
+    to_plain: Callable[[TaskCommand], KernelCommand]
+    pointers: tuple[Any, ...]
+    numbers: tuple[Any, ...]
 
 
 class TaskCommand(_TaskCommand):
-    """A kernel command that is a record already: what a plain launch of a kernel in a scheduler
-    is."""
+    """A kernel command that is a record already: what a plain launch of a kernel in a scheduler is.
+    `pointers` and `numbers` are its arguments, from which `plain` makes the command for a queue."""
 
     __slots__ = ()
     on_host = False
 
+    def plain(self) -> KernelCommand:
+        """The same for a queue."""
+        return self.to_plain(self)
+
     def enqueue(self, queue: Any, wait_for: Any) -> Any:
-        """Records are for the scheduler alone."""
-        raise TypeError(f"{self.name} is recorded, not enqueued")
+        """On a queue after all."""
+        return self.plain().enqueue(queue, wait_for)
 
 
 class Body:

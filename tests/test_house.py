@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "records": "errors",
     "ranges": "records errors",
     "hazards": "records ranges errors",
+    "footprints": "records ranges hazards",
     "window": "records errors",
     "poison": "records ranges errors",
     "skipped": "",
@@ -98,9 +99,10 @@ MAY_IMPORT = {
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions",
-    "backends.device": "backends.base driver epochs commands decisions memory records schedulers"
+    "choice": "",
+    "backends.device": "choice backends.base driver epochs commands decisions memory records schedulers"
     " tasks errors",
-    "backends": "backends.base backends.serial backends.out_of_order backends.lanes"
+    "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
     " backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
@@ -108,7 +110,7 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "scalars arrays records tasks",
+    "packer": "scalars arrays commands records tasks",
     "kernel": "packer translate.offsets translate.clang inference signature scalars standing records"
     " arrays access building"
     " converter deciding commands driver errors",
@@ -126,7 +128,7 @@ MAY_IMPORT = {
     "gates": "access driver errors",
     "life": "access commands records gates driver progress failures errors",
     # the one that composes
-    "runtime": "records hazards window failures skipped memory arrays views building"
+    "runtime": "choice devices records hazards window failures skipped memory arrays views building"
     " kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors",
     "__init__": "_version errors runtime arrays deciding kernel program handle",
@@ -152,7 +154,7 @@ MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel"}
 STAGES = ("access", "hazards", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage
 
-PURE = {"records", "ranges", "hazards", "window", "poison", "errors"}
+PURE = {"records", "ranges", "hazards", "footprints", "window", "poison", "errors"}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
 PUBLIC = set(NAMES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..choice import Choice
 from ..errors import UsageError
 from .base import Backend, Ended
 from .device import DECIDED, Device, Settings
@@ -43,7 +44,13 @@ def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) ->
 
 
 def create_device(
-    host: Backend, context: Any, device: Any, store: Any, tier: str, settings: Settings
+    host: Backend,
+    context: Any,
+    device: Any,
+    store: Any,
+    tier: str,
+    settings: Settings,
+    choice: Choice | None,
 ) -> Device:
     """The backend 'device', with `host` for what its scheduler does not run."""
-    return Device(context, device, host, store, tier, settings)
+    return Device(context, device, host, store, tier, settings, choice)

@@ -57,6 +57,10 @@ class Backend:
         what the driver raises."""
         raise NotImplementedError
 
+    def where(self, number: int) -> str:
+        """Where a launch runs and why, ending in '; ', if there is a choice for each."""
+        return ""
+
     def about(self) -> dict[str, Any]:
         """What this backend counts beyond what all do."""
         return {}

@@ -26,6 +26,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import driver, epochs
+from ..choice import FEW, Choice
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
 from ..driver import STATUS
@@ -78,6 +79,10 @@ class Settings(NamedTuple):
     gang: bool = True
 
 
+REMEMBERED = 8192
+"""Launches on lanes whose reason is kept for `explain`."""
+
+
 class Epoch:
     """Launches handed to the scheduler at once."""
 
@@ -111,6 +116,7 @@ class Device(Backend):
         store: Store,
         tier: str,
         settings: Settings,
+        choice: Choice | None,
     ) -> None:
         super().__init__(context, device, 1, lanes.profiling)
         self.lanes = lanes
@@ -128,6 +134,13 @@ class Device(Backend):
         self._next_look = FIRST_LOOK
         self._task_s = 50e-6
         self._errors: dict[int, BaseException] = {}
+        self._lost: list[tuple[int, BaseException]] = []
+        self._choice = choice
+        """The rule by which launches go to the scheduler; None: all that can."""
+        self._commands: list[Launch] = []
+        """The launches of the open epoch, where it may go to lanes as a whole."""
+        self._timed: dict[int, Any] = {}
+        self._where: dict[int, str] = {}
         self._offered: list[Any] = []
         self._builds = 0
         self.cuts = 0
@@ -155,6 +168,15 @@ class Device(Backend):
             "cuts": self.cuts,
         }
 
+    def where(self, number: int) -> str:
+        """Where a launch ran, or runs, and why, ending in '; '."""
+        reason = self._where.get(number)
+        if reason is not None:
+            return f"on a lane: {reason}; "
+        if number in self._epoch_of or not self._where or number >= next(iter(self._where)):
+            return "in the scheduler on the device; "
+        return "in the scheduler on the device, or on a lane, too long ago to tell; "
+
     def about(self) -> dict[str, Any]:
         """Counters, reasons and schedulers, in plain values."""
         return {
@@ -172,15 +194,23 @@ class Device(Backend):
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
         command = launch.command
-        if type(command) is TaskCommand:
-            scheduler, record, blob, shape, tiles = command[1:6]
-        else:
-            try:
+        choice = self._choice
+        try:
+            if choice is not None and choice.rests(launch.number):
+                raise Unfit("epochs were too small lately to be worth sending")
+            if type(command) is TaskCommand:
+                scheduler, record, blob, shape, tiles = command[1:6]
+            else:
                 scheduler, task = self._task(command)
-            except Unfit as unfit:
-                self._to_lane(launch, unfit.reason)
-                return
-            record, blob, shape, tiles = task
+                record, blob, shape, tiles = task
+            if choice is not None:
+                key = _key(command)
+                refusal = choice.refusal(key, tiles, scheduler.limits.groups)
+                if refusal is not None:
+                    raise Unfit(refusal)
+        except Unfit as unfit:
+            self._to_lane(launch, unfit.reason)
+            return
         epoch = self._open
         if epoch is None or epoch.scheduler is not scheduler:
             if epoch is not None:
@@ -199,6 +229,8 @@ class Device(Backend):
                     epoch.wait_for.append(event)
                     self.waits += 1
         at = index[number] = epoch.recorder.add(record, blob, shape, inside)
+        if choice is not None and at < FEW:
+            self._commands.append(launch)
         epoch.entries += tiles
         self._epoch_of[number] = epoch
         if at + 1 >= self.settings.most_tasks or epoch.entries >= MOST_ENTRIES:
@@ -235,6 +267,8 @@ class Device(Backend):
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
             raise Unfit("its arguments are not all memory of this runtime")
+        if self._choice is not None and not self._choice.is_hot(command.kernel):
+            raise Unfit("it was not launched often yet")
         group = 1
         for length in command.local_size or (0,):
             group *= length
@@ -243,6 +277,17 @@ class Device(Backend):
     def _to_lane(self, launch: Launch, reason: str) -> None:
         """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        number = launch.number
+        self._where[number] = reason
+        if len(self._where) > REMEMBERED:
+            del self._where[next(iter(self._where))]
+        command = launch.command
+        if type(command) is TaskCommand:
+            launch = launch._replace(command=command.plain())
+        if self._choice is not None:
+            key = _key(command)
+            if key is not None and self._choice.wants_time(key):
+                self._timed[number] = key
         extra = []
         for number in launch.upstream:
             epoch = self._epoch_of.get(number)
@@ -268,6 +313,11 @@ class Device(Backend):
         epoch, self._open = self._open, None
         if epoch is None:
             return
+        if self._choice is not None:
+            few, self._commands = self._commands, []
+            if not self._choice.epoch(epoch.recorder.tasks, next(reversed(epoch.index))):
+                self._dissolve(epoch, few)
+                return
         self._sent.append(epoch)
         self.epochs_sent += 1
         self.tasks_sent += epoch.recorder.tasks
@@ -280,6 +330,16 @@ class Device(Backend):
             self._enqueue(epoch)
         except (cl.Error, MemoryError) as error:
             epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+
+    def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
+        """An epoch too small to be sent: its launches take lanes."""
+        for number in epoch.index:
+            del self._epoch_of[number]
+        for launch in launches:
+            try:
+                self._to_lane(launch, f"its epoch had fewer than {FEW} tasks")
+            except (cl.Error, TypeError, ValueError) as error:
+                self._lost.append((launch.number, DeviceError(str(error))))
 
     def _enqueue(self, epoch: Epoch) -> None:
         scheduler, settings, queue = epoch.scheduler, self.settings, self.queues[0]
@@ -370,6 +430,8 @@ class Device(Backend):
             return self.lanes.event(number)
         if epoch is self._open:
             self.send()
+            if number not in self._epoch_of:
+                return self.lanes.event(number)
         return epoch.event
 
     def oldest(self) -> Any:
@@ -394,15 +456,31 @@ class Device(Backend):
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
         """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
         that ended waited for has been seen to end."""
-        ended = poll()
+        ended = self._from_lanes(poll())
         sent = self._sent
         done = False
         while sent and (sent[0].event is None or sent[0].event.get_info(STATUS) <= 0):
             ended += self._end(sent.popleft())
             done = True
         if done:
-            ended += poll()
+            ended += self._from_lanes(poll())
             ended.sort(key=lambda one: one[0])
+        return ended
+
+    def _from_lanes(self, ended: Ended) -> Ended:
+        """What has ended on lanes: launches to be timed, and those that never came there."""
+        timed = self._timed
+        if timed and self._choice is not None:
+            for number, status, event, _ in ended:
+                key = timed.pop(number, None)
+                if key is not None and status >= 0:
+                    took = event.profile.end - event.profile.start
+                    self._choice.timed(key, took / 1e3)
+        if self._lost:
+            for number, error in self._lost:
+                self._errors[number] = error
+                ended.append((number, DECIDED, None, -1))
+            self._lost.clear()
         return ended
 
     def _end(self, epoch: Epoch) -> Ended:
@@ -491,3 +569,14 @@ class Device(Backend):
         self._regions.clear()
         self._sent.clear()
         self._epoch_of.clear()
+
+
+def _key(command: Any) -> Any:
+    """A kernel and its sizes: what launches are alike for. None for other commands."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is TaskCommand:
+        return command.name, command.global_size, command.local_size
+    if type(command) is KernelCommand:
+        return command.name, command.global_size, command.local_size
+    return None

@@ -1,0 +1,97 @@
+"""The choice between the scheduler and lanes, launch by launch, for a runtime that mixes them.
+
+In: what was measured of launches (their time on a lane, the tiles they have, how many tasks epochs
+had). Out: a reason to take a lane, or None. Pure: numbers in, sentences out.
+
+The rule compares what a launch costs the host on a lane and in a record. A record saves
+`SAVED_US`, and may cost time on the device: a scheduler runs a kernel in fewer or narrower groups
+than a queue does. An epoch costs the host about as much as `FEW` launches on lanes, so that smaller
+ones go to lanes, and a program that makes nothing but small ones is left alone for a while.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+HOT = 32
+"""Launches of a kernel before a scheduler is built for it: a build takes a core for a while."""
+
+SAMPLES = 3
+"""Launches of a kernel at one size whose time on a lane is measured."""
+
+SAVED_US = 5.0
+"""What a record saves the host against a launch: measured on PoCL 3.0 and on an H200 (driver
+580)."""
+
+SLOWDOWN = 0.3
+"""How much longer a kernel takes in a scheduler on a CPU at worst: measured on PoCL 3.0 with loops
+of float arithmetic, where nothing is lost to half as much again."""
+
+FEW = 12
+"""Tasks of an epoch that cost the host on lanes what the epoch costs."""
+
+STREAK = 4
+"""Small epochs in a row before the scheduler is left alone."""
+
+REST, LONGEST_REST = 64, 4096
+"""Launches for which it is left alone, twice as many each time."""
+
+
+class Choice:
+    """The rule with what it remembers. `on_cpu`: one work-item runs a group."""
+
+    def __init__(self, on_cpu: bool) -> None:
+        self.on_cpu = on_cpu
+        self._launches: dict[Any, int] = {}
+        self._times: dict[Any, list[float]] = {}
+        self._small = 0
+        self._rest = REST
+        self._resting_until = 0
+
+    def is_hot(self, kernel: Any) -> bool:
+        """Whether a kernel was launched often enough for a build."""
+        count = self._launches[kernel] = self._launches.get(kernel, 0) + 1
+        return count > HOT
+
+    def wants_time(self, key: Any) -> bool:
+        """Whether a launch of `key` on a lane should be timed."""
+        return self.on_cpu and len(self._times.setdefault(key, [])) < SAMPLES
+
+    def timed(self, key: Any, us: float) -> None:
+        """A launch on a lane took so long on the device."""
+        self._times.setdefault(key, []).append(us)
+
+    def refusal(self, key: Any, tiles: int, groups: int) -> str | None:
+        """Why a launch of `key` with so many tiles should take a lane, where the scheduler has
+        `groups` groups."""
+        if tiles > max(1, groups // 2):
+            return (
+                f"it fills the device by itself: {tiles} tiles, the scheduler has {groups} groups"
+            )
+        times = self._times.get(key)
+        if times:
+            us = sorted(times)[len(times) // 2]
+            if us * SLOWDOWN > SAVED_US:
+                return (
+                    f"it takes {us:.0f} us: a record saves the host {SAVED_US:.0f} us, and the "
+                    f"scheduler may take {us * SLOWDOWN:.0f} us longer"
+                )
+        return None
+
+    def rests(self, number: int) -> bool:
+        """Whether epochs were too small lately for launch `number` to go into one."""
+        return number < self._resting_until
+
+    def epoch(self, tasks: int, number: int) -> bool:
+        """An epoch of `tasks` is complete, launch `number` its last: whether the scheduler gets
+        it."""
+        if tasks >= FEW:
+            self._small = 0
+            self._rest = REST
+            return True
+        self._small += 1
+        if self._small >= STREAK:
+            self._small = 0
+            self._resting_until = number + self._rest
+            self._rest = min(2 * self._rest, LONGEST_REST)
+        return False
