@@ -45,7 +45,7 @@ class Decision(NamedTuple):
     """
 
     when: Cell | None
-    count: Cell | None
+    count: Cell | None  # type: ignore[assignment]  # not a tuple's count
     upto: int
     group: int
 

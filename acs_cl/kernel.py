@@ -346,10 +346,10 @@ class Kernel:
             )
 
 
-def _sizes(value: Any, what: str, kernel: str) -> tuple[int, ...]:
+def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
     try:
         if type(value) is size:
-            return (value,)  # type: ignore[return-value]  # `Deciding` puts its bound there
+            return (value,)  # `Deciding` puts its bound there
         if hasattr(value, "__index__"):
             return (value.__index__(),)
         return tuple(one if type(one) is size else one.__index__() for one in value)

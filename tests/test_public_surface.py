@@ -37,7 +37,7 @@ MEMBERS = {
     "Program": "kernels native",
     "Runtime": (
         "array build call close context device empty explain finish flush launch options pinned "
-        "plan stats trace zeros"
+        "plan prebuild stats trace zeros"
     ),
 }
 
