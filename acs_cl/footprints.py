@@ -1,0 +1,190 @@
+"""Footprints: hazards of launches that come again and again with the same bytes.
+
+In: the bytes that a recorded segment reads and writes, once, and then a number for each replay of
+it. Out: the same edges that `Hazards` would give a launch with these bytes. Pure.
+
+A footprint leaves a mark on its nodes, which stands for its latest replay. While no other launch
+meets the mark, the next replay waits for the one before it, and that is all there is to find
+out. Where one meets it, those nodes are noted, and the next replay looks at them again, and at no
+others.
+
+Invariants:
+- A mark is live for as long as its footprint, or the latest launch that it stands for.
+- Whoever erases a mark, or orders itself after one, has met it: marks are erased on nodes that the
+  launch writes, or covers, and there it looks for readers and writers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from weakref import WeakValueDictionary
+
+from .hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _Node
+from .ranges import covers
+from .records import Span
+
+MOST_SPANS = 64
+"""Spans of one base that a footprint keeps apart; beyond that its hull stands for them."""
+
+
+class Footprint:
+    """What a segment touches. `mark` is its name in the hazards that it was made by."""
+
+    def __init__(
+        self, mark: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[int]
+    ) -> None:
+        self.mark = mark
+        self.nodes: dict[_Node, bool] = {}
+        """Its own, and whether it writes them."""
+        written = dict.fromkeys(writes)
+        reads = [span for span in reads if span not in written]
+        self.bases = frozenset(span.base for span in (*reads, *written))
+        self.met: dict[_Node, bool] | None = None
+        """Nodes of its own where others met it since the latest replay; None: it may be all."""
+        self.new = [(span, False) for span in reads] + [(span, True) for span in written]
+        """Spans that have no nodes yet."""
+        self._dropped = dropped
+
+    def __del__(self) -> None:
+        self._dropped.append(self.mark)
+
+
+class ReplayHazards(Hazards):
+    """Hazards that know footprints too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._footprints: WeakValueDictionary[int, Footprint] = WeakValueDictionary()
+        self._dropped: deque[int] = deque()
+        self._marks = 0
+
+    def footprint(self, reads: Iterable[Span], writes: Iterable[Span]) -> Footprint:
+        """For `enter_footprint`. What it leaves behind goes when it does."""
+        self._forget_dropped()
+        self._marks -= 1
+        made = Footprint(self._marks, merged(reads), merged(writes), self._dropped)
+        self._footprints[made.mark] = made
+        self._replays[made.mark] = 0
+        self._ancestors[made.mark] = 0
+        return made
+
+    def enter_footprint(self, number: int, footprint: Footprint) -> dict[int, str]:
+        """The upstream of launch `number`, which touches what `footprint` does."""
+        live, mark = self._ancestors, footprint.mark
+        found: dict[int, str] = {}
+        last = self._replays[mark]
+        if last in live:
+            found[last] = WAW
+        if self._barrier in live:
+            found[self._barrier] = ANY
+        for base in [base for base in self._heirs if base in footprint.bases]:
+            users = tuple(user for user in self._heirs[base] if user in live)
+            found.update(dict.fromkeys(users, REUSE))
+            if not users:
+                del self._heirs[base]
+        if footprint.met is None or footprint.met or footprint.new:
+            self._look_again(footprint, found)
+        footprint.met = {}
+        self._replays[mark] = number
+        if self._crowded:
+            self._make_room()
+        return self._prune(number, found)
+
+    def _look_again(self, footprint: Footprint, found: dict[int, str]) -> None:
+        """Find what the nodes tell where others met the footprint, and mark them again."""
+        live, mark = self._ancestors, footprint.mark
+        spans, footprint.new = footprint.new, []
+        met = dict(footprint.nodes) if footprint.met is None else footprint.met
+        for node in list(met):
+            if self._nodes.get(node.span) is not node:  # it was swept when it had lost its mark
+                spans.append((node.span, met.pop(node)))
+                del footprint.nodes[node]
+        for span, written in spans:
+            node = self._nodes.get(span) or self._new_node(span)
+            footprint.nodes[node] = met[node] = written
+        for node, written in met.items():
+            for other in (node, *node.near):
+                for writer in other.writers:
+                    if writer in live:
+                        found.setdefault(writer, WAW if written else RAW)
+                if written:
+                    for reader in other.readers:
+                        if reader in live:
+                            found.setdefault(reader, WAR)
+        found.pop(mark, None)
+        self._resolve(found, list(met))
+        for node, written in met.items():
+            if not written:
+                if mark not in node.readers:
+                    node.readers.append(mark)
+                continue
+            node.writers = (mark,)
+            node.readers.clear()
+            for covered in node.covered:
+                covered.writers = ()
+                covered.readers.clear()
+
+    def _resolve(
+        self,
+        found: dict[int, str],
+        read: Sequence[_Node] | None = None,
+        written: Sequence[_Node] = (),
+    ) -> None:
+        """Put latest replays in place of marks, and note where these footprints were met; without
+        nodes, that is anywhere."""
+        for mark in [number for number in found if number < 0]:
+            kind = found.pop(mark)
+            last = self._replays[mark]
+            if last in self._ancestors:
+                found.setdefault(last, kind)
+            footprint = self._footprints.get(mark)
+            if footprint is None or footprint.met is None:
+                continue
+            if read is None:
+                footprint.met = None
+                continue
+            own, met = footprint.nodes, footprint.met
+            for node in (*read, *written):
+                for near in (node, *node.near):
+                    if near in own:
+                        met[near] = own[near]
+
+    def _forget_dropped(self) -> None:
+        """Footprints that are gone: their marks go with the latest launch that they stand for."""
+        for _ in range(len(self._dropped)):
+            mark = self._dropped.popleft()
+            if self._replays[mark] in self._ancestors:
+                self._dropped.append(mark)
+            else:
+                del self._replays[mark], self._ancestors[mark]
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The same bytes in fewer spans; the hull of a base where they are many."""
+    by_base: dict[int, list[Span]] = {}
+    for span in dict.fromkeys(spans):
+        by_base.setdefault(span.base, []).append(span)
+    return list(chain.from_iterable(map(_merged, by_base.values())))
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Of one base."""
+    flat: list[Span] = []
+    for span in sorted(span for span in spans if span.rows == 1):
+        if flat and span.start <= flat[-1].end:
+            base, start = span.base, flat[-1].start
+            width = max(span.end, flat[-1].end) - start
+            flat[-1] = Span(base, start, width, 1, width)
+        else:
+            flat.append(span)
+    whole = flat + [
+        span
+        for span in spans
+        if span.rows > 1 and not (len(flat) <= MOST_SPANS and any(covers(f, span) for f in flat))
+    ]
+    if len(whole) <= MOST_SPANS:
+        return whole
+    start, end = min(span.start for span in whole), max(span.end for span in whole)
+    return [Span(whole[0].base, start, end - start, 1, end - start)]
