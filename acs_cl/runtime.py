@@ -32,8 +32,8 @@ from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
 from .commands import HostCommand, KernelCommand
-from .devices import kind
 from .decisions import DecidedCommand
+from .devices import kind
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures

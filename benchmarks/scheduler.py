@@ -1,8 +1,8 @@
 """The scheduler on the device: device time per task, and what a new graph costs from Python.
 
 In: a device. Out: for graphs of chains, per task, the time of the scheduler's own launches on the
-device and the time from the first launch to the end of `finish`; beside them bare PyOpenCL in order,
-and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same run (`cuda_graph.cu`).
+device and the time from the first launch to the end of `finish`; beside them bare PyOpenCL in
+order, and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same run (`cuda_graph.cu`).
 Then: a network of 64 gates decided on the device against a read for each gate.
 
 Everything goes through the public surface: eight kernels are in the switch, one of which works in
@@ -16,6 +16,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -42,7 +43,8 @@ SOURCE = """
 kernel void tick(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
 kernel void tick2(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 5u + a; }
 kernel void tick3(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 7u ^ a; }
-kernel void fork(global const uint *x, global uint *y) { y[get_global_id(0)] += x[get_global_id(0)]; }
+kernel void fork(global const uint *x, global uint *y)
+{ size_t i = get_global_id(0); y[i] += x[i]; }
 kernel void wave(global float *x, float a) { size_t i = get_global_id(0); x[i] = sin(x[i]) * a; }
 kernel void total(global const uint *x, global uint *y) {
     local uint sums[GROUP];
@@ -136,7 +138,8 @@ def _graph(settings: Settings, chains: int, length: int, groups: int, group: int
         graph()
         bare = _Bare(context, chains, length, groups, group)
         bare()
-        samples = interleave({"device": graph, "bare": bare}, rounds)
+        sides: dict[str, Callable[[], float]] = {"device": graph, "bare": bare}
+        samples = interleave(sides, rounds)
         if not graph.is_right(rounds + 1):
             raise RuntimeError("the scheduler computed something else than NumPy")
         in_scheduler = runtime.stats()["scheduler"]

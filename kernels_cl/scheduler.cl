@@ -21,26 +21,30 @@
               other upstream, with one tile each, hands over without any atomic (fused).
    gang       where a task of several tiles has an heir of several tiles that waits for it alone, the
               finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and looks at
-              left[t] until no tile is left. All tiles of t are then running or finished, so it waits
-              for running groups only; and not for ever: after a bounded number of looks it marks its
-              rank in the high half, and if tiles were left at that moment it goes. The last finisher
+              left[t] until no tile is left, if no entry is queued. It may wait for a tile that nobody
+              runs yet, and so never for long: after a bounded number of looks, or at once if there is
+              something in the queue, it marks its rank in the high half, and if tiles were left at
+              that moment it goes. The last finisher
               reads the marks in the same atomic operation by which it becomes the last, and publishes
               the tiles of the heir that nobody holds.
    leave      a group over its slice or its turns publishes what it holds and leaves.
 
    LIVENESS
 
-   Every published entry is run: let the entry with the lowest ticket k never be taken. Its publisher
-   found no "abandoned" in the slot, so no taker with ticket k has given up; either ticket k was given
-   out, then its holder looks at the slot at least once more, by the swap, and finds the entry; or
-   head <= k. But the publisher itself goes on to take after publishing (unless it is over its slice:
-   then the host launches again, which is the same as a new taker), and every ticket below k belongs to
-   an entry that is run or to a taker that left, so takers come to k. Hence one group alone drains an
-   epoch, nobody waits for a group that is not running, and `unfinished` reaches zero unless the
-   records are wrong, in which case all leave and the host sees that nothing moved.
+   In the last launch of an epoch, whose groups leave only when they find nothing, every published
+   entry is run. Let k be the lowest ticket of an entry that never is, and let h be the ticket with
+   which the last group to leave gave up. Tickets below head have been looked at by a taker each, so
+   h <= k: if h = k, its swap came before the publisher's exchange, which then found "abandoned" and
+   published again; if h < k, ticket h of tail belongs to a publisher whose exchange is still to come,
+   since the slot was empty: that group has not left, and will give up later than the last. Hence one
+   group alone drains an epoch, nobody waits for a group that is not running without giving up, and
+   `unfinished` reaches zero unless the records are wrong, in which case all leave and the host sees
+   that work is left. Launches before the last may leave work, when over their slice or for want of
+   company; the host sends them only where a last one follows.
 
-   Slots are never reused too early: a launch gives out fewer tickets than the ring has slots, and no
-   ticket is held across launches.
+   Slots are never reused too early: all launches of an epoch together give out fewer tickets than the
+   ring has slots (marks of takers who gave up stay in it from launch to launch). All launches of an
+   epoch have the same `polls`: whether ranks hold tiles depends on it.
 
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
    Taking a tile: the atomic that tells of it, fence, group barrier. tests/test_protocol.py explores
@@ -181,6 +185,9 @@ inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
 /* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
 inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
     __global uint *left = acs_left(e, task);
+    const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+    if ((int)queued > 0)
+        polls = 0;
     for (uint look = 0; look < polls; ++look)
         if ((acs_load_acquire(left) & 0xFFFFu) == 0u)
             return true;
@@ -347,8 +354,6 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     }
     if (lane == 0) {
         whole = acs_is_whole(region);
-        if (whole && get_group_id(0) == 0)
-            acs_store(e.block + ACS_B_GONE, 0u);
         shared.next = whole ? acs_take(&e, polls, 0u) : ACS_NONE;
     }
     acs_group_barrier();
@@ -463,6 +468,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     if (lane == 0 && whole) {
         if (finished)
             acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
-        acs_add(e.block + ACS_B_GONE, 1u);
+        if (acs_add(e.block + ACS_B_GONE, 1u) + 1u == groups)
+            acs_store(e.block + ACS_B_GONE, 0u); /* for the next launch */
     }
 }

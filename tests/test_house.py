@@ -100,8 +100,8 @@ MAY_IMPORT = {
     "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions",
     "choice": "",
-    "backends.device": "choice backends.base driver epochs commands decisions memory records schedulers"
-    " tasks errors",
+    "backends.device": "choice backends.base driver epochs commands decisions memory records"
+    " schedulers tasks errors",
     "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
     " backends.device errors",
     "arrays": "records ranges views driver errors",
@@ -111,7 +111,8 @@ MAY_IMPORT = {
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "packer": "scalars arrays commands records tasks",
-    "kernel": "packer translate.offsets translate.clang inference signature scalars standing records"
+    "kernel": "packer translate.offsets translate.clang inference signature scalars standing"
+    " records"
     " arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access driver errors",

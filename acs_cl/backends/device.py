@@ -8,8 +8,8 @@ Invariants:
 - Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
   into the same epoch can wait for that.
 - Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes
-  by their events, a lane for an epoch by the event behind its last command. It says that the epoch is
-  finished: the last launch of the scheduler in it is one that leaves only when it is.
+  by their events, a lane for an epoch by the event behind its last command. That one says that the
+  epoch is finished: the last launch of the scheduler in it is one that leaves only when it is.
 - The words of an epoch, and the memory that its status is read into, live until that event.
 """
 
