@@ -272,7 +272,7 @@ inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const a
         const uint before = acs_sub_release_acquire(acs_left(e, task), 1u);
         rank = before & 0xFFFFu;
         marks = before >> 16;
-        if (rank == 0u)
+        if (rank - 1u >= r->tiles)
             acs_fault(e, ACS_BAD_COUNT, task, tile);
         if (rank != 1u && polls && (r->body & ACS_F_GANG) && rank <= ACS_RANKS &&
             rank - 1u <= acs_tile_of(r->heir) && acs_wait_for_heir(e, task, rank, polls))
