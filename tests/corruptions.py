@@ -1,0 +1,139 @@
+"""Runs graphs whose words are corrupted on their way to the device, and says what came of it.
+
+`python corruptions.py COUNT KIND...` corrupts one word in each of COUNT epochs for each kind of
+word. A line says what is about to be done, so that a crash names it; another one says `error`,
+`right` or `wrong`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import random
+import sys
+from typing import Any
+
+from graphs import SOURCE, Run, graph, prebuild
+
+import acs_cl as acs
+from acs_cl import epochs
+
+VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
+RECORD_KINDS = {
+    "body": 0, "heir": 1, "successors": 2, "n_successors": 3, "tiles": 4, "tile_items": 6,
+    "args": 7, "shape": 8, "local": 9, "parent": 15,
+}  # fmt: skip
+BLOCK_KINDS = {"head": 0, "tail": 32, "unfinished": 64, "gone": 96, "fault": 128, "inserting": 160}
+KINDS = ("header", *RECORD_KINDS, "edges", "initial", "counts", *BLOCK_KINDS, "count", "left",
+         "queue")  # fmt: skip
+
+SURE = {"header", "successors", "n_successors", "tiles", "args", "shape", "parent", "edges"}
+SURE |= {"initial", "counts", "unfinished", "gone", "fault", "head", "tail", "count", "left"}
+"""Kinds after which no wrong result can look like a right one. With the others a word may come to
+mean another launch that could be meant: another kernel, fewer items, another task."""
+
+
+def changed(rng: random.Random, word: int) -> int:
+    """Another value."""
+    while True:
+        new = rng.choice(
+            (rng.choice(VALUES), word ^ 1 << rng.randrange(32), rng.getrandbits(32), word + 1,
+             word - 1)
+        ) & 0xFFFFFFFF  # fmt: skip
+        if new != word:
+            return new
+
+
+def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
+    """Change one word; what was done."""
+    words = image.words
+    n, records, edges_at, edges = (int(words[i]) for i in (1, 2, 3, 4))
+    capacity, initial, n_initial, counts = int(words[7]) + 1, *(int(words[i]) for i in (8, 9, 10))
+    state = image.block + epochs.STATE_WORD
+    places = state + epochs.task_places(n)
+    task = rng.randrange(n)
+    if kind == "header":
+        at = rng.randrange(15)
+    elif kind in RECORD_KINDS:
+        at = records + 32 * task + RECORD_KINDS[kind]
+    elif kind in BLOCK_KINDS:
+        at = image.block + BLOCK_KINDS[kind] + (rng.randrange(4) if kind == "inserting" else 0)
+    elif kind == "edges":
+        at = edges_at + rng.randrange(max(edges, 1))
+    elif kind == "initial":
+        at = initial + rng.randrange(n_initial)
+    elif kind == "counts":
+        at = counts + task
+    elif kind == "queue":
+        at = state + 64 * -(-n // 32) + rng.randrange(capacity)
+    else:
+        at = int(places[task]) + (32 * -(-n // 32) if kind == "left" else 0)
+    before = int(words[at])
+    new = changed(rng, before)
+    if kind in ("args", "shape"):  # inside the region arguments would be what they are not
+        new = rng.choice((len(words) - 9 + rng.randrange(9), 0xFFFFFFFF - rng.randrange(70)))
+    words[at] = new
+    return f"{kind} of task {task}: word {at} of {len(words)} from {before:#x} to {new:#x}"
+
+
+def main(count: int, kinds: list[str]) -> None:
+    """Try each kind of word so many times."""
+    rt = acs.Runtime(backend="device")
+    program = rt.build(SOURCE)
+    prebuild(program, 4)
+    plan: list[tuple[random.Random, str]] = []
+    made = epochs.Recorder.image
+
+    def image(self: Any, *arguments: Any, **keywords: Any) -> epochs.Image:
+        found = made(self, *arguments, **keywords)
+        if plan and found.tasks:
+            print(corrupt(plan[0][0], found, plan.pop()[1]), flush=True)
+        return found
+
+    epochs.Recorder.image = image  # type: ignore[method-assign]
+    for kind in kinds:
+        for seed in range(count):
+            faulthandler.dump_traceback_later(60, exit=True)
+            rng = random.Random(f"{kind} {seed}")
+            print(f"{kind} {seed}", flush=True)
+            once(program, rng, kind, plan)
+    x = Run(program, graph(random.Random(1), 20))
+    x.launch_all().check()
+    rt.close()
+    print("done", flush=True)
+
+
+def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -> None:
+    """One epoch, with one word changed."""
+    rt = program._runtime
+    backend: Any = rt._backend
+    settings = backend.settings
+    kernels = rng.choice((("node",), ("node", "flat"), ("big", "node"), ("turn", "swap")))
+    if kind in ("local", "body") and "turn" in kernels:
+        kernels = ("node",)  # where groups work together a wrong size is wrong memory
+    tasks = graph(rng, rng.randint(5, 40), kernels=kernels, sizes=(1, 64, 1000))
+    backend.settings = settings._replace(
+        window=rng.choice((2, 3, 5) if kind == "inserting" else (0, 0, 0, 3, 100)),
+        turns=rng.choice((1 << 30, 1 << 30, 1, 2)),
+        most_tasks=len(tasks),
+    )
+    backend._polls = rng.choice((0, 0, 5))
+    one = Run(program, tasks)
+    rt.finish()
+    plan.append((rng, kind))
+    try:
+        one.launch_all().check()
+        print("-> right", flush=True)
+    except acs.PoisonedError as error:
+        print("-> error" if "scheduler" in str(error) else f"-> {error!r}", flush=True)
+    except AssertionError as error:
+        print("-> wrong", str(error)[:200], flush=True)
+    plan.clear()
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    backend.settings = settings
+    backend._polls = 0
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

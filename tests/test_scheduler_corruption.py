@@ -1,0 +1,49 @@
+"""Epochs with one word changed on their way to the device: an error or a right result, never a hang
+and never a crash, and the runtime goes on.
+
+Each kind of word is tried in a process of its own, which says what it is about to do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+from corruptions import KINDS, SURE
+
+HERE = Path(__file__).resolve().parent
+EACH = max(8, int(os.environ.get("ACS_CL_FUZZ", "300")) // 25)
+"""Epochs for each kind of word."""
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_a_corrupted_word_is_an_error_or_does_no_harm(device: cl.Device, part: int) -> None:
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(HERE / "corruptions.py"), str(EACH), *KINDS[part::2]],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=100 + 2 * EACH,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, "\n".join(lines[-3:]) + done.stderr[-3000:]
+    assert lines[-1] == "done"
+    came: dict[str, dict[str, int]] = {kind: {} for kind in KINDS[part::2]}
+    for before, line in pairwise(lines):
+        if line.startswith("-> "):
+            kind = before.split()[0]
+            result = line.split()[1]
+            assert result in ("error", "right", "wrong"), f"{before}\n{line}"
+            came[kind][result] = came[kind].get(result, 0) + 1
+            assert result != "wrong" or kind not in SURE, f"{before}\n{line}"
+    print(came)
+    assert all(sum(results.values()) == EACH for results in came.values())
+    for kind in {"header", "n_successors", "edges", "args"} & came.keys():
+        assert came[kind].get("error", 0) > EACH // 2, came[kind]
