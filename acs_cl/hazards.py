@@ -101,7 +101,7 @@ class Hazards:
         self._heirs: dict[int, tuple[int, ...]] = {}
         """Recycled bases: live launches that used the memory in its former life."""
         self._barrier = 0
-        self._sweep_at = 1024
+        self._sweep_at = 8192
         self._crowded: list[int] = []
         self._replays: dict[int, int] = {}
         """Live marks that stand for whole replays (`footprints`): negative numbers, each with the
@@ -315,7 +315,7 @@ class Hazards:
             return
         for base in list(self._bases):
             self._sweep(base)
-        self._sweep_at = max(1024, 2 * len(self._nodes))
+        self._sweep_at = max(8192, 2 * len(self._nodes))
 
     def _sweep(self, base: int) -> None:
         """Drop the nodes of `base` that no live launch stands on."""

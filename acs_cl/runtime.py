@@ -106,7 +106,7 @@ class Runtime:
         self._store = store_for(self.context, self.device, self.plan.memory)
         self._backend = backends.create(
             self.plan.host, self.context, self.device, self.plan.lanes,
-            self.options.trace or self.plan.scheduler == "mix",
+            self.options.trace or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
         )  # fmt: skip
         if self.plan.scheduler != "no":
             self._backend = backends.create_device(

@@ -21,9 +21,9 @@
               other upstream, with one tile each, hands over without any atomic (fused).
    gang       where a task of several tiles has an heir of several tiles that waits for it alone, the
               finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and looks at
-              left[t] until no tile is left, if no entry is queued. It may wait for a tile that nobody
-              runs yet, and so never for long: after a bounded number of looks, or at once if there is
-              something in the queue, it marks its rank in the high half, and if tiles were left at
+              left[t] until no tile is left. It may wait for a tile that nobody runs yet, and so never
+              for long: after a bounded number of looks, or a few if there is something in the queue,
+              it marks its rank in the high half, and if tiles were left at
               that moment it goes. The last finisher
               reads the marks in the same atomic operation by which it becomes the last, and publishes
               the tiles of the heir that nobody holds.
@@ -52,6 +52,7 @@
 
 #define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
 #define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
+#define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued */
 #define ACS_RANKS 16u
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
@@ -185,12 +186,13 @@ inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
 /* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
 inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
     __global uint *left = acs_left(e, task);
-    const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
-    if ((int)queued > 0)
-        polls = 0;
-    for (uint look = 0; look < polls; ++look)
+    for (uint look = 0; look < polls; ++look) {
         if ((acs_load_acquire(left) & 0xFFFFu) == 0u)
             return true;
+        if (look == ACS_PATIENCE &&
+            (int)(acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD)) > 0)
+            break;
+    }
     return (acs_or_acquire(left, 1u << (15u + rank)) & 0xFFFFu) == 0u;
 }
 
@@ -390,7 +392,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         if (record.args | record.n_successors)
             sane = sane && acs_is_sane(region, &record);
         const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) &
-                           ((turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) & (turn + 1u < turns);
+                           (slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) &
+                           (turn + 1u < turns);
 #if ACS_FORESEE
         const bool foresee = sane & (heir != 0u) & (lane < ACS_RECORD_WORDS);
         uint ahead = 0;        /* the heir's record comes while this task runs */
