@@ -37,6 +37,7 @@ MOST_ARGS_BYTES = 1024
 
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
+WHEN, UPTO = 10, 14
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 UNFINISHED, FAULT, STATUS_WORDS = 64, 128, 160

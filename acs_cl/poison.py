@@ -11,7 +11,7 @@ that is given to `keep` stays alive until then, so that its number does not come
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from .ranges import intervals
@@ -116,3 +116,19 @@ class Poison:
                 (Span(base, low, high - low, 1, high - low) for low, high, _ in poisoned), failure
             )
         return reached
+
+
+def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]:
+    """Launches with these accesses ran one after another, but for those that `failed`, by index:
+    the bytes that are poisoned at the end."""
+    poison = Poison()
+    for index, access in enumerate(accesses):
+        if index in failed or poison.find(access.reads) is not None:
+            poison.add(access.writes, True)
+        else:
+            poison.overwrite(access.overwrites)
+    return tuple(
+        Span(base, low, high - low, 1, high - low)
+        for base, poisoned in poison._bases.items()
+        for low, high, _ in poisoned
+    )

@@ -144,6 +144,20 @@ class Schedulers:
         raise Unfit("its scheduler is not built yet")
 
     def ask(self, origin: Origin, group: int) -> None:
+    def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
+        """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
+        gives first. Raises `Unfit`."""
+        found = [self.find(origin, group)]
+        function, _, options = self._translated[origin]
+        if function.tiled:
+            for (_, same), there in list(self._sets.items()):
+                built = there.built
+                if same == options and built is not None and built is not found[0][0]:
+                    body = built.bodies.get(origin)
+                    if body is not None:
+                        found.append((built, body))
+        return found
+
         """Have a kernel built into a scheduler, some time."""
         with self._lock:
             if self._closed or (origin, group) in self._asked or origin in self._reasons:

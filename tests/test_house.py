@@ -99,9 +99,10 @@ MAY_IMPORT = {
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions",
+    "segments": "epochs tasks schedulers commands decisions hazards poison records errors",
     "choice": "",
     "backends.device": "choice backends.base driver epochs commands decisions memory records"
-    " schedulers tasks errors",
+    " schedulers segments tasks errors",
     "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
     " backends.device errors",
     "arrays": "records ranges views driver errors",

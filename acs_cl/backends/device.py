@@ -18,7 +18,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ from ..errors import DeviceError, InternalError
 from ..memory import Store
 from ..records import Launch
 from ..schedulers import Scheduler, Schedulers, launch_arguments
+from ..segments import Cutter, Segment, SegmentCommand
+from ..segments import Settings as SegmentSettings
 from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
 
@@ -101,6 +103,8 @@ class Epoch:
         self.counts: Any = None
         self.sent = 0.0
         self.kernel_event: Any = None
+        self.segment: Segment | None = None
+        """What it replays, if it was not collected."""
 
 
 class Device(Backend):
@@ -194,6 +198,9 @@ class Device(Backend):
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
         command = launch.command
+        if type(command) is SegmentCommand:
+            self._replay(launch.number, launch.upstream, command)
+            return
         choice = self._choice
         try:
             if choice is not None and choice.rests(launch.number):
@@ -301,6 +308,58 @@ class Device(Backend):
             self.queues[0].flush()
         self.lanes.submit(launch, extra or None)
 
+    def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
+        """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
+        here is its failure."""
+        if self._open is not None:
+            self.cuts += 1
+            self.send()
+        epoch = Epoch(command.segment.scheduler)
+        epoch.index[number] = 0
+        epoch.segment = command.segment
+        for other in upstream:
+            event = self.lanes.event(other) if other not in self._epoch_of else None
+            if event is not None:
+                epoch.wait_for.append(event)
+                self.waits += 1
+        self._epoch_of[number] = epoch
+        self._sent.append(epoch)
+        self.tasks_sent += len(command.segment)
+        try:
+            self._enqueue_replay(epoch, command)
+        except (cl.Error, MemoryError) as error:
+            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+
+    def _enqueue_replay(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """Changed words, the launch, and what became of it: no upload."""
+        segment, queue = command.segment, self.queues[0]
+        image, levels = segment.image, self._schedulers.tier == "levels"
+        which = 0 if levels else segment.turn()
+        block = 4 * (image.block + which * image.block_words)
+        epoch.counts, epoch.region = image, segment.region
+        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
+        if wait_for:
+            self.lanes.flush()
+        epoch.wait_for.clear()
+        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+        if levels:  # which clean nothing
+            writes.append((block, segment.fresh))
+        epoch.words = writes
+        for start, words in writes:
+            place = driver.Place(segment.region, start, words.nbytes)
+            driver.write(queue, place, words, wait_for)
+            wait_for = None
+        epoch.scheduler.declare(self._store.generation, self._store.allocations())
+        if levels:
+            self._launch_levels(epoch, image)
+        else:
+            self._launch(epoch, image, epoch.scheduler.limits.groups, which, CLEANS, wait_for)
+        epoch.status = np.empty(segment.status_words, np.uint32)
+        at = driver.Place(segment.region, block, epoch.status.nbytes)
+        epoch.event = driver.read(queue, epoch.status, at, None)
+        queue.flush()
+        epoch.sent = perf_counter()
+
     def _in_hand(self) -> int:
         """Epochs that the device has not finished. While it has two, nothing is gained by sending
         another one."""
@@ -371,8 +430,17 @@ class Device(Backend):
         queue.flush()
         epoch.sent = perf_counter()
 
-    def _launch(self, epoch: Epoch, image: epochs.Image, groups: int) -> None:
-        """Launches that may leave work, where there is reason to, and one that leaves none."""
+    def _launch(
+        self,
+        epoch: Epoch,
+        image: epochs.Image,
+        groups: int,
+        block: int = 0,
+        cleans: int = 0,
+        wait_for: list[Any] | None = None,
+    ) -> None:
+        """Launches that may leave work, where there is reason to, and one that leaves none. The
+        first of them waits, and cleans."""
         settings = self.settings
         group = epoch.scheduler.limits.group
         groups = max(1, min(groups, image.width))
@@ -389,13 +457,14 @@ class Device(Backend):
             kernel.set_args(
                 epoch.region,
                 *launch_arguments(
-                    0, settings.turns if left else 1 << 30, self._polls,
-                    int(settings.slice_s * 1e9) if left else 0, mode if left else 0,
+                    block, settings.turns if left else 1 << 30, self._polls,
+                    int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
                 ),
             )  # fmt: skip
             event = driver.enqueue_kernel(
-                self.queues[0], kernel, (groups * group,), (group,), None, None, False, False
+                self.queues[0], kernel, (groups * group,), (group,), None, wait_for, False, False
             )
+            cleans, wait_for = 0, None
             self.launches += 1
             if epoch.kernel_event is None:
                 epoch.kernel_event = event
@@ -500,12 +569,18 @@ class Device(Backend):
             elif int(epoch.status[epochs.UNFINISHED]):
                 left = int(epoch.status[epochs.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
+            elif fault and epoch.segment is not None:
+                failures = {next(iter(epoch.index)): epoch.segment.refused(epoch.status)}
             elif fault:
                 failures = self._refused(epoch)
-            if epoch.region is not None and len(self._regions) < SPARE_REGIONS:
+            spare = epoch.segment is None and epoch.region is not None
+            if spare and len(self._regions) < SPARE_REGIONS:
                 self._regions.append(epoch.region)
-        if broken is None and len(epoch.index) >= FIRST_LOOK:
-            each = (perf_counter() - epoch.sent) / len(epoch.index)
+        tasks = len(epoch.index) if epoch.segment is None else len(epoch.segment)
+        if broken is not None and epoch.segment is not None:
+            epoch.segment.broken = True
+        if broken is None and tasks >= FIRST_LOOK:
+            each = (perf_counter() - epoch.sent) / tasks
             self._task_s = min(each, (self._task_s + each) / 2)
         ended: Ended = []
         for number in epoch.index:
@@ -542,6 +617,19 @@ class Device(Backend):
         return self._errors.pop(number, None) or self.lanes.error(number, status)
 
     # ---- the rest ------------------------------------------------------------------------------
+
+    def cutter(self) -> Cutter:
+        """What cuts recorded launches into segments for this backend."""
+        settings, choice = self.settings, self._choice
+        how = SegmentSettings(
+            epochs.ORDERS[settings.order], settings.window, settings.stale,
+            settings.gang and self._polls > 0, 1 if choice is None else FEW,
+        )  # fmt: skip
+
+        def refusal(command: Any, tiles: int, groups: int) -> str | None:
+            return None if choice is None else choice.refusal(_key(command), tiles, groups)
+
+        return Cutter(self._context, self._schedulers, self._store.owns, how, refusal)
 
     def prepare(self, kernels: list[tuple[Any, int]]) -> None:
         """Have kernels built into schedulers, and wait for it."""

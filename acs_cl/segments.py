@@ -1,0 +1,356 @@
+"""Segments: recorded launches that one launch of the device-side scheduler runs.
+
+In: the launches of a graph in program order, and the schedulers there are. Out: pieces in the same
+order: a `Segment` for each maximal run of consecutive launches that one scheduler can run, and the
+numbers of those that stay single, with the reasons.
+
+A segment is an epoch that is compiled once and stays on the device in a region of its own. A replay
+uploads nothing: it uses one of the two blocks of the region and cleans the other for the next. What
+`update` and `swap` change are words of records, written in front of the next replay.
+
+Invariant: a replay runs with the words that the segment had when it was asked for, even if it was
+held back until after the next change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from . import epochs
+from .commands import KernelCommand
+from .decisions import DecidedCommand
+from .errors import DeviceError
+from .hazards import Hazards
+from .poison import lost
+from .records import EVERYTHING, Access, Command, Launch
+from .schedulers import Scheduler, Schedulers
+from .tasks import Body, NeedsArena, Task, Unfit
+
+MOST_ENTRIES = 1 << 20
+"""Tiles of a segment."""
+
+MOST_WRITES = 16
+"""Changed records that are written one by one; more of them in one piece, with what is between."""
+
+Recorded = tuple[Command, Access]
+"""A launch of a graph."""
+
+
+class Settings(NamedTuple):
+    """How segments are compiled: see `epochs.Recorder.image`."""
+
+    order: epochs.Order
+    window: int
+    stale: int
+    gang: bool
+    least: int = 1
+    """Fewer launches in a row stay single."""
+
+
+class Single(NamedTuple):
+    """Launch `place` of a graph, by itself."""
+
+    place: int
+    reason: str
+
+
+class SegmentError(DeviceError):
+    """Launches of a replay that did not run: `tasks`, by their numbers in the segment."""
+
+    def __init__(self, message: str, tasks: Sequence[int]) -> None:
+        super().__init__(message)
+        self.tasks = frozenset(tasks)
+
+
+class SegmentCommand(NamedTuple):
+    """One replay of a segment."""
+
+    segment: Segment
+    version: int
+    """How many changes of the segment it comes after."""
+    accesses: Sequence[Access]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"replay of {len(self.accesses)} launches"
+
+    @property
+    def on_host(self) -> bool:
+        """On the device."""
+        return False
+
+    def enqueue(self, queue: Any, wait_for: Any) -> Any:
+        """Segments are for the scheduler alone."""
+        raise TypeError("a segment is not for a queue")
+
+
+class Segment:
+    """Launches `first` and following of a graph."""
+
+    def __init__(
+        self,
+        context: Any,
+        scheduler: Scheduler,
+        first: int,
+        launches: Sequence[Recorded],
+        tasks: Sequence[Task],
+        settings: Settings,
+        levels: bool,
+    ) -> None:
+        self.first = first
+        self.scheduler = scheduler
+        self.accesses = [access for _, access in launches]
+        self.names = [command.name for command, _ in launches]
+        self.counted = any(_is_counted(command) for command, _ in launches)
+        recorder, hazards = epochs.Recorder(), Hazards()
+        for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
+            found = hazards.enter(number, access.reads, access.writes)
+            recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
+        image = recorder.image(
+            64 * scheduler.limits.groups + 64, settings.order, settings.window, settings.stale,
+            1 if levels else 2, settings.gang, levels,
+        )  # fmt: skip
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.region = cl.Buffer(context, flags, hostbuf=image.words)
+        rows = -(-image.tasks // 32)
+        self.status_words = epochs.STATE_WORD + 32 * rows if self.counted else epochs.STATUS_WORDS
+        self.fresh = image.words[image.block : image.block + self.status_words].copy()
+        """The beginning of a block as it is before a run."""
+        self._words = image.words[: image.block].copy()
+        self.image = image._replace(words=self.fresh)
+        self.broken = False
+        """A run of it ended as none should: nobody knows how its blocks are."""
+        self._block = 0
+        self._changed: dict[int, int] = {}
+        self._changes: deque[tuple[int, list[tuple[int, epochs.Words]]]] = deque()
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    # ---- changes -------------------------------------------------------------------------------
+
+    def patch(self, index: int, access: Access, task: Task) -> bool:
+        """Launch `index` of the segment has other arguments now. False if that is another
+        segment."""
+        words = self._words
+        at = epochs.HEADER_WORDS + index * epochs.RECORD_WORDS
+        record, head = words[at : at + epochs.RECORD_WORDS], np.frombuffer(task.head, np.uint32)
+        same = [epochs.TILES, epochs.ITEMS, epochs.TILE_ITEMS, epochs.LOCAL]
+        if (record[same] != head[same]).any() or (int(record[0]) ^ int(head[0])) & 0xFFFF00FF:
+            return False
+        blob = np.frombuffer(task.blob.ljust(-(-len(task.blob) // 4) * 4, b"\0"), np.uint32)
+        inline = len(task.blob) <= epochs.INLINE_BYTES
+        place = at + epochs.INLINE_WORD if inline else int(record[epochs.ARGS])
+        self._change(at + epochs.WHEN, head[epochs.WHEN : epochs.UPTO + 1])
+        self._change(place, blob)
+        self.accesses[index] = access
+        return True
+
+    def _change(self, at: int, new: epochs.Words) -> None:
+        if (self._words[at : at + len(new)] != new).any():
+            self._words[at : at + len(new)] = new
+            self._changed[at] = max(len(new), self._changed.get(at, 0))
+
+    def command(self) -> SegmentCommand:
+        """A replay as things stand."""
+        if self._changed:
+            places = sorted(self._changed.items())
+            if len(places) > MOST_WRITES:
+                start, end = places[0][0], max(at + n for at, n in places)
+                places = [(start, end - start)]
+            self._version += 1
+            batch = [(at, self._words[at : at + n].copy()) for at, n in places]
+            self._changes.append((self._version, batch))
+            self._changed.clear()
+        return SegmentCommand(self, self._version, self.accesses)
+
+    def take_changes(self, version: int) -> list[tuple[int, epochs.Words]]:
+        """What has to be written before a replay of that version, by place."""
+        found = []
+        while self._changes and self._changes[0][0] <= version:
+            found += self._changes.popleft()[1]
+        return found
+
+    # ---- runs ----------------------------------------------------------------------------------
+
+    def turn(self) -> int:
+        """The block that the next run uses."""
+        block, self._block = self._block, 1 - self._block
+        return block
+
+    def refused(self, status: epochs.Words) -> SegmentError:
+        """Which counts were refused in a run that left this."""
+        values = status[epochs.STATE_WORD :][epochs.task_places(len(self))]
+        tasks = np.flatnonzero(values >= epochs.FAULTY).tolist()
+        first = tasks[0]
+        code = int(values[first]) - epochs.FAULTY
+        return SegmentError(
+            f"launch {self.first + first + 1} of the graph (kernel {self.names[first]!r}) did not "
+            "run: its count on the device is "
+            + ("above its bound" if code == epochs.ABOVE_UPTO else "not whole groups"),
+            tasks,
+        )
+
+
+def _is_counted(command: Command) -> bool:
+    return type(command) is DecidedCommand and command.decision.count is not None
+
+
+# ---- failures ------------------------------------------------------------------------------------
+
+
+def failed(launch: Launch, error: BaseException) -> Launch:
+    """A replay that failed, with the bytes that are lost by it in place of all that it writes."""
+    if type(launch.command) is not SegmentCommand or not isinstance(error, SegmentError):
+        return launch
+    access = launch.access._replace(writes=lost(launch.command.accesses, error.tasks))
+    return launch._replace(access=access)
+
+
+def apart(launches: Iterable[Launch], has_run: Callable[[int], bool]) -> Iterator[Launch]:
+    """The same launches, with those that a replay consists of in place of it. One that is held back
+    is a whole still: it will not run at all if it reads what is lost."""
+    for launch in launches:
+        if type(launch.command) is SegmentCommand and has_run(launch.number):
+            for access in launch.command.accesses:
+                yield launch._replace(access=access)
+        else:
+            yield launch
+
+
+# ---- cutting -------------------------------------------------------------------------------------
+
+
+class Cutter:
+    """Cuts the launches of graphs for the schedulers of one device."""
+
+    def __init__(
+        self,
+        context: Any,
+        schedulers: Schedulers,
+        owns: Callable[[int], bool],
+        settings: Settings,
+        refusal: Callable[[Command, int, int], str | None],
+    ) -> None:
+        self._context = context
+        self._schedulers = schedulers
+        self._owns = owns
+        self._settings = settings
+        self._refusal = refusal
+
+    def pieces(self, launches: Sequence[Recorded]) -> list[Segment | Single]:
+        """All of them, in order. Waits for schedulers to be built."""
+        origins = dict.fromkeys(filter(None, map(_origin, (command for command, _ in launches))))
+        for origin, group in origins:
+            self._schedulers.ask(origin, group)
+        self._schedulers.wait()
+        found: list[Segment | Single] = []
+        run: list[dict[Scheduler, Task]] = []
+        common: dict[Scheduler, None] = {}
+        entries = 0
+        for index, (command, access) in enumerate(launches):
+            tasks: dict[Scheduler, Task] = {}
+            reason = ""
+            try:
+                tasks = self._tasks(command, access)
+            except Unfit as unfit:
+                reason = unfit.reason
+            tiles = max((task.tiles for task in tasks.values()), default=0)
+            left = [scheduler for scheduler in common if scheduler in tasks]
+            if not left or len(run) >= epochs.MOST_TASKS or entries + tiles > MOST_ENTRIES:
+                found += self._close(launches, index, run, common)
+                run, entries = [], 0
+                left = list(tasks)
+            common = dict.fromkeys(left)
+            if tasks:
+                run.append(tasks)
+                entries += tiles
+            else:
+                found.append(Single(index, reason))
+        found += self._close(launches, len(launches), run, common)
+        return found
+
+    def _close(
+        self,
+        launches: Sequence[Recorded],
+        end: int,
+        run: list[dict[Scheduler, Task]],
+        common: dict[Scheduler, None],
+    ) -> list[Segment | Single]:
+        if not run:
+            return []
+        first = end - len(run)
+        if len(run) < self._settings.least:
+            return [Single(index, "too few in a row for a segment") for index in range(first, end)]
+        scheduler = next(iter(common))
+        levels = self._schedulers.tier == "levels"
+        return [
+            Segment(
+                self._context, scheduler, first, launches[first:end],
+                [tasks[scheduler] for tasks in run], self._settings, levels,
+            )
+        ]  # fmt: skip
+
+    def _tasks(self, command: Command, access: Access) -> dict[Scheduler, Task]:
+        """What a launch is in each scheduler that can run it. Raises `Unfit`."""
+        found = _origin(command)
+        if found is None:
+            if type(command) in (KernelCommand, DecidedCommand):
+                raise Unfit("its arguments are not all memory of this runtime")
+            raise Unfit(f"a {command.name} runs by itself")
+        if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
+            raise Unfit("it may touch any memory")
+        tasks = {}
+        for scheduler, body in self._schedulers.homes(*found):
+            try:
+                tasks[scheduler] = self.task(command, body)
+            except NeedsArena as more:
+                self._schedulers.enlarge(scheduler, more.nbytes)
+                self._schedulers.wait()
+                scheduler, body = self._schedulers.find(*found)
+                tasks[scheduler] = self.task(command, body)
+            reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
+            if reason is not None:
+                raise Unfit(reason)
+        return tasks
+
+    def task(self, command: Any, body: Body) -> Task:
+        """A launch as a record."""
+        if type(command) is DecidedCommand:
+            return body.decided(command.plain, command.decision, self._owns)
+        return body.task(command, self._owns)
+
+    def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
+        """Put another launch in the place of one in a segment, if that differs in arguments
+        only."""
+        command, access = launch
+        found = _origin(command)
+        body = segment.scheduler.bodies.get(found[0]) if found is not None else None
+        if body is None:
+            return False
+        try:
+            return segment.patch(index - segment.first, access, self.task(command, body))
+        except Unfit:
+            return False
+
+
+def _origin(command: Any) -> tuple[Any, int] | None:
+    """Where the kernel of a command comes from, and the items of its groups."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is not KernelCommand:
+        return None
+    origin = getattr(command.kernel, "origin", None)
+    if origin is None:
+        return None
+    group = 1
+    for length in command.local_size or (0,):
+        group *= length
+    return origin, group
