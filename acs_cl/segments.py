@@ -1,8 +1,7 @@
 """Segments: recorded launches that one launch of the device-side scheduler runs.
 
-In: the launches of a graph in program order, and the schedulers there are. Out: pieces in the same
-order: a `Segment` for each maximal run of consecutive launches that one scheduler can run, and the
-numbers of those that stay single, with the reasons.
+In: consecutive launches of a graph, as tasks of one scheduler. Out: a `Segment`, a command for each
+replay of it, and what became of that.
 
 A segment is an epoch that is compiled once and stays on the device in a region of its own. A replay
 uploads nothing: it uses one of the two blocks of the region and cleans the other for the next. What
@@ -22,17 +21,13 @@ import numpy as np
 import pyopencl as cl
 
 from . import epochs
-from .commands import KernelCommand
 from .decisions import DecidedCommand
 from .errors import DeviceError
 from .hazards import Hazards
 from .poison import lost
-from .records import EVERYTHING, Access, Command, Launch
-from .schedulers import Scheduler, Schedulers
-from .tasks import Body, NeedsArena, Task, Unfit
-
-MOST_ENTRIES = 1 << 20
-"""Tiles of a segment."""
+from .records import Access, Command, Launch
+from .schedulers import Scheduler
+from .tasks import Task
 
 MOST_WRITES = 16
 """Changed records that are written one by one; more of them in one piece, with what is between."""
@@ -50,13 +45,6 @@ class Settings(NamedTuple):
     gang: bool
     least: int = 1
     """Fewer launches in a row stay single."""
-
-
-class Single(NamedTuple):
-    """Launch `place` of a graph, by itself."""
-
-    place: int
-    reason: str
 
 
 class SegmentError(DeviceError):
@@ -223,134 +211,3 @@ def apart(launches: Iterable[Launch], has_run: Callable[[int], bool]) -> Iterato
                 yield launch._replace(access=access)
         else:
             yield launch
-
-
-# ---- cutting -------------------------------------------------------------------------------------
-
-
-class Cutter:
-    """Cuts the launches of graphs for the schedulers of one device."""
-
-    def __init__(
-        self,
-        context: Any,
-        schedulers: Schedulers,
-        owns: Callable[[int], bool],
-        settings: Settings,
-        refusal: Callable[[Command, int, int], str | None],
-    ) -> None:
-        self._context = context
-        self._schedulers = schedulers
-        self._owns = owns
-        self._settings = settings
-        self._refusal = refusal
-
-    def pieces(self, launches: Sequence[Recorded]) -> list[Segment | Single]:
-        """All of them, in order. Waits for schedulers to be built."""
-        origins = dict.fromkeys(filter(None, map(_origin, (command for command, _ in launches))))
-        for origin, group in origins:
-            self._schedulers.ask(origin, group)
-        self._schedulers.wait()
-        found: list[Segment | Single] = []
-        run: list[dict[Scheduler, Task]] = []
-        common: dict[Scheduler, None] = {}
-        entries = 0
-        for index, (command, access) in enumerate(launches):
-            tasks: dict[Scheduler, Task] = {}
-            reason = ""
-            try:
-                tasks = self._tasks(command, access)
-            except Unfit as unfit:
-                reason = unfit.reason
-            tiles = max((task.tiles for task in tasks.values()), default=0)
-            left = [scheduler for scheduler in common if scheduler in tasks]
-            if not left or len(run) >= epochs.MOST_TASKS or entries + tiles > MOST_ENTRIES:
-                found += self._close(launches, index, run, common)
-                run, entries = [], 0
-                left = list(tasks)
-            common = dict.fromkeys(left)
-            if tasks:
-                run.append(tasks)
-                entries += tiles
-            else:
-                found.append(Single(index, reason))
-        found += self._close(launches, len(launches), run, common)
-        return found
-
-    def _close(
-        self,
-        launches: Sequence[Recorded],
-        end: int,
-        run: list[dict[Scheduler, Task]],
-        common: dict[Scheduler, None],
-    ) -> list[Segment | Single]:
-        if not run:
-            return []
-        first = end - len(run)
-        if len(run) < self._settings.least:
-            return [Single(index, "too few in a row for a segment") for index in range(first, end)]
-        scheduler = next(iter(common))
-        levels = self._schedulers.tier == "levels"
-        return [
-            Segment(
-                self._context, scheduler, first, launches[first:end],
-                [tasks[scheduler] for tasks in run], self._settings, levels,
-            )
-        ]  # fmt: skip
-
-    def _tasks(self, command: Command, access: Access) -> dict[Scheduler, Task]:
-        """What a launch is in each scheduler that can run it. Raises `Unfit`."""
-        found = _origin(command)
-        if found is None:
-            if type(command) in (KernelCommand, DecidedCommand):
-                raise Unfit("its arguments are not all memory of this runtime")
-            raise Unfit(f"a {command.name} runs by itself")
-        if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
-            raise Unfit("it may touch any memory")
-        tasks = {}
-        for scheduler, body in self._schedulers.homes(*found):
-            try:
-                tasks[scheduler] = self.task(command, body)
-            except NeedsArena as more:
-                self._schedulers.enlarge(scheduler, more.nbytes)
-                self._schedulers.wait()
-                scheduler, body = self._schedulers.find(*found)
-                tasks[scheduler] = self.task(command, body)
-            reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
-            if reason is not None:
-                raise Unfit(reason)
-        return tasks
-
-    def task(self, command: Any, body: Body) -> Task:
-        """A launch as a record."""
-        if type(command) is DecidedCommand:
-            return body.decided(command.plain, command.decision, self._owns)
-        return body.task(command, self._owns)
-
-    def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
-        """Put another launch in the place of one in a segment, if that differs in arguments
-        only."""
-        command, access = launch
-        found = _origin(command)
-        body = segment.scheduler.bodies.get(found[0]) if found is not None else None
-        if body is None:
-            return False
-        try:
-            return segment.patch(index - segment.first, access, self.task(command, body))
-        except Unfit:
-            return False
-
-
-def _origin(command: Any) -> tuple[Any, int] | None:
-    """Where the kernel of a command comes from, and the items of its groups."""
-    if type(command) is DecidedCommand:
-        command = command.plain
-    if type(command) is not KernelCommand:
-        return None
-    origin = getattr(command.kernel, "origin", None)
-    if origin is None:
-        return None
-    group = 1
-    for length in command.local_size or (0,):
-        group *= length
-    return origin, group

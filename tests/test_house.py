@@ -99,10 +99,11 @@ MAY_IMPORT = {
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions",
-    "segments": "epochs tasks schedulers commands decisions hazards poison records errors",
+    "segments": "epochs tasks schedulers decisions hazards poison records errors",
+    "cutting": "epochs tasks schedulers segments commands decisions records",
     "choice": "",
     "backends.device": "choice backends.base driver epochs commands decisions memory records"
-    " schedulers segments tasks errors",
+    " schedulers cutting segments tasks errors",
     "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
     " backends.device errors",
     "arrays": "records ranges views driver errors",

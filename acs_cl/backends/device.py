@@ -28,13 +28,14 @@ import pyopencl as cl
 from .. import driver, epochs
 from ..choice import FEW, Choice
 from ..commands import KernelCommand
+from ..cutting import Cutter
 from ..decisions import DecidedCommand
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..memory import Store
 from ..records import Launch
 from ..schedulers import Scheduler, Schedulers, launch_arguments
-from ..segments import Cutter, Segment, SegmentCommand
+from ..segments import Segment, SegmentCommand
 from ..segments import Settings as SegmentSettings
 from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
