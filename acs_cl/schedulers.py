@@ -143,7 +143,6 @@ class Schedulers:
         self.ask(origin, group)
         raise Unfit("its scheduler is not built yet")
 
-    def ask(self, origin: Origin, group: int) -> None:
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
         """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
         gives first. Raises `Unfit`."""
@@ -158,6 +157,7 @@ class Schedulers:
                         found.append((built, body))
         return found
 
+    def ask(self, origin: Origin, group: int) -> None:
         """Have a kernel built into a scheduler, some time."""
         with self._lock:
             if self._closed or (origin, group) in self._asked or origin in self._reasons:
