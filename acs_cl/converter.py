@@ -86,7 +86,7 @@ def converter(kernel: Kernel) -> Convert:
         ]
     )
     exec(compile(text, f"<arguments of {kernel.name}>", "exec"), scope)
-    convert: Convert = scope["convert"]
+    convert: Convert = scope.pop("convert")  # or it would hold itself
     return convert
 
 

@@ -102,12 +102,22 @@ class Deciding:
             required = kernel.signature.group_size
             local = required[: len(self.global_size)] if required else None
         group = local[0] if local and count is not None else 1
-        decision = Decision(self._when, count, (*self.global_size, 0)[0], group)
+        when = cells[0] if self._when is not None else None
+        counted = cells[-1] if count is not None else None
+        decision = Decision(when, counted, (*self.global_size, 0)[0], group)
         if kernel._guards is None:
             kernel._guards = Guards()
-        guarded, fault = kernel._guards.guarded(kernel, plain, decision, cells, local)
-        command = DecidedCommand(plain, decision, guarded, fault, kernel._guards.faults)
-        return kernel._runtime._launch(command, Access(reads, access.writes), wait_for)
+        guards = kernel._guards
+        command = DecidedCommand(
+            plain,
+            decision,
+            lambda: guards.guarded(kernel, plain, decision, cells, local),
+            guards.faults,
+        )
+        runtime = kernel._runtime
+        if not runtime._backend.decides:
+            _ = command.guarded  # what is wrong with the variant is an error of this call
+        return runtime._launch(command, Access(reads, access.writes), wait_for)
 
     def _copy(self, cell: Cell, wait_for: Sequence[Any] | None) -> Array:
         """A copy, made in program order, of a cell that the kernel may write: its first groups

@@ -11,6 +11,7 @@ Invariant: when a launch has ended, the host knows whether its count broke the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,14 @@ class Decision(NamedTuple):
     group: int
 
 
+class WrongCount(DeviceError):
+    """A count that broke the rules, for whoever knows the launch: what it was, if that is known."""
+
+    def __init__(self, got: int | None) -> None:
+        super().__init__(f"its count on the device is {got}, which is not allowed")
+        self.got = got
+
+
 class Fault:
     """Where a guarded kernel leaves a count that it cannot have: a word on the device, zero until
     then, and the same word as read back behind each launch that uses it."""
@@ -63,20 +72,36 @@ class Fault:
         self.kernel_event: Any = None
 
 
-class _Decided(NamedTuple):
-    plain: KernelCommand
-    decision: Decision
-    guarded: KernelCommand
-    fault: Fault | None
-    pool: list[Fault]
-
-
-class DecidedCommand(_Decided):
+class DecidedCommand:
     """A kernel that decides on the device. `plain` is the command without the decision, its global
-    size the upper bound; `guarded` is the variant, for a queue."""
+    size the upper bound. `make` gives the variant for a queue, and the word for its fault, when a
+    queue gets it; `pool` takes the word back."""
 
-    __slots__ = ()
+    __slots__ = ("_guarded", "_make", "decision", "fault", "plain", "pool")
     on_host = False
+
+    def __init__(
+        self,
+        plain: KernelCommand,
+        decision: Decision,
+        make: Callable[[], tuple[KernelCommand, Fault | None]],
+        pool: list[Fault],
+    ) -> None:
+        self.plain = plain
+        self.decision = decision
+        self.pool = pool
+        self.fault: Fault | None = None
+        self._make: Callable[[], tuple[KernelCommand, Fault | None]] | None = make
+        self._guarded: KernelCommand | None = None
+
+    @property
+    def guarded(self) -> KernelCommand:
+        """The variant for a queue."""
+        if self._make is not None:
+            self._guarded, self.fault = self._make()
+            self._make = None  # which may hold what holds this
+        assert self._guarded is not None
+        return self._guarded
 
     @property
     def name(self) -> str:
@@ -118,7 +143,16 @@ class DecidedCommand(_Decided):
         if not got:
             self.pool.append(fault)
             return None
+        return self.wrong(number, got)
+
+    def wrong(self, number: int, got: int | None) -> DeviceError:
+        """The error for a count of `got`."""
         _, count, upto, group = self.decision
+        if got is None:
+            return DeviceError(
+                f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
+                f"not one of 0 to {upto}, or not a multiple of local size {group}"
+            )
         if count is not None and count.signed and got > LARGEST:
             got -= 1 << 32
         expected = f"0 to {upto}" if not 0 <= got <= upto else f"a multiple of local size {group}"

@@ -43,6 +43,7 @@ WHEN, UPTO = 10, 14
 UNFINISHED, FAULT, STATUS_WORDS = 64, 128, 160
 
 FAULTY = 0xF0000000
+TOLD = 14
 ABOVE_UPTO, NOT_WHOLE_GROUPS = 6, 7
 FAULTS = {
     1: "the header is not one of this version",
@@ -287,6 +288,13 @@ def header_check(header: Sequence[int]) -> int:
     for word in header:
         check = (check ^ word) * 16777619 & 0xFFFFFFFF
     return check
+
+
+def told_counts(status: Words) -> dict[int, int]:
+    """What the counts were that tasks refused, for the first of them."""
+    many = min(int(status[FAULT + 3]), TOLD)
+    pairs = status[FAULT + 4 : FAULT + 4 + 2 * many].reshape(many, 2).tolist()
+    return {task: count for task, count in pairs}
 
 
 def task_places(n: int) -> Any:

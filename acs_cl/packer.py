@@ -93,7 +93,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
         ]
     )
     exec(compile(text, f"<records of {kernel.name}>", "exec"), scope)
-    pack: Pack = scope["pack"]
+    pack: Pack = scope.pop("pack")  # or it would hold itself
     return pack
 
 

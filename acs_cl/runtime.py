@@ -32,7 +32,7 @@ from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
 from .commands import HostCommand, KernelCommand
-from .decisions import DecidedCommand
+from .decisions import DecidedCommand, WrongCount
 from .devices import kind
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
@@ -372,6 +372,8 @@ class Runtime:
         error = self._backend.error(launch.number, status)
         if error is None or status > backends.DECIDED:
             forget_context(self.context)
+        if isinstance(error, WrongCount) and isinstance(launch.command, DecidedCommand):
+            return launch.command.wrong(launch.number, error.got)
         return error or DeviceError(f"the device reports status {status}")
 
     def _after(self, number: int, handed_out: list[int]) -> None:

@@ -12,6 +12,7 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import re
 import threading
@@ -30,7 +31,7 @@ from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
 from .tasks import Body, Limits, Unfit
 from .translate.clang import CannotParse
-from .translate.functions import CannotTranslate, Function, translate
+from .translate.functions import CannotTranslate, Function, Functions, translate
 
 MOST_BODIES = 16
 """Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
@@ -53,6 +54,15 @@ Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
+
+_threads: set[threading.Thread] = set()
+
+
+@atexit.register
+def _wait_for_builds() -> None:
+    """A thread that the interpreter ends inside a compiler takes the process with it."""
+    for thread in list(_threads):
+        thread.join()
 
 
 class Scheduler:
@@ -113,8 +123,10 @@ class Schedulers:
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = threading.Condition()
         self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
+        self._programs: dict[tuple[str, tuple[str, ...]], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
-        self._reasons: dict[Origin, str] = {}
+        self._reasons: dict[Origin | tuple[Origin, int], str] = {}
+        """Of kernels, or of kernels in groups of a size."""
         self._asked: dict[tuple[Origin, int], None] = {}
         self._thread: threading.Thread | None = None
         self._busy = False
@@ -126,7 +138,7 @@ class Schedulers:
     def find(self, origin: Origin, group: int) -> tuple[Scheduler, Body]:
         """The scheduler that runs a kernel in groups of `group` work-items (where that matters).
         Raises `Unfit`."""
-        reason = self._reasons.get(origin)
+        reason = self.reason(origin, group)
         if reason is not None:
             raise Unfit(reason)
         translated = self._translated.get(origin)
@@ -160,13 +172,14 @@ class Schedulers:
     def ask(self, origin: Origin, group: int) -> None:
         """Have a kernel built into a scheduler, some time."""
         with self._lock:
-            if self._closed or (origin, group) in self._asked or origin in self._reasons:
+            if self._closed or (origin, group) in self._asked or self.reason(origin, group):
                 return
             self._asked[origin, group] = None
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="acs_cl scheduler builds", daemon=True
                 )
+                _threads.add(self._thread)
                 self._thread.start()
             self._lock.notify_all()
 
@@ -180,7 +193,7 @@ class Schedulers:
                 "groups that run at the same time"
             )
         with self._lock:
-            for there in self._sets.values():
+            for there in list(self._sets.values()):  # which the thread adds to
                 if there.built is scheduler and there.arena_bytes < nbytes:
                     there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
                     there.stale = True
@@ -193,9 +206,9 @@ class Schedulers:
         with self._lock:
             self._lock.wait_for(lambda: self._closed or not (self._asked or self._busy))
 
-    def reason(self, origin: Origin) -> str | None:
-        """Why a kernel cannot be in a scheduler, if it cannot."""
-        return self._reasons.get(origin)
+    def reason(self, origin: Origin, group: int) -> str | None:
+        """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
+        return self._reasons.get(origin) or self._reasons.get((origin, group))
 
     def facts(self) -> list[Facts]:
         """What there is."""
@@ -212,11 +225,10 @@ class Schedulers:
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not self._lock.wait_for(lambda: self._asked or self._closed, IDLE_S):
+                self._lock.wait_for(lambda: self._asked or self._closed, IDLE_S)
+                if self._closed or not self._asked:
                     self._thread = None
-                    return
-                if self._closed:
-                    self._thread = None
+                    _threads.discard(threading.current_thread())
                     return
                 self._lock.wait(BATCH_S)
                 asked, self._asked = list(self._asked), {}
@@ -231,13 +243,25 @@ class Schedulers:
 
     def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
         for origin, group in asked:
+            if self._closed:
+                return
             try:
                 self._enter(origin, group)
             except (Unfit, CannotParse, CannotTranslate) as refused:
-                self._reasons[origin] = refused.reason
+                self._refuse(origin, group, refused.reason)
+            except Exception as error:  # whatever it is, the kernel has its lane
+                self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
         for (group, options), there in list(self._sets.items()):
             if there.stale and not self._closed:
                 self._renew(there, group, options)
+
+    def _refuse(self, origin: Origin, group: int, reason: str) -> None:
+        """For good: a kernel that works in groups, in groups of this size."""
+        translated = self._translated.get(origin)
+        if translated is None or translated[0].tiled:
+            self._reasons[origin] = reason
+        else:
+            self._reasons[origin, group] = reason
 
     def _enter(self, origin: Origin, group: int) -> None:
         """Translate a kernel and put it where it belongs."""
@@ -285,8 +309,11 @@ class Schedulers:
         source, options, name = origin
         if not source:
             raise Unfit("the driver does not give its source")
-        prefix = "k" + hashlib.sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
-        found = translate(source, options, self._device, prefix)
+        found = self._programs.get((source, options))
+        if found is None:  # once, so that all its kernels stand in one and the same text
+            prefix = "k" + hashlib.sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
+            found = translate(source, options, self._device, prefix)
+            self._programs[source, options] = found
         if name not in found.functions:
             raise Unfit(found.reasons.get(name, "its source has no such kernel"))
         self._translated[origin] = found.functions[name], found.text, found.options
@@ -298,11 +325,13 @@ class Schedulers:
             try:
                 there.built = self._build(there, group, options)
                 return
-            except AcsError as error:
+            except Exception as error:  # of the compiler, of the driver: there are lanes
                 newest = next(reversed(there.functions))
-                line = str(error).splitlines()
-                self._reasons[newest] = "its scheduler does not build: " + " ".join(line[1:3])
-                del there.functions[newest]
+                function = there.functions.pop(newest)[0]
+                if not function.tiled or group == self.tiled_group:  # else it was a guest
+                    lines = str(error).splitlines()
+                    said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
+                    self._refuse(newest, group, f"its scheduler does not build: {said}")
         there.built = None
 
     def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:

@@ -28,6 +28,7 @@ BENCHMARKS = {
     "memory": "what piles up over a million launches",
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
+    "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 

@@ -99,3 +99,5 @@ inline bool acs_is_whole(const __global uint *region) {
 #define ACS_NOT_WHOLE_GROUPS 7u
 #define acs_is_fatal(code) ((code) - 1u < ACS_BAD_ENTRY)
 #define ACS_FAULTY 0xF0000000u /* in count[t] of a task whose size was refused, with the fault */
+#define ACS_TOLD 14u           /* of which so many are told with their sizes, behind the first fault:
+                                  how many there are, then task and size of each */

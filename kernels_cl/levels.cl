@@ -26,8 +26,14 @@ void acs_level(__global uint *region, uint first) {
     if (whole && lane == 0) {
         if (get_group_id(0) == 0)
             block[ACS_B_UNFINISHED] = 0u; /* all that is counted here: somebody has come */
-        if (sane && fault && which == 0)
+        if (sane && fault && which == 0) {
+            const uint n = atomic_inc(block + ACS_B_FAULT + 3);
+            if (n < ACS_TOLD) {
+                block[ACS_B_FAULT + 4 + 2u * n] = task;
+                block[ACS_B_FAULT + 5 + 2u * n] = tile.counted - 1u;
+            }
             block[ACS_B_STATE + acs_place_of_task((region[ACS_H_TASKS] + 31u) >> 5, task)] = ACS_FAULTY | fault;
+        }
         if (fault && (!sane || which == 0) && atomic_cmpxchg(block + ACS_B_FAULT, 0u, fault) == 0u)
             block[ACS_B_FAULT + 1] = task;
     }

@@ -417,7 +417,12 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_context context;
             const uint fault = acs_decide(&work, &record, words, region, tile);
             if (fault && lane == 0 && tile == 0) {
-                acs_fault(&e, fault, task, 0u);
+                const uint n = acs_add(e.block + ACS_B_FAULT + 3, 1u);
+                acs_fault(&e, fault, task, work.counted - 1u);
+                if (n < ACS_TOLD) {
+                    acs_store(e.block + ACS_B_FAULT + 4 + 2u * n, task);
+                    acs_store(e.block + ACS_B_FAULT + 5 + 2u * n, work.counted - 1u);
+                }
                 acs_store(acs_count(&e, task), ACS_FAULTY | fault);
             }
             acs_sizes(&context, &work);

@@ -186,12 +186,12 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
         return 0;
     if (count) {
         const uint n = *(__global uint *)count;
+        t->counted = n + 1u;
         if (n > stored[ACS_R_UPTO])
             return ACS_ABOVE_UPTO;
         if (n % max(t->shape ? t->shape[ACS_S_LOCAL] : t->local_items, 1u))
             return ACS_NOT_WHOLE_GROUPS;
         t->items = t->shape ? n * t->shape[ACS_S_GLOBAL + 1] * t->shape[ACS_S_GLOBAL + 2] : n;
-        t->counted = n + 1u;
     }
     t->end = min(end, t->items);
     return 0;

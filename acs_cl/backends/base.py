@@ -27,6 +27,8 @@ class Backend:
     """One device's queues."""
 
     name = ""
+    decides = False
+    """Whether it decides on the device by itself, without a variant of the kernel."""
     in_order = False
     """Whether launches run in program order whatever their upstream is."""
 

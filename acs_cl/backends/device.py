@@ -29,7 +29,7 @@ from .. import driver, epochs
 from ..choice import FEW, Choice
 from ..commands import KernelCommand
 from ..cutting import Cutter
-from ..decisions import DecidedCommand
+from ..decisions import DecidedCommand, WrongCount
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..memory import Store
@@ -112,6 +112,7 @@ class Device(Backend):
     """Epochs for the scheduler, and lanes for the rest."""
 
     name = "device"
+    decides = True
 
     def __init__(
         self,
@@ -602,15 +603,10 @@ class Device(Backend):
         driver.wait_for_event(driver.read(self.queues[0], state, at, None))
         values = state[epochs.task_places(image.tasks)]
         numbers = list(epoch.index)
+        told = epochs.told_counts(epoch.status)
         return {
-            numbers[task]: DeviceError(
-                "did not run: its count on the device is "
-                + ("above its bound" if code == epochs.ABOVE_UPTO else "not whole groups")
-            )
-            for task, code in (
-                (int(task), int(values[task]) - epochs.FAULTY)
-                for task in np.flatnonzero(values >= epochs.FAULTY)
-            )
+            numbers[task]: WrongCount(told.get(task))
+            for task in np.flatnonzero(values >= epochs.FAULTY).tolist()
         }
 
     def error(self, number: int, status: int) -> BaseException | None:
