@@ -16,6 +16,7 @@ from ._version import __version__ as __version__
 from .arrays import Array
 from .deciding import size
 from .errors import AcsError, DeviceError, PoisonedError, UsageError
+from .graph import Graph
 from .handle import Handle
 from .kernel import Kernel
 from .program import Program
@@ -25,6 +26,7 @@ __all__ = (
     "AcsError",
     "Array",
     "DeviceError",
+    "Graph",
     "Handle",
     "Kernel",
     "PoisonedError",

@@ -60,13 +60,16 @@ class ReplayHazards(Hazards):
         self._dropped: deque[int] = deque()
         self._marks = 0
 
-    def footprint(self, reads: Iterable[Span], writes: Iterable[Span]) -> Footprint:
-        """For `enter_footprint`. What it leaves behind goes when it does."""
+    def footprint(
+        self, reads: Iterable[Span], writes: Iterable[Span], before: Footprint | None = None
+    ) -> Footprint:
+        """For `enter_footprint`. Its first replay waits for the latest one of `before`, which it
+        takes the place of."""
         self._forget_dropped()
         self._marks -= 1
         made = Footprint(self._marks, merged(reads), merged(writes), self._dropped)
         self._footprints[made.mark] = made
-        self._replays[made.mark] = 0
+        self._replays[made.mark] = self._replays[before.mark] if before is not None else 0
         self._ancestors[made.mark] = 0
         return made
 

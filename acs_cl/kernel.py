@@ -110,6 +110,13 @@ class Kernel:
         if local_size is not None and type(local_size) is not tuple:
             local_size = _sizes(local_size, "local_size", self.name)
         offer = self._native.offer
+        if self._runtime._recorders and (graph := self._runtime._recorder()) is not None:
+            if not graph._capturing:
+                return graph._capture(
+                    self, global_size, local_size, *args,
+                    reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
+                )  # fmt: skip
+            offer = None  # which gives records; a graph keeps commands, and makes records of them
         if offer is not None:
             if offer is not self._offer:
                 self._offer, self._pack = offer, packer(self, *offer)

@@ -20,7 +20,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -37,9 +39,11 @@ from .devices import kind
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
+from .footprints import Footprint, ReplayHazards
 from .gates import Patience, look_at_gates, open_events
+from .graph import Graph
+from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
-from .hazards import Hazards
 from .kernel import Kernel, origin_of
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
@@ -47,6 +51,7 @@ from .plan import context_for, forget_context, plan
 from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
 from .records import Access, Command, Launch
+from .segments import apart, failed
 from .sites import caller
 from .skipped import Skipped
 from .stats import Stats
@@ -118,7 +123,7 @@ class Runtime:
         self._ready_first = issue == "ready_first" and not self._backend.in_order
         self._lock = threading.RLock()
         self._moved = threading.Condition(self._lock)
-        self._hazards = Hazards()
+        self._hazards = ReplayHazards()
         on_device = self.plan.backend == "device"  # which has a window of its own
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
@@ -135,6 +140,8 @@ class Runtime:
         self._user_events: dict[int, Any] = {}
         self._returned: deque[tuple[int, Block]] = deque()
         self._programs: dict[Any, Any] = {}
+        self._recorders: dict[int, Graph] = {}
+        """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
         self._state = ""
         life.register(self)
@@ -211,11 +218,21 @@ class Runtime:
         self._check_open()
         if not callable(function):
             raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
-        return transfers.host_task(self, function, reads, writes, wait_for, caller())
+        task = transfers.host_task
+        if (graph := self._recorder()) is not None:
+            return graph._capture(task, self, function, reads, writes, wait_for, caller())
+        return task(self, function, reads, writes, wait_for, caller())
+
+    def record(self) -> Graph:
+        """`with rt.record() as graph:` captures what this thread launches in the block, and runs
+        nothing of it; `graph.replay()` runs all of it."""
+        self._check_open()
+        return Graph(self)
 
     def finish(self) -> None:
         """Wait for everything launched so far. Raises the first failure nobody was told of."""
         self._check_open()
+        self._refuse_in_recording("finish")
         life.refuse_on_host_task("finish")
         life.drain(self)
         self._failures.raise_untold()
@@ -256,6 +273,8 @@ class Runtime:
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Which bytes order two launches, or that nothing does; of one launch, where it runs and
         why."""
+        if second is None and isinstance(first, (RecordedHandle, ReplayHandle)):
+            return first._explain()
         return explain(self, first, second)
 
     @property
@@ -273,7 +292,10 @@ class Runtime:
         access: Access,
         wait_for: Sequence[Any] | None = None,
         result: Any = None,
+        footprint: Footprint | None = None,
     ) -> Handle:
+        if self._recorders and (graph := self._recorders.get(get_ident())) is not None:
+            return graph._take(command, access, wait_for)
         with self._lock:
             if self._state:
                 self._check_open()
@@ -286,7 +308,10 @@ class Runtime:
                 self._check_open()
             gates = open_events(wait_for) if wait_for else None
             number = self._number = self._number + 1
-            found = self._hazards.enter(number, access.reads, access.writes)
+            if footprint is None:
+                found = self._hazards.enter(number, access.reads, access.writes)
+            else:
+                found = self._hazards.enter_footprint(number, footprint)
             if self._backend.in_order:
                 upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
             else:
@@ -442,7 +467,8 @@ class Runtime:
         """A launch failed after its call had returned: poison what follows from it."""
         failure = Failure(launch.number, launch.command.name, site, error)
         later = (other for number, other in self._launches.items() if number > launch.number)
-        reached = self._failures.record(failure, launch.access, later)
+        launch = failed(launch, error)
+        reached = self._failures.record(failure, launch.access, apart(later, self._was_dispatched))
         for number in reached:
             if number not in self._window or not self._was_dispatched(number):
                 self._failures.doomed[number] = failure
@@ -492,16 +518,54 @@ class Runtime:
     # ---- transfers and memory --------------------------------------------------------------------
 
     def _read(self, array: Array, out: Any) -> Handle:
+        self._refuse_in_recording("get")
         return transfers.read(self, array, out)
 
     def _write(self, array: Array, source: Any, copy: bool) -> Handle:
-        return transfers.write(self, array, source, copy)
+        if (graph := self._recorder()) is None:
+            return transfers.write(self, array, source, copy)
+        if copy:  # once, by the graph
+            return graph._capture(transfers.write, self, array, source, False)
+        return graph._capture(partial(transfers.write, source=source, copied=False), self, array)
 
     def _fill(self, array: Array, value: Any) -> Handle:
+        if (graph := self._recorder()) is not None:
+            return graph._capture(transfers.fill, self, array, value)
         return transfers.fill(self, array, value)
 
     def _copy(self, target: Array, source: Array) -> Handle:
+        if (graph := self._recorder()) is not None:
+            return graph._capture(transfers.copy, self, target, source)
         return transfers.copy(self, target, source)
+
+    # ---- graphs --------------------------------------------------------------------------------
+
+    def _recorder(self) -> Graph | None:
+        """The graph that captures the calls of this thread."""
+        return self._recorders.get(get_ident()) if self._recorders else None
+
+    def _refuse_in_recording(self, what: str) -> None:
+        if self._recorders and get_ident() in self._recorders:
+            raise UsageError(
+                f"{what} inside a recording: nothing of it has run; do it after a replay"
+            )
+
+    def _cutter(self) -> Any:
+        """What cuts graphs into segments, where the backend runs these."""
+        return self._backend.cutter() if isinstance(self._backend, backends.Device) else None
+
+    def _may_be_poisoned(self, access: Access) -> bool:
+        """Whether any of these bytes are poisoned, or may be by something that has not run yet."""
+        with self._lock:
+            poison = self._failures.poison
+            if poison and poison.find((*access.reads, *access.writes)) is not None:
+                return True
+            if not (self._window.held or self._host_tasks.busy):
+                return False
+            return any(
+                launch.access.writes and (launch.command.on_host or number in self._gates)
+                for number, launch in self._launches.items()
+            )
 
     def _new_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         if dtype.hasobject:
@@ -522,7 +586,10 @@ class Runtime:
                     number = self._bases = self._bases + 1
                     if block.users:
                         self._hazards.inherit(number, block.users)
-                    return Base(number, nbytes, block, self._store, self._returned)
+                    base = Base(number, nbytes, block, self._store, self._returned)
+                    if (graph := self._recorder()) is not None:
+                        graph._keep(base)
+                    return base
             if attempt == 0 and not on_host_task():
                 life.drain(self, patience=Patience(f"an allocation of {nbytes:,} bytes"))
                 with self._lock:

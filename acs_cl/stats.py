@@ -13,6 +13,9 @@ class Stats:
 
     def __init__(self) -> None:
         self.backlog_waits = 0
+        self.replays = 0
+        self.segments = 0
+        """Launches that were a segment of a replay."""
 
     def report(self, runtime: Runtime) -> dict[str, Any]:
         """Everything, in plain values. Called under the runtime's lock."""
@@ -22,6 +25,8 @@ class Stats:
             "issue": runtime.options.issue,
             "why": runtime.plan.why,
             "launches": runtime._number,
+            "replays": self.replays,
+            "segments": self.segments,
             "retired": runtime._number - len(runtime._launches),
             "failed": runtime._failures.count,
             "edges": dict(hazards.edges),

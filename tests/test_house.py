@@ -130,11 +130,15 @@ MAY_IMPORT = {
     "progress": "",
     "gates": "access driver errors",
     "life": "access commands records gates driver progress failures errors",
+    "captured": "records arrays commands decisions deciding memory",
+    "graph_handles": "records explain handle life errors",
+    "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
+    " captured cutting segments errors",
     # the one that composes
-    "runtime": "choice devices records hazards window failures skipped memory arrays views building"
-    " kernel program commands decisions"
+    "runtime": "footprints graph graph_handles segments choice devices records window failures"
+    " skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors",
-    "__init__": "_version errors runtime arrays deciding kernel program handle",
+    "__init__": "_version errors runtime arrays deciding graph kernel program handle",
     # commands
     "doctor": "_version devices probe errors",
     "pictures": "trace errors",
@@ -152,7 +156,7 @@ FOLDERS_MAY_IMPORT = {
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these
 # in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
-MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel"}
+MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph"}
 
 STAGES = ("access", "hazards", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage

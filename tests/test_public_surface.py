@@ -15,6 +15,7 @@ NAMES = (
     "AcsError",
     "Array",
     "DeviceError",
+    "Graph",
     "Handle",
     "Kernel",
     "PoisonedError",
@@ -32,12 +33,13 @@ MEMBERS = {
         "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
         "size strides view"
     ),
+    "Graph": "close replay swap update",
     "Handle": "access done event name number wait",
     "Kernel": "access name native signature",
     "Program": "kernels native",
     "Runtime": (
         "array build call close context device empty explain finish flush launch options pinned "
-        "plan prebuild stats trace zeros"
+        "plan prebuild record stats trace zeros"
     ),
 }
 
@@ -55,7 +57,7 @@ def test_public_members_are_pinned_too(device: cl.Device) -> None:
     with acs.Runtime(device) as rt:
         program = rt.build("kernel void one(global int *x) { *x = 1; }")
         x = rt.zeros(1, "i4")
-        things = (rt, program, program.one, x, program.one((1,), None, x))
+        things = (rt, program, program.one, x, program.one((1,), None, x), rt.record())
         for thing in things:
             name = type(thing).__name__
             found = public(dir(type(thing))) | public(getattr(thing, "__dict__", ()))

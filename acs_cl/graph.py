@@ -1,0 +1,436 @@
+"""Graphs: launches recorded once and replayed many times.
+
+In: the calls of one thread between the two ends of `with rt.record() as graph`. Out: a `Graph`, of
+which each `replay()` is, for everything else that runs, exactly these launches in program order,
+with the arrays and numbers that it has by then.
+
+Host backends get a replay launch by launch, by the ordinary way, but for what was found out when it
+was recorded: arguments are converted, accesses known. On backend 'device' a run of launches that
+one scheduler can run is a segment: one launch for the host, one access, no upload (`segments`). A
+segment goes launch by launch too while bytes are poisoned, or something that has not run yet could
+poison them, since a part of it may have to run then, and a part not.
+
+`cl_khr_command_buffer` belongs where `_single` issues launches one by one: a run of singles would
+be a command buffer. PyOpenCL has no calls for it, and no driver tried so far has it in a form that
+could be used.
+
+Invariants:
+- A graph holds the memory of all arrays that were used or made while it was recorded.
+- What fails in a recording, in `update` or in `swap` leaves the graph as it was before that call.
+"""
+
+# Long because: what a graph holds, and what may change in it, is one set of books.
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import life
+from .access import describe
+from .arrays import Array
+from .captured import Call, Recorded, again, frozen
+from .cutting import Single
+from .errors import UsageError
+from .explain import Explanation
+from .graph_handles import RecordedHandle, ReplayHandle
+from .handle import Handle
+from .kernel import Kernel
+from .memory import Base
+from .records import Access, Command
+from .segments import Segment
+
+if TYPE_CHECKING:
+    from .footprints import Footprint
+    from .runtime import Runtime
+
+MOST_REASONS = 4
+"""Reasons for cuts that `explain` lists."""
+
+
+class Graph:
+    """Recorded launches. Made by `Runtime.record`.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''kernel void add(global const float *x, global float *y, float a)
+    ...                        { int i = get_global_id(0); y[i] += a * x[i]; }''')
+    ...     x, y = rt.array([1, 2, 3], "f4"), rt.zeros(3, "f4")
+    ...     with rt.record() as graph:  # nothing runs
+    ...         step = prog.add((3,), None, x, y, 1)
+    ...     handle = graph.replay()
+    ...     graph.update(step, a=10)
+    ...     handle = graph.replay()
+    ...     print(len(graph), y.get())
+    1 [11. 22. 33.]
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._lock = threading.RLock()
+        self._state = "not recorded yet"
+        self._capturing = False
+        self._calls: list[Call] = []
+        self._launches: list[Recorded] = []
+        self._pieces: list[Segment | Single] = []
+        self._footprints: dict[int, tuple[Footprint, Access]] = {}
+        self._access = Access((), ())
+        self._owned: list[Base] = []
+        self._own: dict[int, tuple[Array, Array]] = {}
+        """While recording: {id of the program's array: it, and the graph's view of it}."""
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __repr__(self) -> str:
+        if self._state:
+            return f"<acs_cl.Graph {self._state}>"
+        segments = sum(isinstance(piece, Segment) for piece in self._pieces)
+        return f"<acs_cl.Graph of {len(self):,} launches, segments: {segments}>"
+
+    # ---- recording -----------------------------------------------------------------------------
+
+    def __enter__(self) -> Graph:
+        runtime = self._runtime
+        runtime._check_open()
+        if self._state != "not recorded yet":
+            raise UsageError("a graph is recorded once; rt.record() makes another one")
+        here = threading.get_ident()
+        if here in runtime._recorders:
+            raise UsageError("a recording inside a recording: end the first one before")
+        self._state = "being recorded"
+        runtime._recorders[here] = self
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._runtime._recorders.pop(threading.get_ident(), None)
+        self._own.clear()
+        if kind is not None:
+            self._let_go("discarded: its recording ended with an exception")
+            return
+        try:
+            self._compile()
+        except BaseException:
+            self._let_go("discarded: it could not be compiled")
+            raise
+        self._state = ""
+
+    def _capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
+        """Make a call of the program now, without running what it launches, and keep it."""
+        call = Call(
+            function, frozen(args, self._view), {k: frozen(v, self._view) for k, v in
+            keywords.items()},
+        )  # fmt: skip
+        handle, launches, owned = self._make(call, len(self._calls))
+        self._calls.append(call._replace(owned=tuple(owned)))
+        self._launches += launches
+        if not isinstance(handle, RecordedHandle):  # of no bytes
+            return RecordedHandle(self, 0, handle.name, handle.access)
+        return handle
+
+    def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
+        """What a call launches, and what memory it allocates for itself."""
+        launches: list[Recorded] = []
+        outer, self._owned = self._owned, []
+        self._taking = number, len(self._launches), launches
+        self._capturing = True
+        try:
+            handle: Handle = call.function(*call.args, **call.keywords)
+            return handle, launches, self._owned
+        finally:
+            self._capturing = False
+            self._owned = outer
+
+    def _take(self, command: Command, access: Access, wait_for: Any) -> Handle:
+        """A launch of the call that is being made."""
+        if wait_for:
+            raise UsageError(
+                "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
+                "for it before the replay"
+            )
+        number, before, launches = self._taking
+        launches.append(Recorded(command, access, number))
+        return RecordedHandle(self, before + len(launches), command.name, access)
+
+    def _keep(self, base: Base) -> None:
+        """Memory that was allocated in the recording."""
+        self._owned.append(base)
+
+    def _view(self, array: Array) -> Array:
+        """A view of the graph's own, so that the program may let go of the array."""
+        if array._base is None or array.runtime is not self._runtime:
+            return array  # of no bytes, or an error of the call
+        found = self._own.get(id(array))
+        if found is None:
+            own = array._view(array._offset, array.shape, array.strides, array.dtype)
+            found = self._own[id(array)] = array, own
+        return found[1]
+
+    def _compile(self) -> None:
+        """Pieces of what was recorded."""
+        launches = [(one.command, one.access) for one in self._launches]
+        cutter = self._runtime._cutter()
+        if cutter is not None:
+            self._pieces = cutter.pieces(launches)
+        else:
+            self._pieces = [Single(place, "") for place in range(len(launches))]
+        self._footprints = {
+            number: self._footprint(piece, number)
+            for number, piece in enumerate(self._pieces)
+            if isinstance(piece, Segment)
+        }
+        self._access = _union([one.access for one in self._launches])
+
+    def _footprint(self, segment: Segment, number: int) -> tuple[Footprint, Access]:
+        access = _union(segment.accesses)
+        before = self._footprints.get(number, (None,))[0]
+        with self._runtime._lock:
+            footprint = self._runtime._hazards.footprint(access.reads, access.writes, before)
+        return footprint, access
+
+    # ---- replaying -----------------------------------------------------------------------------
+
+    def replay(self) -> Handle:
+        """Launch all of it. The handle waits for all; failures surface as those of launches do."""
+        self._check("replay")
+        life.refuse_on_host_task("replay")
+        numbers: list[int] = []
+        with self._lock:
+            if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
+                self._compile()
+            for number, piece in enumerate(self._pieces):
+                if isinstance(piece, Single):
+                    numbers.append(self._single(piece.place))
+                else:
+                    self._segment(number, piece, numbers)
+            self._runtime._stats.replays += 1
+            return ReplayHandle(self, tuple(numbers), self._access)
+
+    def _single(self, place: int) -> int:
+        command, access, _ = self._launches[place]
+        runtime = self._runtime
+        return runtime._launch(again(command, place, runtime.context), access).number
+
+    def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:
+        runtime = self._runtime
+        footprint, access = self._footprints[number]
+        if runtime._may_be_poisoned(access):
+            places = range(segment.first, segment.first + len(segment))
+            numbers += map(self._single, places)
+            return
+        handle = runtime._launch(segment.command(), access, None, None, footprint)
+        runtime._stats.segments += 1
+        numbers.append(handle.number)
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    def update(self, handle: Handle, /, **values: Any) -> None:
+        """Give a recorded launch of a kernel other numbers, by the names of its parameters, from
+        the next replay on. `handle`: what the launch returned when it was recorded."""
+        self._check("update")
+        with self._lock:
+            place = self._place_of(handle)
+            number = self._launches[place].call
+            call = self._calls[number]
+            kernel = call.function
+            if not isinstance(kernel, Kernel):
+                raise UsageError(f"update: {handle.name} is no kernel, its values cannot change")
+            args = list(call.args)
+            names = [parameter.name for parameter in kernel.signature.parameters]
+            for name, value in values.items():
+                if name not in names:
+                    raise UsageError(
+                        f"update: kernel {kernel.name!r} has no parameter {name!r}; it has "
+                        f"{', '.join(names)}"
+                    )
+                parameter = kernel.signature.parameters[names.index(name)]
+                if parameter.is_pointer or parameter.space in ("image", "sampler"):
+                    raise UsageError(
+                        f"update: {parameter.type_name} {name} of kernel {kernel.name!r} is "
+                        "memory; swap() gives a graph other arrays"
+                    )
+                args[2 + names.index(name)] = frozen(value, _same)
+            self._change({number: call._replace(args=tuple(args))}, moved=False)
+
+    def swap(self, old: Array, new: Array) -> None:
+        """Put `new` in the place of `old`, of the same shape, dtype and strides, from the next
+        replay on. Views of the memory of `old` move along, each as far as `old` does."""
+        self._check("swap")
+        self._check_pair(old, new)
+        if not old.nbytes:
+            return
+        base, to, by = old._base, new._base, new._offset - old._offset
+        assert to is not None
+
+        def change(array: Array) -> Array:
+            if array._base is not base:
+                return array
+            _check_inside(array, to, by)
+            return Array(
+                array.runtime, to, array._offset + by, array.shape, array.strides, array.dtype
+            )
+
+        with self._lock:
+            used = [[array._base for array in call.arrays()] for call in self._calls]
+            changed = {
+                number: self._calls[number].with_arrays(change)
+                for number, bases in enumerate(used)
+                if base in bases
+            }
+            if not changed:
+                raise UsageError(f"swap: the graph does not use the memory of {old!r}")
+            # a shift of all that uses a base changes nothing between these, but `to` may be used
+            meets = base is not to and any(to in bases for bases in used)
+            self._change(changed, moved=True, meets=meets)
+
+    def _change(self, calls: dict[int, Call], moved: bool, meets: bool = False) -> None:
+        """Make calls again, with other arguments. `moved`: their accesses are others, but conflict
+        where they did, unless one `meets` what it did not."""
+        runtime, here = self._runtime, threading.get_ident()
+        made: dict[int, list[Recorded]] = {}
+        runtime._recorders[here] = self
+        try:
+            for number, call in calls.items():
+                _, made[number], owned = self._make(call, number)
+                calls[number] = call._replace(owned=tuple(owned))
+        finally:
+            del runtime._recorders[here]
+        whole, places = meets, []
+        launches: list[Recorded] = []
+        waiting = {number: iter(new) for number, new in made.items()}
+        for place, one in enumerate(self._launches):
+            if one.call not in made:
+                launches.append(one)
+                continue
+            new = next(waiting[one.call], one)
+            launches.append(new)
+            places.append(place)
+            whole = whole or not (moved or new.access == one.access)
+        counts = Counter(one.call for one in self._launches if one.call in made)
+        if any(counts[number] != len(new) for number, new in made.items()):
+            whole = True
+            launches = [
+                one
+                for number in range(len(self._calls))
+                for one in made.get(number, [old for old in self._launches if old.call == number])
+            ]
+        before = self._launches, self._calls
+        self._launches = launches
+        self._calls = [calls.get(number, call) for number, call in enumerate(self._calls)]
+        try:
+            if whole or not self._patch(places, moved):
+                self._compile()
+        except BaseException:
+            self._launches, self._calls = before
+            self._compile()
+            raise
+
+    def _patch(self, places: Sequence[int], moved: bool) -> bool:
+        """Have the segments know of launches that differ in arguments. False if one cannot."""
+        cutter = self._runtime._cutter()
+        wanted = set(places)
+        if cutter is not None and wanted:
+            for number, piece in enumerate(self._pieces):
+                if isinstance(piece, Single):
+                    continue
+                inside = wanted.intersection(range(piece.first, piece.first + len(piece)))
+                with self._runtime._lock:
+                    for place in sorted(inside):
+                        command, access, _ = self._launches[place]
+                        if not cutter.patch(piece, place, (command, access)):
+                            return False
+                if inside and moved:
+                    self._footprints[number] = self._footprint(piece, number)
+        if moved:
+            self._access = _union([one.access for one in self._launches])
+        return True
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of memory. Replays in flight still finish with it."""
+        with self._lock:
+            if self._state == "being recorded":
+                raise UsageError("close: the graph is being recorded")
+            self._let_go("closed")
+
+    def _let_go(self, state: str) -> None:
+        self._state = state
+        self._pieces = []
+        self._footprints = {}
+        self._calls = []
+        self._launches = []
+        self._owned = []
+
+    def _check(self, what: str) -> None:
+        self._runtime._check_open()
+        if threading.get_ident() in self._runtime._recorders:
+            raise UsageError(f"{what} inside a recording: a graph cannot be part of another one")
+        if self._state:
+            raise UsageError(f"{what}: the graph is {self._state}")
+
+    def _place_of(self, handle: Handle) -> int:
+        if not isinstance(handle, RecordedHandle) or handle._graph() is not self:
+            raise UsageError(
+                f"update: got {describe(handle)}, expected what a launch returned while this graph "
+                "was recorded"
+            )
+        if not handle.number:
+            raise UsageError(f"update: {handle.name} of no bytes was not recorded")
+        return handle.number - 1
+
+    def _check_pair(self, old: Any, new: Any) -> None:
+        for array in (old, new):
+            if not isinstance(array, Array) or array.runtime is not self._runtime:
+                raise UsageError(
+                    f"swap: got {describe(array)}, expected arrays of the graph's runtime"
+                )
+            array._live()
+        got, expected = ((a.shape, str(a.dtype), a.strides) for a in (new, old))
+        if got != expected:
+            raise UsageError(
+                f"swap: got {got[0]} {got[1]} with strides {got[2]}, expected {expected[0]} "
+                f"{expected[1]} with strides {expected[2]}"
+            )
+
+    def _explain(self) -> Explanation:
+        backend = self._runtime.plan.backend
+        text = f"a replay of {len(self):,} launches on backend {backend}: "
+        segments = [piece for piece in self._pieces if isinstance(piece, Segment)]
+        singles = [piece for piece in self._pieces if isinstance(piece, Single)]
+        if self._state:
+            text += f"the graph is {self._state}"
+        elif self._runtime._cutter() is None:
+            text += "launch by launch, since only the scheduler on the device runs segments"
+        else:
+            text += f"{len(segments)} segments with {sum(map(len, segments)):,} launches"
+            reasons = Counter(piece.reason for piece in singles).most_common()
+            text += f"; {len(singles):,} by themselves" if singles else ""
+            for reason, count in reasons[:MOST_REASONS]:
+                text += f"; {count:,}: {reason}"
+            if len(segments) > 1 and not singles:
+                text += "; cut where no scheduler has the kernels of both sides"
+        return Explanation(text, False, ())
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _union(accesses: Sequence[Access]) -> Access:
+    """All that these touch."""
+    reads = dict.fromkeys(span for access in accesses for span in access.reads)
+    writes = dict.fromkeys(span for access in accesses for span in access.writes)
+    return Access(tuple(reads), tuple(writes))
+
+
+def _check_inside(array: Array, base: Base, by: int) -> None:
+    start = min(span.start for span in array._spans) + by
+    end = max(span.end for span in array._spans) + by
+    if start < 0 or end > base.nbytes:
+        raise UsageError(
+            f"swap: the graph uses a view {array!r} of the same memory, which would be bytes "
+            f"{start}..{end} of {base.nbytes:,}"
+        )
