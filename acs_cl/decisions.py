@@ -51,7 +51,7 @@ class Decision(NamedTuple):
     group: int
 
 
-class WrongCount(DeviceError):
+class WrongCountError(DeviceError):
     """A count that broke the rules, for whoever knows the launch: what it was, if that is known."""
 
     def __init__(self, got: int | None) -> None:

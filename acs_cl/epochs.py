@@ -294,7 +294,7 @@ def told_counts(status: Words) -> dict[int, int]:
     """What the counts were that tasks refused, for the first of them."""
     many = min(int(status[FAULT + 3]), TOLD)
     pairs = status[FAULT + 4 : FAULT + 4 + 2 * many].reshape(many, 2).tolist()
-    return {task: count for task, count in pairs}
+    return dict(pairs)
 
 
 def task_places(n: int) -> Any:

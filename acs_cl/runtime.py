@@ -34,7 +34,7 @@ from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
 from .commands import HostCommand, KernelCommand
-from .decisions import DecidedCommand, WrongCount
+from .decisions import DecidedCommand, WrongCountError
 from .devices import kind
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
@@ -397,7 +397,7 @@ class Runtime:
         error = self._backend.error(launch.number, status)
         if error is None or status > backends.DECIDED:
             forget_context(self.context)
-        if isinstance(error, WrongCount) and isinstance(launch.command, DecidedCommand):
+        if isinstance(error, WrongCountError) and isinstance(launch.command, DecidedCommand):
             return launch.command.wrong(launch.number, error.got)
         return error or DeviceError(f"the device reports status {status}")
 

@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from . import epochs
+from . import devices, epochs
 from .building import build
 from .driver import OwnKernel, declare_svm
 from .errors import AcsError
 from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
 from .tasks import Body, Limits, Unfit
+from .translate import worker
 from .translate.clang import CannotParse
-from .translate.functions import CannotTranslate, Function, Functions, translate
+from .translate.functions import CannotTranslate, Function, Functions, is_kept, translate
 
 MOST_BODIES = 16
 """Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
@@ -312,6 +313,8 @@ class Schedulers:
         found = self._programs.get((source, options))
         if found is None:  # once, so that all its kernels stand in one and the same text
             prefix = "k" + hashlib.sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
+            if not is_kept(source, options, self._device):
+                worker.run(source, options, devices.devices().index(self._device))
             found = translate(source, options, self._device, prefix)
             self._programs[source, options] = found
         if name not in found.functions:

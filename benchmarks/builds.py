@@ -18,7 +18,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     Settings,
@@ -51,7 +50,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         "delays": delays,
         "first_result": first,
         "targets": [
-            target("the longest launch while schedulers are built, above the longest while none are",
+            target("longest launch while schedulers are built, above the longest while none are",
                    best["delay_ms"], "at most", MOST_DELAY_MS, "ms"),
             target(f"first result of {MANY} kernels over plain PyOpenCL", first["ratio"]["median"],
                    "at most", MOST_RATIO, "x", first["ratio"]),
@@ -120,6 +119,7 @@ SOURCE = chr(10).join(
 
 _PLAIN = f"""
 import sys
+import numpy as np
 import pyopencl as cl
 start = perf_counter()
 from acs_cl import devices

@@ -84,6 +84,7 @@ MAY_IMPORT = {
     " translate.tokens translate.survey translate.blob translate.rename translate.hoist",
     "translate.guards": "translate.clang translate.nodes translate.offsets translate.preprocess"
     " errors",
+    "translate.worker": "devices translate.clang translate.functions",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
@@ -97,8 +98,8 @@ MAY_IMPORT = {
     "epochs": "",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "schedulers": "epochs building driver errors scheduler_source tasks translate.clang"
-    " translate.functions",
+    "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"
+    " translate.functions translate.worker",
     "segments": "epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records",
     "choice": "",

@@ -29,7 +29,7 @@ from .. import driver, epochs
 from ..choice import FEW, Choice
 from ..commands import KernelCommand
 from ..cutting import Cutter
-from ..decisions import DecidedCommand, WrongCount
+from ..decisions import DecidedCommand, WrongCountError
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..memory import Store
@@ -605,7 +605,7 @@ class Device(Backend):
         numbers = list(epoch.index)
         told = epochs.told_counts(epoch.status)
         return {
-            numbers[task]: WrongCount(told.get(task))
+            numbers[task]: WrongCountError(told.get(task))
             for task in np.flatnonzero(values >= epochs.FAULTY).tolist()
         }
 

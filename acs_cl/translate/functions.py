@@ -59,6 +59,15 @@ class Functions(NamedTuple):
     options: tuple[str, ...]  # those that matter for code generation
 
 
+def is_kept(source: str, options: Any, device: Any) -> bool:
+    """Whether a translation is on disk, or could not be kept there."""
+    if cache.folder() is None:
+        return True
+    words = clang.split_options(options)
+    key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
+    return cache.load(key) is not None or re.search(r"#\s*include\b", source) is not None
+
+
 def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
     """The kernels of a source as functions. `prefix` is an identifier.
 

@@ -1,0 +1,49 @@
+"""Translation in a process of its own: what the thread that builds schedulers calls, so that no
+launch waits for the interpreter or for libclang.
+
+In: a source, its options and the device's place in the list of devices, as JSON on stdin. Out: the
+translation in the cache on disk, where the caller finds it. Invariant: a worker that fails, or
+takes too long, costs time and nothing else; the caller then translates by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+PATIENCE_S = 120.0
+
+
+def run(source: str, options: Sequence[str], position: int) -> bool:
+    """Have a worker translate; whether it says that it did."""
+    order = json.dumps({"source": source, "options": list(options), "position": position})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __spec__.name],
+            input=order, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def main() -> int:
+    """The worker."""
+    from acs_cl import devices
+    from acs_cl.translate.clang import CannotParse
+    from acs_cl.translate.functions import CannotTranslate, translate
+
+    order: dict[str, Any] = json.load(sys.stdin)
+    device = devices.devices()[order["position"]]
+    try:
+        translate(order["source"], order["options"], device, "k_")
+    except (CannotParse, CannotTranslate):
+        pass  # the caller finds out, and says so
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
