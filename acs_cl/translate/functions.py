@@ -9,6 +9,8 @@ bit for bit. Nothing in the text has a name that another program's text could ha
 What is kept on disk does not know the prefix; it is put in at the end.
 """
 
+# Long because: what makes a function of a kernel is one sequence of steps.
+
 from __future__ import annotations
 
 import re
