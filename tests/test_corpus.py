@@ -44,7 +44,7 @@ def test_counts_causes_and_results(folders: list[Path]) -> None:
     assert list(document["misses_by_cause"]) == ["uses images, samplers, pipes or queues"]
     assert str(folders[0]) not in str(document)
     document["runs"] = corpus.agreements(answers)
-    assert document["runs"] == {"counts": {"equal": 2}, "different": []}
+    assert document["runs"] == {"counts": {"equal": 2}, "different": {}}
     assert "66.7% of 3 kernels" in corpus.report(document)
 
 
