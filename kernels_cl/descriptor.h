@@ -31,8 +31,9 @@
 #define ACS_HEADER_WORDS 32
 
 /* Whether the header is one of this version and as the host wrote it. Whoever finds that it is not
-   touches nothing: there is no place left to say so, and the host sees that nothing was finished. */
-inline bool acs_is_whole(const __global uint *region) {
+   touches nothing: there is no place left to say so, and the host sees that nothing was finished.
+   A call, since it is out of the way and PoCL's compiler takes seconds for it in each work-item. */
+__attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
     uint check = 0;
     for (uint i = 0; i < ACS_H_CHECK; ++i)
         check = (check ^ region[i]) * 16777619u;
