@@ -12,6 +12,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import cltypes
 
+from acs_cl.driver import declare_svm
 from acs_cl.kernel_files import kernel_source
 from acs_cl.translate import cache, clang
 from acs_cl.translate.functions import CannotTranslate, Function, Functions, translate
@@ -106,7 +107,9 @@ class Bench:
         program = cl.Program(self.context, source).build(list(options))
         packed, local_bytes = pack(function, arguments)
         blob = self.memory(np.array(list(packed or bytes(16)), np.uint8))
-        cl.Kernel(program, "acs_drive")(
+        drive = cl.Kernel(program, "acs_drive")
+        declare_svm(drive, [one.svm_ptr for one in arguments if isinstance(one, cl.SVMPointer)])
+        drive(
             self.queue, sizes, groups, blob, cl.LocalMemory(max(len(packed), 16)),
             cl.LocalMemory(max(local_bytes, 16)), global_offset=offset,
         )  # fmt: skip
