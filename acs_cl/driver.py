@@ -54,6 +54,8 @@ def declare_svm(kernel: Any, addresses: Sequence[int]) -> None:
     """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
     once. PyOpenCL has no such call; its extension module is linked with the loader that has it."""
     global _set_exec_info
+    if not addresses:  # which NVIDIA's driver refuses
+        return
     if _set_exec_info is None:
         found = ctypes.CDLL(_cl.__file__).clSetKernelExecInfo
         found.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
