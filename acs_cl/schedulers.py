@@ -56,13 +56,14 @@ Origin = tuple[str, tuple[str, ...], str]
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 
-_threads: set[threading.Thread] = set()
+_threads: dict[threading.Thread, Schedulers] = {}
 
 
 @atexit.register
 def _wait_for_builds() -> None:
     """A thread that the interpreter ends inside a compiler takes the process with it."""
-    for thread in list(_threads):
+    for thread, builds in list(_threads.items()):
+        builds.close()
         thread.join()
 
 
@@ -180,7 +181,7 @@ class Schedulers:
                 self._thread = threading.Thread(
                     target=self._work, name="acs_cl scheduler builds", daemon=True
                 )
-                _threads.add(self._thread)
+                _threads[self._thread] = self
                 self._thread.start()
             self._lock.notify_all()
 
@@ -229,7 +230,7 @@ class Schedulers:
                 self._lock.wait_for(lambda: self._asked or self._closed, IDLE_S)
                 if self._closed or not self._asked:
                     self._thread = None
-                    _threads.discard(threading.current_thread())
+                    _threads.pop(threading.current_thread(), None)
                     return
                 self._lock.wait(BATCH_S)
                 asked, self._asked = list(self._asked), {}

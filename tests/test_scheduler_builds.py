@@ -1,0 +1,397 @@
+"""Schedulers are built behind the program's back: what is in them, what is refused and why, and
+that nothing a compiler does reaches the results."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from time import perf_counter, time_ns
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl import schedulers
+from acs_cl.errors import BuildError
+
+SOURCE = """
+kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
+kernel void twice(global const uint *x, global uint *y)
+{ size_t i = get_global_id(0); y[i] = 2 * x[i]; }
+kernel void say(global uint *x) { x[get_global_id(0)] += 1; if (x[0] == 12345678) printf("no"); }
+kernel void draw(global uint *x, write_only image2d_t i)
+{ x[0] += 1; write_imageui(i, (int2)(0, 0), (uint4)(x[0])); }
+kernel void turn(global uint *x)
+{ local uint t[64]; uint l = get_local_id(0); t[l] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE); x[get_global_id(0)] = t[get_local_size(0) - 1 - l]; }
+kernel void swap(global uint *x, local uint *t)
+{ uint l = get_local_id(0); t[l] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE); x[get_global_id(0)] = t[get_local_size(0) - 1 - l] + 1; }
+"""
+
+
+def many(count: int, at: int = 0) -> str:
+    return "\n".join(
+        f"kernel void k{i}(global uint *x) {{ x[get_global_id(0)] += {i + 1}; }}"
+        for i in range(at, at + count)
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    """End the process rather than wait for ever."""
+    faulthandler.dump_traceback_later(100, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def rt(device: cl.Device) -> Iterator[acs.Runtime]:
+    """A runtime on backend 'device'."""
+    try:
+        runtime = acs.Runtime(device, backend="device")
+    except acs.UsageError as error:
+        pytest.skip(str(error))
+    yield runtime
+    runtime.close()
+
+
+def tasks(rt: acs.Runtime) -> int:
+    backend: Any = rt._backend
+    found: int = backend.counters["tasks"]
+    return found
+
+
+def kernels_by_group(rt: acs.Runtime) -> dict[int, set[str]]:
+    backend: Any = rt._backend
+    return {fact.group: set(fact.kernels) for fact in backend.schedulers.facts()}
+
+
+# ---- what is asked for ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["inc", None, 3, "inc()", ("inc", 4), object()])
+def test_prebuild_takes_kernels_and_nothing_else(rt: acs.Runtime, what: Any) -> None:
+    with pytest.raises(acs.UsageError, match="prebuild takes kernels"):
+        rt.prebuild(what)
+
+
+def test_prebuild_takes_no_kernel_of_another_runtime(device: cl.Device, rt: acs.Runtime) -> None:
+    with acs.Runtime(device) as other:
+        program = other.build(SOURCE)
+        with pytest.raises(acs.UsageError, match="this runtime"):
+            rt.prebuild(program.inc)
+        other.prebuild(program.inc)  # which it may not have a use for
+
+
+def test_prebuild_without_kernels_and_twice_is_nothing_more(rt: acs.Runtime) -> None:
+    backend: Any = rt._backend
+    rt.prebuild()
+    program = rt.build(SOURCE)
+    rt.prebuild(program.inc)
+    rt.prebuild(program.inc, program.inc)
+    assert backend.schedulers.builds == 1
+
+
+def test_a_kernel_that_works_in_groups_needs_their_size(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    rt.prebuild(program.turn)
+    assert kernels_by_group(rt) == {}
+    x = rt.array(np.arange(8, dtype="u4"))
+    rt.prebuild((program.turn, (4,)))
+    program.turn((8,), (4,), x)
+    assert tasks(rt) == 1
+    assert x.get().tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+def test_what_cannot_be_translated_runs_on_lanes_and_says_why(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    rt.prebuild(program.say, program.draw, program.inc)
+    backend: Any = rt._backend
+    x = rt.zeros(8, "u4")
+    kind = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT32)
+    image = cl.create_image(rt.context, cl.mem_flags.READ_WRITE, kind, shape=(1, 1))
+    program.inc((8,), None, x, 1)
+    program.say((8,), None, x)
+    program.draw((1,), None, x, image)
+    program.inc((8,), None, x, 1)
+    assert x.get().tolist() == [4] + [3] * 7
+    assert tasks(rt) == 2
+    assert backend.reasons["prints"] == 1
+    assert backend.reasons["its arguments are not all memory of this runtime"] == 1  # the image
+
+
+def test_a_buffer_and_foreign_memory_go_to_lanes_and_say_why(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    rt.prebuild(program.inc, program.twice)
+    x = rt.array(np.arange(8, dtype="u4"))
+    host = np.zeros(8, np.uint32)
+    buffer = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 32)
+    other = cl.csvm_empty(rt.context, 8, np.uint32)
+    program.twice((8,), None, x, buffer)
+    program.twice((8,), None, buffer, cl.SVM(other))
+    program.twice((8,), None, cl.SVM(other), x)
+    assert x.get().tolist() == [8 * i for i in range(8)]
+    assert tasks(rt) == 0
+    assert host.sum() == 0
+
+
+def test_more_kernels_than_a_scheduler_takes_share_the_work_with_lanes(rt: acs.Runtime) -> None:
+    program = rt.build(many(20))
+    rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
+    backend: Any = rt._backend
+    (there,) = kernels_by_group(rt).values()
+    assert len(there) == schedulers.MOST_BODIES
+    x = rt.zeros(100, "u4")
+    for _ in range(3):
+        for i in range(20):
+            getattr(program, f"k{i}")((100,), None, x)
+    assert (x.get() == 3 * 210).all()
+    assert tasks(rt) == 3 * schedulers.MOST_BODIES
+    assert backend.reasons["its scheduler has 16 kernels already"] == 3 * 4
+
+
+def test_guests_make_room_for_kernels_that_are_at_home(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE + many(8))
+    rt.prebuild(*(getattr(program, f"k{i}") for i in range(8)))
+    rt.prebuild((program.turn, (4,)), (program.swap, (4,)))
+    x = rt.array(np.arange(8, dtype="u4"))
+    program.turn((8,), (4,), x)
+    program.swap((8,), (4,), x, cl.LocalMemory(16))
+    program.k7((8,), None, x)
+    assert x.get().tolist() == [i + 9 for i in range(8)]
+    assert tasks(rt) == 3
+    assert kernels_by_group(rt)[4] >= {"turn", "swap"}
+
+
+def test_sources_with_the_same_names_share_a_scheduler(rt: acs.Runtime) -> None:
+    text = """#define A {0}
+    typedef struct {{ uint v; }} pair;
+    constant uint table[2] = {{ {0}, {0} }};
+    uint f(pair p) {{ return p.v + A + table[1]; }}
+    kernel void k(global uint *x)
+    {{ pair p = {{ x[get_global_id(0)] }}; x[get_global_id(0)] = f(p); }}
+    """
+    programs = [rt.build(text.format(n)) for n in (1, 10, 100)]
+    rt.prebuild(*(program.k for program in programs))
+    x = rt.zeros(4, "u4")
+    for program in programs * 2:
+        program.k((4,), None, x)
+    assert x.get().tolist() == [2 * 2 * 111] * 4
+    assert tasks(rt) == 6
+
+
+def test_options_of_code_generation_have_schedulers_of_their_own(rt: acs.Runtime) -> None:
+    text = "kernel void k(global uint *x) { x[get_global_id(0)] += A; }"
+    programs = [
+        rt.build(text, options) for options in (["-DA=1"], ["-DA=2"], ["-DA=4", "-cl-mad-enable"])
+    ]
+    rt.prebuild(*(program.k for program in programs))
+    backend: Any = rt._backend
+    assert backend.schedulers.builds == 2
+    x = rt.zeros(4, "u4")
+    for program in programs:
+        program.k((4,), None, x)
+    assert x.get().tolist() == [7] * 4
+    assert tasks(rt) == 3
+
+
+# ---- local memory --------------------------------------------------------------------------------
+
+
+def test_more_local_memory_than_there_is_room_for_builds_a_larger_scheduler(
+    rt: acs.Runtime,
+) -> None:
+    program = rt.build(SOURCE)
+    rt.prebuild((program.swap, (4,)))
+    backend: Any = rt._backend
+    x = rt.array(np.arange(8, dtype="u4"))
+    program.swap((8,), (4,), x, cl.LocalMemory(16))
+    assert tasks(rt) == 1
+    program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
+    assert tasks(rt) == 1
+    backend.schedulers.wait()
+    program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
+    assert tasks(rt) == 2
+    program.swap((8,), (4,), x, cl.LocalMemory(int(rt.device.local_mem_size)))
+    assert tasks(rt) == 2
+    assert x.get().tolist() == [i + 4 for i in range(8)]
+    assert sum("halve" in reason for reason in backend.reasons) == 1
+    program.swap((8,), (4,), x, cl.LocalMemory(16))
+    assert tasks(rt) == 3
+
+
+# ---- builds that fail ----------------------------------------------------------------------------
+
+
+def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = rt.build(SOURCE)
+    x = rt.zeros(8, "u4")
+
+    def broken(*arguments: Any) -> Any:
+        raise ValueError("on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schedulers, "translate", broken)
+        rt.prebuild(program.inc)
+    program.inc((8,), None, x, 1)
+    assert x.get().tolist() == [1] * 8
+    backend: Any = rt._backend
+    assert sum("on purpose" in reason for reason in backend.reasons) == 1
+    rt.prebuild(program.say, rt.build(many(1)).k0)
+    assert kernels_by_group(rt)
+
+
+@pytest.mark.parametrize(
+    "error", [BuildError("the program does not build:\non purpose", "", None), cl.RuntimeError("x")]
+)
+def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    kernels = [getattr(rt.build(many(1, i)), f"k{i}") for i in range(3)]
+    made = schedulers.build
+
+    def build(context: Any, device: Any, source: str, options: Any) -> Any:
+        if "acs_entry_k1" in source:
+            raise error
+        return made(context, device, source, options)
+
+    monkeypatch.setattr(schedulers, "build", build)
+    x = rt.zeros(8, "u4")
+    for kernel in kernels:
+        rt.prebuild(kernel)
+    for kernel in kernels:
+        kernel((8,), None, x)
+    assert x.get().tolist() == [6] * 8
+    backend: Any = rt._backend
+    assert sum("does not build" in reason for reason in backend.reasons) == 1
+    assert tasks(rt) == 2
+
+
+def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest, host = rt.build(many(1)), rt.build(SOURCE)
+    made = schedulers.build
+
+    def build(context: Any, device: Any, source: str, options: Any) -> Any:
+        if "acs_entry_k0" in source and "acs_entry_turn" in source:
+            raise BuildError("the program does not build:\non purpose", "", None)
+        return made(context, device, source, options)
+
+    monkeypatch.setattr(schedulers, "build", build)
+    rt.prebuild((host.turn, (4,)))
+    rt.prebuild(guest.k0)
+    x = rt.array(np.arange(8, dtype="u4"))
+    host.turn((8,), (4,), x)
+    guest.k0((8,), None, x)
+    assert x.get().tolist() == [4, 3, 2, 1, 8, 7, 6, 5]
+    assert tasks(rt) == 2
+
+
+# ---- while it goes on ----------------------------------------------------------------------------
+
+
+def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE + many(4))
+    x = rt.array(np.arange(64, dtype="u4"))
+    y = rt.zeros(64, "u4")
+    host, doubled = np.arange(64, dtype="u4"), np.zeros(64, "u4")
+    deadline = perf_counter() + 60
+    step = inside = 0
+    while inside < 300 and perf_counter() < deadline:
+        before = tasks(rt)
+        program.inc((64,), None, x, step)
+        host += np.uint32(step)
+        getattr(program, f"k{step % 4}")((64,), None, x)
+        host += np.uint32(step % 4 + 1)
+        program.turn((64,), (4,), x)
+        host = host.reshape(-1, 4)[:, ::-1].reshape(-1).copy()
+        program.twice((64,), None, x, y)
+        doubled[:] = 2 * host
+        if step % 23 == 0:
+            assert (y.get() == doubled).all(), step
+        step += 1
+        inside += tasks(rt) - before
+    assert (x.get() == host).all()
+    assert inside >= 300, "no scheduler was built in a minute"
+
+
+def test_threads_that_launch_while_schedulers_are_built_get_right_results(rt: acs.Runtime) -> None:
+    errors: list[BaseException] = []
+
+    def work(index: int) -> None:
+        try:
+            program = rt.build(many(2, 10 * index) + SOURCE)
+            kernels = [getattr(program, f"k{10 * index + i}") for i in range(2)]
+            x = rt.zeros(32, "u4")
+            for step in range(200):
+                kernels[step % 2]((32,), None, x)
+                program.inc((32,), None, x, step)
+                if step == 100:
+                    rt.prebuild(*kernels)
+            assert (x.get() == 100 * (20 * index + 3) + 19900).all()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_a_runtime_that_is_dropped_while_building_goes_away(device: cl.Device) -> None:
+    rt = acs.Runtime(device, backend="device")
+    program = rt.build(SOURCE)
+    x = rt.zeros(8, "u4")
+    program.inc((8,), None, x, 1)
+    assert x.get().tolist() == [1] * 8
+    del rt, program, x
+    gc.collect()
+
+
+LEAVING = {
+    "while a scheduler is built": "p.inc((8,), None, x, 1)",
+    "in the middle of a build": "p.turn((8,), (4,), x); p.inc((8,), None, x, 1); x.get()\n"
+    "while not rt._backend.schedulers._busy: pass",
+    "after closing in the middle of a build": "p.turn((8,), (8,), x); x.get()\n"
+    "while not rt._backend.schedulers._busy: pass\nrt.close()",
+    "with an open epoch": "rt.prebuild(p.inc); p.inc((8,), None, x, 1)",
+    "with an epoch sent": "rt.prebuild(p.inc)\n"
+    "for i in range(500): p.inc((8,), None, x, 1)\nrt.flush()",
+}
+
+
+@pytest.mark.parametrize("when", LEAVING)
+def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> None:
+    salt = time_ns() & 0x7FFFFFFF  # or the driver has it built already
+    source = SOURCE.replace("uint l = get_local_id(0);", f"uint l = get_local_id(0) ^ ({salt} % 1);")
+    print(f"salt {salt}")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import acs_cl as acs\nrt = acs.Runtime(backend='device')\np = rt.build({source!r})\n"
+            f"x = rt.zeros(8, 'u4')\n{LEAVING[when]}\nprint('left')\n",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr
+    assert "Traceback" not in done.stderr
