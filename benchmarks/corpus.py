@@ -1,13 +1,11 @@
 """How many kernels of other people's become functions: the translation over a corpus.
 
 In: folders with sources, by their users (`DIR...`), and what a Python program builds while it runs
-(`--capture FOLDER PROGRAM ...`). Out: the share
-of kernels that are translated and that the device's compiler then builds, and the causes of the
-rest, as a table and with `--json`. Of the sources nothing is kept but their names.
+(`--capture FOLDER PROGRAM ...`). Out: the share of kernels that are translated and then built by the
+device's compiler, and the causes of the rest, as a table and with `--json`; with `--run` also how
+many compute the same bits. Of the sources nothing is kept but their names.
 
-A kernel counts if the device's own compiler builds its source as it stands. Files lack the macros
-that their host programs define; a name that nothing defines is taken for such a macro, and the
-sources for which that was done are counted. Sources of equal text count once.
+A kernel counts if the device's own compiler builds its source. Sources of equal text count once.
 """
 
 from __future__ import annotations
@@ -23,35 +21,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from acs_cl.benchmarks import agreement, generators
+from acs_cl.benchmarks import foreign, generators
 
 VERSION = 1
 # For some sources together; what is left then goes on in a new process.
 TIMEOUT_S = {"--plain": 60, "--work": 60, "--runs": 20}
-MOST_GUESSES = 12
 MOST_SOURCES = 100  # of one origin, so that no generator outweighs all others
-TARGET_SHARE, TARGET_KERNELS = 0.9, 200
-GUESSES = [  # what a host program may have to define, by the parser's complaint
-    (re.compile(r"use of undeclared identifier '(\w+)'"), "16"),
-    (re.compile(r"unknown type name '(\w*2)'"), "float2"),
-    (re.compile(r"unknown type name '(\w*(?:4|VEC)\w*)'"), "float4"),
-    (re.compile(r"unknown type name '(\w+)'"), "float"),
-]
 OWN = "pyopencl-generators"
 COMMAND = [sys.executable, "-m", "acs_cl.benchmarks.corpus"]
 EXPLAINED = {
     "sort.cl: top_scan": "by NumPy the function is right; PoCL 3.0 gets the kernel itself wrong"
 }
-_ERROR = re.compile(r"error:(?: \S+:\d+:\d+(?: <[^>]*>)?:)? (.*)")
-
-_CALLER = """
-__kernel void acs_caller_{i}(__global uchar *packed, __local uchar *blob, __local uchar *arena) {{
-    acs_context context = {{ {{ get_global_id(0) }} }};
-    blob[get_local_id(0)] = packed[get_local_id(0)];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    {symbol}(&context, blob, arena);
-}}
-"""
 
 
 # ---- one source ----------------------------------------------------------------------------------
@@ -63,80 +43,7 @@ def work(paths: Iterable[str], mode: str) -> None:
 
     device = devices.choose()
     for path in paths:
-        print(json.dumps(attempt(Path(path), device, mode)), flush=True)
-
-
-def attempt(path: Path, device: Any, mode: str = "--work") -> dict[str, Any]:
-    """What becomes of one source: built as it is (`--plain`), translated and built (`--work`),
-    or run, too (`--runs`)."""
-    import pyopencl as cl
-
-    from acs_cl.kernel_files import kernel_source
-    from acs_cl.translate import clang
-    from acs_cl.translate.functions import CannotTranslate, translate
-
-    source = path.read_text("utf-8", errors="replace")
-    beside = path.with_suffix(".options")
-    options = beside.read_text("utf-8") if beside.exists() else ""
-    words = clang.split_options(options)
-    around = [where for above in list(path.parents)[:3] for where in (above, above / "include")]
-    for where in (*around, Path(cl.__file__).parent / "cl"):
-        words += ["-I", str(where)] if where.is_dir() else []
-    context = cl.Context([device])
-    words, guessed = complete(source, words, device)
-    try:
-        program = cl.Program(context, source).build(words, cache_dir=False)  # type: ignore[arg-type]
-        kernels = [kernel.function_name for kernel in program.all_kernels()]
-    except cl.Error as error:
-        return {"excluded": complaint(error)}
-    out: dict[str, Any] = {"guessed": guessed, "misses": {}, "kernels": kernels}
-    if mode == "--plain":
-        return out
-    try:
-        found = translate(source, words, device, "p1_")
-    except (CannotTranslate, clang.CannotParse) as failed:
-        return {**out, "misses": dict.fromkeys(kernels, failed.reason)}
-    out["misses"] = {name: found.reasons.get(name, "not seen") for name in kernels
-                     if name not in found.functions}  # fmt: skip
-    text = kernel_source("context.h") + found.text
-    for i, function in enumerate(found.functions.values()):
-        text += _CALLER.format(i=i, symbol=function.symbol)
-    try:
-        cl.Program(context, text).build(list(found.options), cache_dir=False)  # type: ignore[arg-type]
-    except cl.Error as error:
-        why = f"built text: {complaint(error)}"
-        out["misses"] = {name: out["misses"].get(name, why) for name in kernels}
-    else:
-        if mode == "--runs":
-            header = kernel_source("context.h")
-            out["runs"] = agreement.compare(context, source, words, found, header)
-    return out
-
-
-def complaint(error: Exception) -> str:
-    """The first error in what a compiler says."""
-    match = _ERROR.search(str(error))
-    return match.group(1).strip() if match else "does not build"
-
-
-def complete(source: str, words: list[str], device: Any) -> tuple[list[str], int]:
-    """Options with the macros that the host program would have defined, and how many those are."""
-    from acs_cl.translate import clang
-
-    for guessed in range(MOST_GUESSES):
-        try:
-            clang.parse(source, words, device)
-        except clang.CannotParse as failed:
-            for pattern, value in GUESSES:
-                match = pattern.search(failed.reason)
-                if match and f"-D{match.group(1)}={value}" not in words:
-                    words = [*words, f"-D{match.group(1)}={value}"]
-                    break
-            else:
-                return words, guessed
-        else:
-            return words, guessed
-    return words, MOST_GUESSES
+        print(json.dumps(foreign.attempt(Path(path), device, mode)), flush=True)
 
 
 # ---- all of them ---------------------------------------------------------------------------------
@@ -260,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         origins, answers = measured([own, *args.folders])
         document = summary(origins)
         if args.run:
-            document["runs"] = agreements(answers)
+            document["runs"] = {origin: agreements(found) for origin, found in answers.items()}
     print(report(document))
     if args.json:
         args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -269,8 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measured(
     folders: list[Path],
-) -> tuple[dict[str, list[tuple[str, dict[str, Any]]]], dict[Path, dict[str, Any]]]:
-    """What becomes of each source below folders, by origin and by path."""
+) -> tuple[dict[str, list[tuple[str, dict[str, Any]]]], dict[str, dict[Path, dict[str, Any]]]]:
+    """What becomes of each source below folders, by origin: with names, and by path."""
     origins, everything = {}, {}
     for origin, entries in sources(folders).items():
         answers = dict(outcomes([path for _, path in entries]))
@@ -279,7 +186,7 @@ def measured(
                 answers.update(outcomes([path], "--plain", 1))
                 misses = dict.fromkeys(answers[path].get("kernels", []), answer["failed"])
                 answers[path]["misses"] = misses
-        everything.update(answers)
+        everything[origin] = answers
         origins[origin] = [(name, answers[path]) for name, path in entries if path in answers]
         print(f"{origin}: {len(entries)} sources", file=sys.stderr)
     return origins, everything
@@ -297,10 +204,10 @@ def report(document: dict[str, Any]) -> str:
     for title in ("misses_by_cause", "excluded_by_cause"):
         lines.append(f"{title.replace('_', ' ')}:")
         lines += [f"  {count:4}  {reason}" for reason, count in document[title].items()]
-    if "runs" in document:
-        lines.append("what they compute:")
-        lines += [f"  {count:4}  {how}" for how, count in document["runs"]["counts"].items()]
-        lines += [f"  {name}: {why}" for name, why in document["runs"]["different"].items()]
+    for origin, runs in document.get("runs", {}).items():
+        counts = ", ".join(f"{count} {how}" for how, count in runs["counts"].items())
+        lines.append(f"{origin}: {counts}")
+        lines += [f"  {name}: {why}" for name, why in runs["different"].items()]
     return "\n".join(lines)
 
 

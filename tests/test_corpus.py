@@ -43,8 +43,8 @@ def test_counts_causes_and_results(folders: list[Path]) -> None:
     assert (document["kernels"], document["translated_and_built"]) == (3, 2)
     assert list(document["misses_by_cause"]) == ["uses images, samplers, pipes or queues"]
     assert str(folders[0]) not in str(document)
-    document["runs"] = corpus.agreements(answers)
-    assert document["runs"] == {"counts": {"equal": 2}, "different": {}}
+    document["runs"] = {"one": corpus.agreements(answers["one"])}
+    assert document["runs"] == {"one": {"counts": {"equal": 2}, "different": {}}}
     assert "66.7% of 3 kernels" in corpus.report(document)
 
 
