@@ -133,13 +133,13 @@ class Cutter:
     def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
         """Put another launch in the place of one in a segment, if that differs in arguments
         only."""
-        command, access = launch
+        command = launch[0]
         found = _origin(command)
         body = segment.scheduler.bodies.get(found[0]) if found is not None else None
         if body is None:
             return False
         try:
-            return segment.patch(index - segment.first, access, self.task(command, body))
+            return segment.patch(index - segment.first, launch, self.task(command, body))
         except Unfit:
             return False
 

@@ -247,6 +247,7 @@ class Runtime:
     def close(self) -> None:
         """Finish, then let go of queues and memory. May be called twice. Launches that still wait
         for another library's event are given up."""
+        self._refuse_in_recording("close")
         life.close(self, quiet=False)
 
     def __enter__(self) -> Runtime:

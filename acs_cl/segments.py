@@ -94,8 +94,9 @@ class Segment:
         self.first = first
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
-        self.names = [command.name for command, _ in launches]
-        self.counted = any(_is_counted(command) for command, _ in launches)
+        self.counted = {
+            index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
+        }
         recorder, hazards = epochs.Recorder(), Hazards()
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
             found = hazards.enter(number, access.reads, access.writes)
@@ -115,16 +116,18 @@ class Segment:
         self.broken = False
         """A run of it ended as none should: nobody knows how its blocks are."""
         self._block = 0
+        self._shared = False
+        """Whether replays keep `accesses`."""
         self._changed: dict[int, int] = {}
         self._changes: deque[tuple[int, list[tuple[int, epochs.Words]]]] = deque()
         self._version = 0
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.accesses)
 
     # ---- changes -------------------------------------------------------------------------------
 
-    def patch(self, index: int, access: Access, task: Task) -> bool:
+    def patch(self, index: int, launch: Recorded, task: Task) -> bool:
         """Launch `index` of the segment has other arguments now. False if that is another
         segment."""
         words = self._words
@@ -138,7 +141,13 @@ class Segment:
         place = at + epochs.INLINE_WORD if inline else int(record[epochs.ARGS])
         self._change(at + epochs.WHEN, head[epochs.WHEN : epochs.UPTO + 1])
         self._change(place, blob)
-        self.accesses[index] = access
+        command, access = launch
+        if access != self.accesses[index]:
+            if self._shared:
+                self.accesses, self._shared = [*self.accesses], False
+            self.accesses[index] = access
+        if index in self.counted:
+            self.counted[index] = command
         return True
 
     def _change(self, at: int, new: epochs.Words) -> None:
@@ -157,6 +166,7 @@ class Segment:
             batch = [(at, self._words[at : at + n].copy()) for at, n in places]
             self._changes.append((self._version, batch))
             self._changed.clear()
+        self._shared = True
         return SegmentCommand(self, self._version, self.accesses)
 
     def take_changes(self, version: int) -> list[tuple[int, epochs.Words]]:
@@ -178,13 +188,9 @@ class Segment:
         values = status[epochs.STATE_WORD :][epochs.task_places(len(self))]
         tasks = np.flatnonzero(values >= epochs.FAULTY).tolist()
         first = tasks[0]
-        code = int(values[first]) - epochs.FAULTY
-        return SegmentError(
-            f"launch {self.first + first + 1} of the graph (kernel {self.names[first]!r}) did not "
-            "run: its count on the device is "
-            + ("above its bound" if code == epochs.ABOVE_UPTO else "not whole groups"),
-            tasks,
-        )
+        command: Any = self.counted[first]
+        wrong = command.wrong(self.first + first + 1, epochs.told_counts(status).get(first))
+        return SegmentError(f"of the graph, {wrong}", tasks)
 
 
 def _is_counted(command: Command) -> bool:
