@@ -47,6 +47,13 @@ class OwnKernel(cl.Kernel):
         self.origin: Any = None
 
 
+def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:
+    """Set arguments: memory, then values as bytes; index and argument in turns in both."""
+    kernel._set_arg_multi(pointers)
+    kernel.current = pointers
+    kernel._set_arg_buf_multi(values)
+
+
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
 
 

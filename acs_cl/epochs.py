@@ -12,7 +12,9 @@ down: an heir, which waits for one task alone, is counted down by nobody.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from itertools import islice
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
@@ -137,8 +139,12 @@ class Recorder:
         self._records: list[bytes] = []
         self._extra = bytearray()
         self._shapes: dict[bytes, int] = {}
-        self._upstream: list[int] = []
-        self._downstream: list[int] = []
+        # An heir waits for its task alone: found as tasks come. What is left are the other edges.
+        self._heirs = array("I")
+        self._counts = array("I")
+        self._initial = array("I")
+        self._upstream = array("I")
+        self._downstream = array("I")
         self._patches: list[tuple[int, int]] = []
 
     @property
@@ -165,9 +171,18 @@ class Recorder:
             if place is None:
                 place = self._shapes[task_shape] = self._put(task_shape)
             self._patches.append((task * RECORD_WORDS + SHAPE, place))
-        for other in upstream:
-            self._upstream.append(other)
-            self._downstream.append(task)
+        self._heirs.append(0)
+        if not upstream:
+            self._initial.append(task)
+            self._counts.append(0)
+        elif len(upstream) == 1 and not self._heirs[upstream[0]]:
+            self._heirs[upstream[0]] = task + 1
+            self._counts.append(0)  # whoever counts an heir down all the same is found out
+        else:
+            self._counts.append(len(upstream))
+            for other in upstream:
+                self._upstream.append(other)
+                self._downstream.append(task)
         return task
 
     def _put(self, data: bytes) -> int:
@@ -189,40 +204,44 @@ class Recorder:
         come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
         `with_levels`: for devices that order nothing inside a launch."""
         n = self.tasks
-        records = np.frombuffer(b"".join(self._records), np.uint32).reshape(n, RECORD_WORDS).copy()
-        upstream = np.array(self._upstream, np.uint32)
-        downstream = np.array(self._downstream, np.uint32)
+        records = np.frombuffer(b"".join(self._records), np.uint32).reshape(n, RECORD_WORDS)
+        heirs, counts = _words(self._heirs), _words(self._counts).copy()
+        initial = _words(self._initial)
+        upstream, downstream = _words(self._upstream), _words(self._downstream)
         tiles = records[:, TILES]
-        counts = np.bincount(downstream, minlength=n).astype(np.uint32)
-        initial = np.flatnonzero(counts == 0).astype(np.uint32)
-        priority = order(upstream, downstream, n)
-        references = (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | np.arange(
-            1, n + 1, dtype=np.uint32
-        )
-        if priority is not None:
-            initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
-            by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
-            upstream, downstream = upstream[by_priority], downstream[by_priority]
-        if window:
-            slots = min(window, stale + 1, n)
-            initial = initial[initial < slots]
-            counts[slots:] += 1
-        else:
-            upstream, downstream = _choose_heirs(
-                records, references, upstream, downstream, counts, gang
-            )
-        sort = np.argsort(upstream, kind="stable")
-        successors = references[downstream[sort]]
-        out = np.bincount(upstream, minlength=n).astype(np.uint32)
-        records[:, N_SUCCESSORS] = out
-        records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
-        if not window:
-            _mark_fused(records, references)
-        levels = _levels(n, records, successors) if with_levels else []
-        return self._assemble(
+        references = _references(tiles)
+        if window or order is not first_in:
+            upstream, downstream = _all_edges(heirs, upstream, downstream)
+            counts = np.bincount(downstream, minlength=n).astype(np.uint32)
+            heirs = np.zeros(n, np.uint32)
+            priority = order(upstream, downstream, n)
+            if priority is not None:
+                initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
+                by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
+                upstream, downstream = upstream[by_priority], downstream[by_priority]
+            if window:
+                slots = min(window, stale + 1, n)
+                initial = initial[initial < slots]
+                counts[slots:] += 1
+            else:
+                heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
+        successors = references[downstream[np.argsort(upstream, kind="stable")]]
+        out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
+        levels = _levels(n, heirs, successors, out, tiles) if with_levels else []
+        image = self._assemble(
             records, successors, counts, _entries(initial, tiles), levels,
             spare, window, stale, blocks,
         )  # fmt: skip
+        stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
+        records = stored.reshape(n, RECORD_WORDS)
+            n, RECORD_WORDS
+        )
+        if out is not None:
+            records[:, N_SUCCESSORS] = out
+            records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
+        if len(initial) == n or window:
+            return image
+        return image._replace(width=image.width - _mark(records, heirs, references, gang))
 
     def _assemble(
         self,
@@ -250,16 +269,16 @@ class Recorder:
         at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
         block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
         total = at_blocks + blocks * block_words
-        flat = records.reshape(-1)
-        for place, extra in self._patches:
-            flat[place] = at_extra + extra
         words = np.zeros(total, np.uint32)
         words[:14] = (
             VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
             capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
         )  # fmt: skip
         words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
-        words[at_records:at_successors] = flat
+        flat = words[at_records:at_successors]
+        flat[:] = records.reshape(-1)
+        for place, extra in self._patches:
+            flat[place] = at_extra + extra
         words[at_successors : at_successors + len(successors)] = successors
         words[at_extra:at_initial] = np.frombuffer(self._extra, np.uint32)
         words[at_initial:at_counts] = entries
@@ -278,8 +297,7 @@ class Recorder:
         state[32 * rows + at] = tiles
         slots = np.arange(len(entries))
         state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-        fused = int(((records[:, BODY] & FUSED) > 0).sum())
-        return Image(words, n, published - fused, at_blocks, block_words, tuple(places))
+        return Image(words, n, published, at_blocks, block_words, tuple(places))
 
 
 def header_check(header: Sequence[int]) -> int:
@@ -304,35 +322,51 @@ def task_places(n: int) -> Any:
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
-def _choose_heirs(
-    records: Words,
-    references: Words,
-    upstream: Words,
-    downstream: Words,
-    counts: Words,
-    gang: bool,
-) -> tuple[Words, Words]:
-    """Give every task the first of the successors that wait for it alone as its heir; the edges
-    that are left."""
-    tiles = records[:, TILES]
+def _words(values: array[int]) -> Words:
+    return np.frombuffer(values, np.uint32)
+
+
+def _references(tiles: Words) -> Words:
+    """The reference of each task, as its successors' lists have it."""
+    tasks = np.arange(1, len(tiles) + 1, dtype=np.uint32)
+    return (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | tasks
+
+
+def _all_edges(heirs: Words, upstream: Words, downstream: Words) -> tuple[Words, Words]:
+    """All edges in the order of the tasks that wait, those to heirs among them."""
+    having = np.flatnonzero(heirs).astype(np.uint32)
+    upstream = np.concatenate((having, upstream))
+    downstream = np.concatenate((heirs[having] - np.uint32(1), downstream))
+    in_order = np.argsort(downstream, kind="stable")
+    return upstream[in_order], downstream[in_order]
+
+
+def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Words, Words, Words]:
+    """Give every task the first of the successors that wait for it alone as its heir; the heirs,
+    and the edges that are left."""
     alone = counts[downstream] == 1
-    heirs = np.zeros(len(records), np.uint32)
+    heirs = np.zeros(len(counts), np.uint32)
     # in reverse, so that the first one stays
     heirs[upstream[alone][::-1]] = downstream[alone][::-1] + 1
-    records[:, HEIR] = np.where(heirs, references[heirs.astype(np.int64) - 1], 0)
-    if gang:
-        both = (heirs > 0) & (tiles > 1) & (tiles[heirs.astype(np.int64) - 1] > 1)
-        records[both, BODY] |= np.uint32(GANG)
     others = heirs[upstream] != downstream + 1
-    counts[downstream[~others]] = 0  # so that whoever counts an heir down all the same is found out
-    return upstream[others], downstream[others]
+    counts[downstream[~others]] = 0
+    return heirs, upstream[others], downstream[others]
 
 
-def _mark_fused(records: Words, references: Words) -> None:
-    """Tasks of one tile whose one-tile heir is all that waits for them."""
-    heir = records[:, HEIR]
-    single = (records[:, TILES] == 1) & (heir > 0) & (heir >> np.uint32(TASK_BITS) == 0)
-    records[single & (records[:, N_SUCCESSORS] == 0), BODY] |= np.uint32(FUSED)
+def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
+    """Write the heirs down, and mark what is handed over without the queue: a task of one tile
+    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. How
+    many are fused."""
+    having = np.flatnonzero(heirs)
+    theirs = references[heirs[having].astype(np.int64) - 1]
+    records[having, HEIR] = theirs
+    bodies, single = records[:, BODY], theirs >> np.uint32(TASK_BITS) == 0
+    alone = records[having, TILES] == 1
+    fused = having[alone & single & (records[having, N_SUCCESSORS] == 0)]
+    bodies[fused] |= np.uint32(FUSED)
+    if gang and not alone.all():
+        bodies[having[~alone & ~single]] |= np.uint32(GANG)
+    return len(fused)
 
 
 def _entries(tasks: Words, tiles: Words) -> Words:
@@ -346,20 +380,21 @@ def _entries(tasks: Words, tiles: Words) -> Words:
     return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)
 
 
-def _levels(n: int, records: Words, successors: Words) -> list[Words]:
+def _levels(
+    n: int, heirs: Words, successors: Words, out: Words | None, tiles: Words
+) -> list[Words]:
     """The queue entries of an epoch by level: what runs together where there is no order inside a
-    launch. Read from the records, so that it cannot say anything else than they do."""
-    level = np.zeros(n, np.int64)
-    mask = (1 << TASK_BITS) - 1
-    below = (successors & np.uint32(mask)).tolist()
-    heirs = (records[:, HEIR] & np.uint32(mask)).tolist()
-    firsts, many = records[:, SUCCESSORS].tolist(), records[:, N_SUCCESSORS].tolist()
-    for task in range(n):
+    launch."""
+    level = [0] * n
+    below = iter((successors & np.uint32((1 << TASK_BITS) - 1)).tolist())
+    many = out.tolist() if out is not None else [0] * n
+    for task, heir in enumerate(heirs.tolist()):
         deeper = level[task] + 1
-        for reference in (*below[firsts[task] : firsts[task] + many[task]], heirs[task]):
-            if reference and level[reference - 1] < deeper:
-                level[reference - 1] = deeper
+        for other in (*islice(below, many[task]), heir):
+            if other and level[other - 1] < deeper:
+                level[other - 1] = deeper
+    levels = np.array(level)
     return [
-        _entries(np.flatnonzero(level == one).astype(np.uint32), records[:, TILES])
-        for one in range(int(level.max()) + 1 if n else 0)
+        _entries(np.flatnonzero(levels == one).astype(np.uint32), tiles)
+        for one in range(max(level) + 1 if n else 0)
     ]

@@ -17,15 +17,16 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
+from struct import pack
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyopencl as cl
 
 from . import devices, epochs
 from .building import build
-from .driver import OwnKernel, declare_svm
+from .driver import OwnKernel, declare_svm, set_arguments
 from .errors import AcsError
 from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
@@ -379,7 +380,7 @@ class Schedulers:
         region = cl.Buffer(
             self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=image.words
         )
-        native.set_args(region, *launch_arguments())
+        set_arguments(native, (0, region), launch_arguments())
         cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
 
     def _limits(self, native: Any, group: int, registers: int | None, there: _Set) -> Limits:
@@ -404,10 +405,14 @@ class Schedulers:
         return int(self._device.local_mem_size) // (2 if self._loops else 4)
 
 
+@cache
 def launch_arguments(
     block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
 ) -> tuple[Any, ...]:
-    """What the scheduler takes behind its region."""
-    return (
-        np.uint32(block), np.uint32(turns), np.uint32(polls), np.uint64(slice_ns), np.uint32(mode),
-    )  # fmt: skip
+    """What the scheduler takes behind its region: indices and bytes in turns."""
+    numbers = ((block, "I"), (turns, "I"), (polls, "I"), (slice_ns, "Q"), (mode, "I"))
+    return tuple(
+        part
+        for index, (number, code) in enumerate(numbers, 1)
+        for part in (index, pack("<" + code, number))
+    )

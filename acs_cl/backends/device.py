@@ -404,8 +404,8 @@ class Device(Backend):
 
     def _enqueue(self, epoch: Epoch) -> None:
         scheduler, settings, queue = epoch.scheduler, self.settings, self.queues[0]
-        groups = scheduler.limits.groups
-        spare = 64 * groups + 64
+        groups = min(scheduler.limits.groups, epoch.entries)
+        spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
         image = epoch.recorder.image(
             spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
             gang=settings.gang and self._polls > 0, with_levels=self._schedulers.tier == "levels",
@@ -446,23 +446,15 @@ class Device(Backend):
         settings = self.settings
         group = epoch.scheduler.limits.group
         groups = max(1, min(groups, image.width))
-        slices = 0
-        if settings.turns < image.tasks:
-            slices = 1
-        elif image.tasks * self._task_s > settings.slice_s / 2:
-            slices = min(16, 1 + int(image.tasks * self._task_s / settings.slice_s))
-        if self._cpu and groups > 1 and not slices:
-            slices = 1  # groups leave as soon as there is nothing for them: come back once
+        slices = self._slices(image.tasks, groups)
         mode = MAY_NARROW if groups > 1 else 0
         kernel = epoch.scheduler.native
         for left in range(slices, -1, -1):
-            kernel.set_args(
-                epoch.region,
-                *launch_arguments(
-                    block, settings.turns if left else 1 << 30, self._polls,
-                    int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
-                ),
+            values = launch_arguments(
+                block, settings.turns if left else 1 << 30, self._polls,
+                int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
             )  # fmt: skip
+            driver.set_arguments(kernel, (0, epoch.region), values)
             event = driver.enqueue_kernel(
                 self.queues[0], kernel, (groups * group,), (group,), None, wait_for, False, False
             )
@@ -471,10 +463,20 @@ class Device(Backend):
             if epoch.kernel_event is None:
                 epoch.kernel_event = event
 
+    def _slices(self, tasks: int, groups: int) -> int:
+        """Launches before the one that leaves only when all is done."""
+        settings = self.settings
+        if settings.turns < tasks:
+            return 1
+        if tasks * self._task_s > settings.slice_s / 2:
+            return min(16, 1 + int(tasks * self._task_s / settings.slice_s))
+        # on a CPU groups leave as soon as there is nothing for them: come back once
+        return 1 if self._cpu and groups > 1 else 0
+
     def _launch_levels(self, epoch: Epoch, image: epochs.Image) -> None:
         kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
         for first, count in image.levels:
-            kernel.set_args(epoch.region, np.uint32(first))
+            driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
             epoch.kernel_event = driver.enqueue_kernel(
                 self.queues[0], kernel, (count * group,), (group,), None, None, False, False
             )

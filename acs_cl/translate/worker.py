@@ -8,6 +8,7 @@ takes too long, costs time and nothing else; the caller then translates by itsel
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -38,10 +39,8 @@ def main() -> int:
 
     order: dict[str, Any] = json.load(sys.stdin)
     device = devices.devices()[order["position"]]
-    try:
+    with contextlib.suppress(CannotParse, CannotTranslate):  # the caller finds out, and says so
         translate(order["source"], order["options"], device, "k_")
-    except (CannotParse, CannotTranslate):
-        pass  # the caller finds out, and says so
     return 0
 
 
