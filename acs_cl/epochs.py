@@ -234,8 +234,6 @@ class Recorder:
         )  # fmt: skip
         stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
         records = stored.reshape(n, RECORD_WORDS)
-            n, RECORD_WORDS
-        )
         if out is not None:
             records[:, N_SUCCESSORS] = out
             records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
