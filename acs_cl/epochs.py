@@ -309,8 +309,8 @@ def header_check(header: Sequence[int]) -> int:
 def told_counts(status: Words) -> dict[int, int]:
     """What the counts were that tasks refused, for the first of them."""
     many = min(int(status[FAULT + 3]), TOLD)
-    pairs = status[FAULT + 4 : FAULT + 4 + 2 * many].reshape(many, 2).tolist()
-    return dict(pairs)
+    told = status[FAULT + 4 : FAULT + 4 + 2 * many].tolist()
+    return dict(zip(told[::2], told[1::2], strict=True))
 
 
 def task_places(n: int) -> Any:

@@ -460,7 +460,8 @@ class Runtime:
             self._moved.notify_all()
         if held or (moved and not self._backend.unsent):
             self._backend.flush()
-        return held or self._backend.unsent, moved
+        # an epoch that waits to be sent needs a look now and then, whatever else moves
+        return held or self._backend.unsent, moved and held
 
     # ---- failures ------------------------------------------------------------------------------
 
