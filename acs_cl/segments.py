@@ -29,6 +29,9 @@ from .records import Access, Command, Launch
 from .schedulers import Scheduler
 from .tasks import Task
 
+MOST_LAUNCHES = 17
+"""Launches of the scheduler that one replay may take."""
+
 MOST_WRITES = 16
 """Changed records that are written one by one; more of them in one piece, with what is between."""
 
@@ -101,8 +104,9 @@ class Segment:
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
             found = hazards.enter(number, access.reads, access.writes)
             recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
+        groups = min(scheduler.limits.groups, sum(task.tiles for task in tasks))
         image = recorder.image(
-            64 * scheduler.limits.groups + 64, settings.order, settings.window, settings.stale,
+            2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
             1 if levels else 2, settings.gang, levels,
         )  # fmt: skip
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR

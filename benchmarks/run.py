@@ -29,6 +29,7 @@ BENCHMARKS = {
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
+    "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 
