@@ -58,7 +58,7 @@ kernel void total(global const uint *x, global uint *y) {
     if (l == 0) y[get_group_id(0)] = sums[0];
 }
 kernel void gate(global const uint *x, global uint *open, uint which)
-{ open[which] = (x[0] >> (which & 7)) & 1u; }
+{ open[0] = (x[0] >> (which & 7)) & 1u; }
 kernel void cell(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
 """
 
@@ -210,7 +210,7 @@ def _gates(settings: Settings) -> dict[str, Any]:
             start()
             begin = perf_counter()
             for i in range(GATES):
-                program.gate((1,), None, x, flags, i)
+                program.gate((1,), None, x, views[i], i)
                 program.cell((GATED_ITEMS,), None, x, i, when=views[i])
             runtime.finish()
             return (perf_counter() - begin) * 1e6
@@ -219,7 +219,7 @@ def _gates(settings: Settings) -> dict[str, Any]:
             start()
             begin = perf_counter()
             for i in range(GATES):
-                program.gate((1,), None, x, flags, i)
+                program.gate((1,), None, x, views[i], i)
                 if views[i].get()[0]:
                     program.cell((GATED_ITEMS,), None, x, i)
             runtime.finish()

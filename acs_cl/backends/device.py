@@ -126,6 +126,8 @@ class Device(Backend):
     ) -> None:
         super().__init__(context, device, 1, lanes.profiling)
         self.lanes = lanes
+        if choice is not None:
+            self.name = lanes.name  # which has the scheduler beside it
         self.settings = settings
         self._context = context
         self._device = device
