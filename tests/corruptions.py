@@ -52,6 +52,8 @@ def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
     state = image.block + epochs.STATE_WORD
     places = state + epochs.task_places(n)
     task = rng.randrange(n)
+    if kind == "edges" and not edges:
+        return "edges of no task"
     if kind == "header":
         at = rng.randrange(15)
     elif kind in RECORD_KINDS:
@@ -59,7 +61,7 @@ def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
     elif kind in BLOCK_KINDS:
         at = image.block + BLOCK_KINDS[kind] + (rng.randrange(4) if kind == "inserting" else 0)
     elif kind == "edges":
-        at = edges_at + rng.randrange(max(edges, 1))
+        at = edges_at + rng.randrange(edges)
     elif kind == "initial":
         at = initial + rng.randrange(n_initial)
     elif kind == "counts":
