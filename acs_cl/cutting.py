@@ -10,11 +10,15 @@ Invariant: pieces one after another are the launches in program order, each of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
+
+import pyopencl as cl
 
 from . import epochs
 from .commands import KernelCommand
 from .decisions import DecidedCommand
+from .errors import OutOfMemory
 from .records import EVERYTHING, Access, Command
 from .schedulers import Scheduler, Schedulers
 from .segments import Recorded, Segment, Settings
@@ -22,6 +26,9 @@ from .tasks import Body, NeedsArena, Task, Unfit
 
 MOST_ENTRIES = 1 << 20
 """Tiles of a segment."""
+
+
+TOO_FEW = "too few in a row for a segment"
 
 
 class Single(NamedTuple):
@@ -50,10 +57,8 @@ class Cutter:
 
     def pieces(self, launches: Sequence[Recorded]) -> list[Segment | Single]:
         """All of them, in order. Waits for schedulers to be built."""
-        origins = dict.fromkeys(filter(None, map(_origin, (command for command, _ in launches))))
-        for origin, group in origins:
-            self._schedulers.ask(origin, group)
-        self._schedulers.wait()
+        if not self._prepare(launches):
+            return [Single(index, TOO_FEW) for index in range(len(launches))]
         found: list[Segment | Single] = []
         run: list[dict[Scheduler, Task]] = []
         common: dict[Scheduler, None] = {}
@@ -80,6 +85,25 @@ class Cutter:
         found += self._close(launches, len(launches), run, common)
         return found
 
+    def _prepare(self, launches: Sequence[Recorded]) -> bool:
+        """Have all schedulers built that there will be, so that no launch is cut off from the one
+        before it by a newer one. False if no run can be long enough."""
+        origins = [_origin(command) for command, _ in launches]
+        longest = run = 0
+        for origin in origins:
+            run = run + 1 if origin is not None else 0
+            longest = max(longest, run)
+        if longest < self._settings.least:
+            return False
+        for one in dict.fromkeys(filter(None, origins)):
+            self._schedulers.ask(*one)
+        self._schedulers.wait()
+        for command, access in launches:
+            if _takes_local_memory(command):
+                with suppress(Unfit):
+                    self._tasks(command, access)
+        return True
+
     def _close(
         self,
         launches: Sequence[Recorded],
@@ -91,15 +115,17 @@ class Cutter:
             return []
         first = end - len(run)
         if len(run) < self._settings.least:
-            return [Single(index, "too few in a row for a segment") for index in range(first, end)]
+            return [Single(index, TOO_FEW) for index in range(first, end)]
         scheduler = next(iter(common))
         levels = self._schedulers.tier == "levels"
-        return [
-            Segment(
-                self._context, scheduler, first, launches[first:end],
-                [tasks[scheduler] for tasks in run], self._settings, levels,
+        tasks = [tasks[scheduler] for tasks in run]
+        try:
+            segment = Segment(
+                self._context, scheduler, first, launches[first:end], tasks, self._settings, levels
             )
-        ]  # fmt: skip
+        except cl.MemoryError as error:
+            raise OutOfMemory(f"no memory left on the device for a graph: {error}") from error
+        return [segment]
 
     def _tasks(self, command: Command, access: Access) -> dict[Scheduler, Task]:
         """What a launch is in each scheduler that can run it. Raises `Unfit`."""
@@ -142,6 +168,14 @@ class Cutter:
             return segment.patch(index - segment.first, launch, self.task(command, body))
         except Unfit:
             return False
+
+
+def _takes_local_memory(command: Any) -> bool:
+    if type(command) is DecidedCommand:
+        command = command.plain
+    return type(command) is KernelCommand and any(
+        isinstance(pointer, cl.LocalMemory) for pointer in command.pointers[1::2]
+    )
 
 
 def _origin(command: Any) -> tuple[Any, int] | None:

@@ -97,15 +97,15 @@ class Graph:
         runtime._check_open()
         if self._state != "not recorded yet":
             raise UsageError("a graph is recorded once; rt.record() makes another one")
-        here = threading.get_ident()
-        if here in runtime._recorders:
+        self._thread = threading.get_ident()
+        if self._thread in runtime._recorders:
             raise UsageError("a recording inside a recording: end the first one before")
         self._state = "being recorded"
-        runtime._recorders[here] = self
+        runtime._recorders[self._thread] = self
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._runtime._recorders.pop(threading.get_ident(), None)
+        self._runtime._recorders.pop(self._thread, None)
         self._own.clear()
         if kind is not None:
             self._let_go("discarded: its recording ended with an exception")
@@ -195,7 +195,6 @@ class Graph:
     def replay(self) -> Handle:
         """Launch all of it. The handle waits for all; failures surface as those of launches do."""
         self._check("replay")
-        life.refuse_on_host_task("replay")
         numbers: list[int] = []
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
@@ -366,6 +365,7 @@ class Graph:
 
     def _check(self, what: str) -> None:
         self._runtime._check_open()
+        life.refuse_on_host_task(what)  # which a replay that waits for room may wait for
         if threading.get_ident() in self._runtime._recorders:
             raise UsageError(f"{what} inside a recording: a graph cannot be part of another one")
         if self._state:
@@ -405,13 +405,14 @@ class Graph:
         elif self._runtime._cutter() is None:
             text += "launch by launch, since only the scheduler on the device runs segments"
         else:
-            text += f"{len(segments)} segments with {sum(map(len, segments)):,} launches"
-            reasons = Counter(piece.reason for piece in singles).most_common()
-            text += f"; {len(singles):,} by themselves" if singles else ""
-            for reason, count in reasons[:MOST_REASONS]:
-                text += f"; {count:,}: {reason}"
+            text += f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
             if len(segments) > 1 and not singles:
                 text += "; cut where no scheduler has the kernels of both sides"
+            if singles:
+                text += f"; by themselves: {len(singles):,}"
+            reasons = Counter(piece.reason for piece in singles).most_common()
+            for reason, count in reasons[:MOST_REASONS]:
+                text += f"; {reason}: {count:,}"
         return Explanation(text, False, ())
 
 

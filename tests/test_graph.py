@@ -20,6 +20,8 @@ from programs import MODES, SHAPES, AcsMachine, Launch, NumpyMachine, Step, View
 from programs import SOURCE as STEPS
 
 import acs_cl as acs
+from acs_cl import plan as plan_module
+from acs_cl import runtime as runtime_module
 
 SOURCE = """
 kernel void add(global const float *x, global float *y, float a)
@@ -745,7 +747,7 @@ def test_explain_says_how_many_segments_and_why_it_was_cut(
     text = rt.explain(graph.replay()).text
     assert "10 launches" in text
     if on_device(rt):
-        assert "2 segments with 9 launches; 1 by themselves; 1: a fill runs by itself" in text
+        assert "segments: 2, of 9 launches; by themselves: 1; a fill runs by itself: 1" in text
     else:
         assert "launch by launch" in text
 
@@ -765,6 +767,83 @@ def test_a_replay_in_a_row_costs_one_launch_and_no_upload(device: cl.Device) -> 
             graph.replay()
         assert rt.stats()["launches"] == numbers + 20
         assert {int(array.get()[0]) for array in x} == {16 * 21}
+
+
+def test_local_memory_of_any_size_cuts_nothing(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        x, y = rt.array(np.arange(64), "u4"), rt.zeros(8, "u4")
+        with rt.record() as graph:
+            for nbytes in (32, 64, 8192, 32):
+                prog.sums((64,), (8,), x, y, cl.LocalMemory(nbytes))
+                prog.count((64,), None, x)
+        assert segments(graph) == 1
+        graph.replay()
+        assert (y.get() == 4 * np.arange(64).reshape(8, 8).sum(1) + 8 * (0 + 1 + 2 + 3)).all()
+
+
+def test_levels_are_replayed_too(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = plan_module.plan
+    monkeypatch.setattr(
+        runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
+    )
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        n, x, y = rt.array([3], "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        with rt.record() as graph:
+            step = prog.count((acs.size(n, upto=8),), None, x)
+            prog.copy((8,), None, x, y)
+            prog.wide((1,), None, y, 1, 0, 0, 0, 0, 0, 0, 0)
+        for _ in range(3):
+            graph.replay()
+        assert y.get().tolist() == [4, 3, 3, 0, 0, 0, 0, 0]
+        n.fill(9)
+        with pytest.raises(acs.PoisonedError, match=f"launch {step.number} of kernel 'count'"):
+            graph.replay().wait()
+        n.fill(1)
+        x.fill(0)
+        y.fill(0)
+        graph.replay().wait()
+        assert y.get().tolist() == [2, 0, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("length", [3, 40])
+def test_auto_makes_segments_of_what_is_long_enough(device: cl.Device, length: int) -> None:
+    with acs.Runtime(device, trace=length == 3) as rt:
+        prog = rt.build(SOURCE)
+        x = rt.zeros(16, "u4")
+        with rt.record() as graph:
+            for _ in range(length):
+                prog.count((16,), None, x)
+        for _ in range(3):
+            graph.replay()
+        assert (x.get() == 3 * length).all()
+        assert segments(graph) == (length > 12 and rt.plan.scheduler == "mix")
+
+
+def test_replays_are_in_the_timeline(rt: acs.Runtime) -> None:
+    with acs.Runtime(rt.device, backend=rt.plan.backend, trace=True) as traced:
+        prog = traced.build(SOURCE)
+        x = traced.zeros(16, "u4")
+        with traced.record() as graph:
+            for _ in range(3):
+                prog.count((16,), None, x)
+        graph.replay()
+        graph.replay().wait()
+        names = [one.name for one in traced.trace.slices]
+        if on_device(traced):
+            assert names.count("replay of 3 launches") == 2
+        else:
+            assert names.count("count") == 6
+
+
+def test_host_tasks_must_not_replay(rt: acs.Runtime, prog: acs.Program) -> None:
+    x = rt.zeros(4, "u4")
+    with rt.record() as graph:
+        prog.count((4,), None, x)
+    task = rt.call(graph.replay)
+    with pytest.raises(acs.PoisonedError, match="inside a host task"):
+        task.wait()
 
 
 def test_graph_of_many_launches(device: cl.Device) -> None:

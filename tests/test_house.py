@@ -101,7 +101,7 @@ MAY_IMPORT = {
     "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions translate.worker",
     "segments": "epochs tasks schedulers decisions hazards poison records errors",
-    "cutting": "epochs tasks schedulers segments commands decisions records",
+    "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
     "backends.device": "choice backends.base driver epochs commands decisions memory records"
     " schedulers cutting segments tasks errors",
