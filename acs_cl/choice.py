@@ -42,16 +42,11 @@ class Choice:
 
     def __init__(self, on_cpu: bool) -> None:
         self.on_cpu = on_cpu
-        self._launches: dict[Any, int] = {}
         self._times: dict[Any, list[float]] = {}
         self._small = 0
         self._rest = REST
-        self._resting_until = 0
-
-    def is_hot(self, kernel: Any) -> bool:
-        """Whether a kernel was launched often enough for a build."""
-        count = self._launches[kernel] = self._launches.get(kernel, 0) + 1
-        return count > HOT
+        self.resting_until = 0
+        """The launch before which the scheduler is left alone."""
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
@@ -78,10 +73,6 @@ class Choice:
                 )
         return None
 
-    def rests(self, number: int) -> bool:
-        """Whether epochs were too small lately for launch `number` to go into one."""
-        return number < self._resting_until
-
     def epoch(self, tasks: int, number: int) -> bool:
         """An epoch of `tasks` is complete, launch `number` its last: whether the scheduler gets
         it."""
@@ -92,6 +83,6 @@ class Choice:
         self._small += 1
         if self._small >= STREAK:
             self._small = 0
-            self._resting_until = number + self._rest
+            self.resting_until = number + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
         return False

@@ -39,10 +39,12 @@ class OwnKernel(cl.Kernel):
     on the device that runs it, and its body there, once there is one.
     """
 
-    __slots__ = ("current", "offer", "origin")
+    __slots__ = ("current", "launched", "offer", "origin")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.launched = 0
+        """How often, up to where that no longer matters."""
         self.offer: Any = None
         self.origin: Any = None
 

@@ -25,7 +25,7 @@ from .converter import Convert, Converted, converter
 from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
-from .packer import Pack, packer
+from .packer import Pack, packer, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
 
@@ -122,13 +122,14 @@ class Kernel:
                 self._offer, self._pack = offer, packer(self, *offer)
             if (
                 self._pack is not None
-                and when is None
                 and reads is None
                 and writes is None
                 and offset is None
                 and self._standing is None
             ):
                 packed = self._pack(self, global_size, local_size, args)
+                if packed is not None and when is not None:
+                    packed = self._with_flag(packed, when)
                 if packed is not None:
                     return self._runtime._launch(*packed, wait_for)
         if when is not None or (global_size and global_size[0].__class__ is size):
@@ -152,6 +153,12 @@ class Kernel:
         if deciding is not None:
             return deciding.launch(command, access, wait_for)
         return self._runtime._launch(command, access, wait_for)
+
+    def _with_flag(self, packed: Any, when: Any) -> Any:
+        """A packed launch with `when=`; None where it has to take the long way: in a runtime that
+        may yet send it to a lane, too."""
+        runtime = self._runtime
+        return with_flag(packed, when, runtime) if runtime.plan.scheduler == "all" else None
 
     def access(self, function: Any = None, /, **modes: str) -> Kernel:
         """Declare what every launch of this kernel touches, as data: `kernel.access(x="r",
@@ -373,8 +380,6 @@ def origin_of(runtime: Runtime, kernel: Any) -> tuple[tuple[str, tuple[str, ...]
         kernel, local = kernel
         group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
     if not isinstance(kernel, Kernel) or kernel._runtime is not runtime:
-        raise UsageError(
-            f"prebuild takes kernels of this runtime, got {accesses.describe(kernel)}"
-        )
+        raise UsageError(f"prebuild takes kernels of this runtime, got {accesses.describe(kernel)}")
     required = kernel.signature.group_size
     return (kernel._source, kernel._options, kernel.name), group or prod(required or (0,))

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import scalars
 from .arrays import Array
 from .commands import KernelCommand
-from .records import Access
+from .epochs import PLAIN
+from .records import EVERYTHING, Access
 from .tasks import Body, TaskCommand
 
 if TYPE_CHECKING:
@@ -95,6 +98,32 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
     exec(compile(text, f"<records of {kernel.name}>", "exec"), scope)
     pack: Pack = scope.pop("pack")  # or it would hold itself
     return pack
+
+
+def with_flag(
+    packed: tuple[TaskCommand, Access], when: Any, runtime: Any
+) -> tuple[TaskCommand, Access] | None:
+    """The same launch, run only if a flag on the device is not zero; None where that is not plain:
+    the flag is no array of this runtime of one word, or the kernel may write what it is part of."""
+    command, access = packed
+    if type(when) is not Array or when._home is not runtime:
+        return None
+    span = when._span
+    if span is None or when.size != 1 or when.dtype not in _FLAGS or when._address % 4:
+        return None
+    for written in access.writes:
+        if written.base == span.base or written.base == EVERYTHING:
+            return None
+    record = command.record
+    head = int.from_bytes(record[:4], "little") & ~PLAIN
+    record = b"".join(
+        (head.to_bytes(4, "little"), record[4:40], when._address.to_bytes(8, "little"), record[48:])
+    )
+    task = tuple.__new__(TaskCommand, (*command[:2], record, *command[3:]))
+    return task, Access((*access.reads, span), access.writes)
+
+
+_FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
 
 
 class _Plain:

@@ -131,6 +131,8 @@ class Schedulers:
         self._reasons: dict[Origin | tuple[Origin, int], str] = {}
         """Of kernels, or of kernels in groups of a size."""
         self._asked: dict[tuple[Origin, int], None] = {}
+        self._pending: set[tuple[Origin, int]] = set()
+        """What was asked for and is neither built nor refused."""
         self._thread: threading.Thread | None = None
         self._busy = False
         self._closed = False
@@ -155,7 +157,8 @@ class Schedulers:
                 body = there.built.bodies.get(origin)
                 if body is not None:
                     return there.built, body
-        self.ask(origin, group)
+        if (origin, group) not in self._pending:
+            self.ask(origin, group)
         raise Unfit("its scheduler is not built yet")
 
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
@@ -178,6 +181,7 @@ class Schedulers:
             if self._closed or (origin, group) in self._asked or self.reason(origin, group):
                 return
             self._asked[origin, group] = None
+            self._pending.add((origin, group))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="acs_cl scheduler builds", daemon=True
@@ -241,6 +245,7 @@ class Schedulers:
             finally:
                 with self._lock:
                     self._busy = False
+                    self._pending.difference_update(asked)
                     self._lock.notify_all()
             self._ready()
 

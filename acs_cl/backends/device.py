@@ -26,7 +26,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import driver, epochs
-from ..choice import FEW, Choice
+from ..choice import FEW, HOT, Choice
 from ..commands import KernelCommand
 from ..cutting import Cutter
 from ..decisions import DecidedCommand, WrongCountError
@@ -206,9 +206,10 @@ class Device(Backend):
             self._replay(launch.number, launch.upstream, command)
             return
         choice = self._choice
+        if choice is not None and (reason := _at_once(choice, launch.number, command)) is not None:
+            self._to_lane(launch, reason)
+            return
         try:
-            if choice is not None and choice.rests(launch.number):
-                raise Unfit("epochs were too small lately to be worth sending")
             if type(command) is TaskCommand:
                 scheduler, record, blob, shape, tiles = command[1:6]
             else:
@@ -278,8 +279,6 @@ class Device(Backend):
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
             raise Unfit("its arguments are not all memory of this runtime")
-        if self._choice is not None and not self._choice.is_hot(command.kernel):
-            raise Unfit("it was not launched often yet")
         group = 1
         for length in command.local_size or (0,):
             group *= length
@@ -295,10 +294,17 @@ class Device(Backend):
         command = launch.command
         if type(command) is TaskCommand:
             launch = launch._replace(command=command.plain())
-        if self._choice is not None:
+        if self._choice is not None and self._choice.on_cpu:
             key = _key(command)
             if key is not None and self._choice.wants_time(key):
                 self._timed[number] = key
+        extra = None
+        if self._epoch_of:
+            extra = self._epochs_above(launch)
+        self.lanes.submit(launch, extra)
+
+    def _epochs_above(self, launch: Launch) -> list[Any] | None:
+        """The events of the epochs that a launch on a lane waits for; they are sent."""
         extra = []
         for number in launch.upstream:
             epoch = self._epoch_of.get(number)
@@ -308,9 +314,7 @@ class Device(Backend):
                     self.send()
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
-        if extra:
-            self.queues[0].flush()
-        self.lanes.submit(launch, extra or None)
+        return extra or None
 
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
@@ -640,8 +644,7 @@ class Device(Backend):
 
     def flush(self) -> None:
         """Send what there is."""
-        self.send()
-        self.queues[0].flush()
+        self.send()  # which flushes
         self.lanes.flush()
 
     def wait_all(self) -> None:
@@ -658,6 +661,16 @@ class Device(Backend):
         self._regions.clear()
         self._sent.clear()
         self._epoch_of.clear()
+
+
+def _at_once(choice: Choice, number: int, command: Any) -> str | None:
+    """Why a launch takes a lane without further thought, if it does."""
+    if number < choice.resting_until:
+        return "epochs were too small lately to be worth sending"
+    if type(command) is KernelCommand and command.kernel.launched < HOT:
+        command.kernel.launched += 1
+        return "its kernel was not launched often yet"
+    return None
 
 
 def _key(command: Any) -> Any:
