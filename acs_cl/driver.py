@@ -39,12 +39,13 @@ class OwnKernel(cl.Kernel):
     on the device that runs it, and its body there, once there is one.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin")
+    __slots__ = ("current", "launched", "offer", "origin", "reason")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.launched = 0
-        """How often, up to where that no longer matters."""
+        """How often since the scheduler was last thought of, and why it does not have it."""
+        self.reason = "its kernel was not launched often yet"
         self.offer: Any = None
         self.origin: Any = None
 

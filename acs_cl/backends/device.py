@@ -221,6 +221,8 @@ class Device(Backend):
                 if refusal is not None:
                     raise Unfit(refusal)
         except Unfit as unfit:
+            if choice is not None and type(command) is KernelCommand:
+                _look_away(command.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
         epoch = self._open
@@ -669,8 +671,16 @@ def _at_once(choice: Choice, number: int, command: Any) -> str | None:
         return "epochs were too small lately to be worth sending"
     if type(command) is KernelCommand and command.kernel.launched < HOT:
         command.kernel.launched += 1
-        return "its kernel was not launched often yet"
+        reason: str = command.kernel.reason
+        return reason
     return None
+
+
+def _look_away(kernel: Any, reason: str) -> None:
+    """What keeps a kernel on lanes now will do so for its next launches: no need to ask each
+    time."""
+    kernel.launched = 0
+    kernel.reason = reason
 
 
 def _key(command: Any) -> Any:
