@@ -193,8 +193,17 @@ def _check_sizes(
     command: KernelCommand, function: Function, local: tuple[int, ...], items: int, counted: bool
 ) -> None:
     """Leave to the driver what it may refuse, and what it knows better."""
-    size = command.global_size
-    if not 1 <= len(size) <= 3 or len(local) != len(size) or items < 1 or min(local) < 1:
+    size, offset = command.global_size, command.offset or ()
+    given = (*size, *(command.local_size or ()), *offset)
+    if (
+        not 1 <= len(size) <= 3
+        or not all(hasattr(one, "__index__") and 0 <= one < 1 << 31 for one in given)
+        or len(command.local_size or local) != len(size)
+        or len(local) != len(size)
+        or len(offset) > len(size)
+        or items < 1
+        or min(local) < 1
+    ):
         raise Unfit("its sizes are for the driver to judge")
     required = function.group_size
     if required and command.local_size and tuple(required)[: len(size)] != local:

@@ -458,6 +458,32 @@ def test_wrong_numbers_are_errors_of_the_call_as_on_any_backend(
     assert x.get().tolist() == [3] * 4
 
 
+@pytest.mark.parametrize(
+    ("size", "local", "offset"),
+    [
+        ((8,), (8.0,), None),
+        ((9.0,), None, None),
+        ((-8, -8), None, None),
+        ((8,), (8, 8), None),
+        ((8,), None, (-1,)),
+        ((8,), None, (1, 1)),
+        (("8",), None, None),
+    ],
+)
+def test_sizes_that_make_no_sense_are_errors_and_leave_nothing_to_wait_for(
+    program: acs.Program, size: Any, local: Any, offset: Any
+) -> None:
+    x = program._runtime.zeros(64, "u4")
+    program.inc((8,), None, x, 1)
+    with pytest.raises((acs.UsageError, acs.PoisonedError)):
+        program.inc(size, local, x, 1, offset=offset)
+        program._runtime.finish()
+    with contextlib.suppress(acs.PoisonedError):
+        program._runtime.finish()
+    program.inc((8,), None, x, 1)
+    assert x.get().tolist() == [2] * 8 + [0] * 56
+
+
 def test_arrays_of_other_runtimes_and_freed_ones_are_refused(
     device: cl.Device, program: acs.Program
 ) -> None:

@@ -218,6 +218,11 @@ def test_an_offset_makes_a_shape_and_no_offset_makes_none() -> None:
         (True, (), None, None, "driver"),
         (True, (0,), None, None, "driver"),
         (True, (8,), (0,), None, "driver"),
+        (True, (-8, -8), None, None, "driver"),
+        (True, (8.0,), None, None, "driver"),
+        (True, (8,), (4.0,), None, "driver"),
+        (True, (8,), (4, 4), None, "driver"),
+        (True, (1 << 33,), None, None, "driver"),
         (True, (8, 8), (8,), None, "driver"),
         (True, (10,), (4,), None, "multiple"),
         (True, (8,), (4,), (8, 1, 1), "requires"),
@@ -228,14 +233,20 @@ def test_an_offset_makes_a_shape_and_no_offset_makes_none() -> None:
 )
 def test_sizes_that_are_the_drivers_to_judge_go_to_a_lane(
     tiled: bool,
-    size: tuple[int, ...],
-    local: tuple[int, ...] | None,
+    size: Any,
+    local: Any,
     required: tuple[int, int, int] | None,
     why: str,
 ) -> None:
     one = body(tiled=tiled, limits=Limits(8, 0, 8, 16), group_size=required)
     with pytest.raises(Unfit, match=why):
         one.task(command(size, local), anything)
+
+
+@pytest.mark.parametrize("offset", [(-1,), (1 << 32,), (1, 1), (1.5,)])
+def test_offsets_that_are_the_drivers_to_judge_go_to_a_lane(offset: Any) -> None:
+    with pytest.raises(Unfit, match="driver"):
+        body().task(command((8,), offset=offset), anything)
 
 
 def test_a_required_group_size_is_the_local_size() -> None:
