@@ -386,6 +386,47 @@ def test_random_programs_replayed_between_others_give_what_numpy_gives(
     rt.finish()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_whose_arrays_are_swapped_between_replays(
+    kept: Callable[[str, str], tuple[acs.Runtime, acs.Program]],
+    configuration: tuple[str, str],
+    seed: int,
+) -> None:
+    """New arrays are views inside larger ones, at any row."""
+    rng = random.Random(f"swaps {seed}")
+    rt, program = kept(*configuration)
+    expected, got = Expected(), Recording(rt, program)
+    recorded, between = random_program(rng, 30), random_program(rng, 5)
+    with rt.record() as graph:
+        run(recorded, got)
+    larger: list[tuple[acs.Array, Any]] = []
+    for _ in range(5):
+        for slot in rng.sample(range(len(SHAPES)), 3):
+            rows, first = SHAPES[slot][0], rng.randrange(5)
+            host = np.zeros((rows + 5, *SHAPES[slot][1:]), expected.arrays[slot].dtype)
+            host[...] = rng.randrange(200)
+            whole = rt.array(host)
+            larger.append((whole, host))
+            new = whole[first : first + rows]
+            used = [array._base for call in graph._calls for array in call.arrays()]
+            if got.arrays[slot]._base not in used:
+                with pytest.raises(acs.UsageError, match="does not use"):
+                    graph.swap(got.arrays[slot], new)
+                continue
+            graph.swap(got.arrays[slot], new)
+            got.arrays[slot] = new
+            expected.arrays[slot] = host[first : first + rows]
+        run(recorded, expected)
+        graph.replay()
+        if rng.random() < 0.5:
+            run(between, expected)
+            run(between, got)
+    for one, other in zip(whole_state(expected), whole_state(got), strict=True):
+        assert np.array_equal(one, other), recorded
+    for array, host in larger:
+        assert np.array_equal(array.get(), host)
+
+
 def test_poison_goes_through_a_replay_and_nowhere_else(rt: acs.Runtime, prog: acs.Program) -> None:
     a, b, c, d = (rt.zeros(8) for _ in range(4))
     with rt.record() as graph:
