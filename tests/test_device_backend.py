@@ -498,8 +498,8 @@ def test_wrong_numbers_are_errors_of_the_call_as_on_any_backend(
 @pytest.mark.parametrize(
     ("size", "local", "offset"),
     [
-        ((8,), (8.0,), None),
-        ((9.0,), None, None),
+        ((8,), (8.5,), None),
+        ((9.5,), None, None),
         ((-8, -8), None, None),
         ((8,), (8, 8), None),
         ((8,), None, (-1,)),
