@@ -1,0 +1,85 @@
+"""From the timeline that a runtime saves to a trace for the emulator, as far as it goes.
+
+In: the JSON Lines of `acs_cl.trace.Trace.save`. Out: a trace in program order with the measured
+time of each launch, and sentences about what the timeline does not tell.
+
+Invariant: nothing is made up in silence. The timeline names only upstream launches that were still
+live, so where a launch had ended before its dependant was made the edge is missing, and the trace
+says that it is not complete. What is guessed stands in the sentences.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from acs_cl.emu.trace import HOST, KERNEL, KINDS, Entry, Trace
+from acs_cl.errors import UsageError
+
+TIMELINE = "acs_cl_trace"
+FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "upstream", "groups")
+TRANSFERS = set(KINDS) - {KERNEL, HOST}
+
+
+def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
+    """The trace, and what is missing in it. `items` is how many work-items a group is taken to
+    have, since the timeline does not tell."""
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        head = json.loads(lines[0]) if lines else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
+    if not isinstance(head, dict) or head.get(TIMELINE) != 1:
+        raise UsageError(f"{path.name}, line 1: expected a head with {TIMELINE!r}: 1")
+    slices = [_slice(line, f"{path.name}, line {count}") for count, line in enumerate(lines[1:], 2)]
+    slices.sort(key=lambda one: int(one["number"]))
+    places = {one["number"]: place for place, one in enumerate(slices, 1)}
+    if len(places) != len(slices):
+        raise UsageError(f"{path.name}: a launch is there twice")
+    entries = [_entry(one, places, items) for one in slices]
+    return Trace(path.stem, entries, "device", complete=False), _missing(slices, places, items)
+
+
+def _slice(line: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+        short = [field for field in FIELDS if field not in found]
+        if short:
+            raise ValueError(f"there is no {', '.join(short)}")
+        if found["end_ns"] < found["start_ns"]:
+            raise ValueError(f"it ends at {found['end_ns']}, before it starts")
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{where}: not a slice: {error}") from None
+    assert isinstance(found, dict)
+    return found
+
+
+def _entry(one: dict[str, Any], places: dict[int, int], items: int) -> Entry:
+    name = one["name"]
+    kind = HOST if one["clock"] == "host" else name if name in TRANSFERS else KERNEL
+    upstream = tuple(sorted(places[other] for other in one["upstream"] if other in places))
+    total_ns = max(1, one["end_ns"] - one["start_ns"])
+    entry = Entry(places[one["number"]], name, kind, upstream, total_ns=total_ns)
+    if kind == KERNEL:
+        return entry._replace(groups=one["groups"] or 1, items=items)
+    return entry
+
+
+def _missing(slices: list[dict[str, Any]], places: dict[int, int], items: int) -> list[str]:
+    """What a reader of the trace has to know, each a sentence."""
+    unsized = sum(not one["groups"] and one["clock"] != "host" for one in slices)
+    gone = sum(other not in places for one in slices for other in one["upstream"])
+    said = [
+        "Edges to launches that had ended when their dependant was made are missing.",
+        f"Groups are taken to have {items} work-items, and no registers or local memory are known.",
+        "What the program waited for, and did between launches, is not in a timeline.",
+        "Durations are those of launches beside others, not of launches alone.",
+        "A kernel of the user's that is called copy, fill, read or write is taken for a transfer.",
+    ]
+    if unsized:
+        said.append(f"{unsized} launches do not say how many groups they have; kernels get one.")
+    if gone:
+        said.append(f"{gone} edges lead to launches without times, which failed, and are dropped.")
+    return said

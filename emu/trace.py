@@ -1,0 +1,265 @@
+"""Traces: what a program launched, in program order, as the emulator reads it.
+
+In: JSON Lines of version 1 (`docs/emulator.md` has the format), or entries made by a program. Out:
+a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches read and write
+into what they wait for, with the library's own definition of a hazard.
+
+Invariant: a file is read as a whole or not at all. The first line that is wrong is named with what
+was found and what was expected; a file that was cut short does not have the lines its head
+promises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from acs_cl.errors import UsageError
+from acs_cl.hazards import Hazards
+from acs_cl.records import EVERYTHING, Span
+
+VERSION = 1
+HEAD = "acs_cl_emu_trace"
+KERNEL, HOST = "kernel", "host"
+KINDS = (KERNEL, HOST, "copy", "fill", "read", "write")
+CLOCKS = ("model", "device", "host")
+EDGES = ("upstream", "spans")
+
+
+class Entry(NamedTuple):
+    """One command. How long it takes: `group_ns` for each group of a kernel, `total_ns` for all of
+    it, or neither where `flops` and `bytes`, for each group, tell. Zero is 'not said'."""
+
+    number: int
+    name: str
+    kind: str = KERNEL
+    upstream: tuple[int, ...] = ()
+    waits: tuple[int, ...] = ()
+    """What the program waits for, with a blocking read for instance, before it launches this."""
+    groups: int = 0
+    items: int = 0
+    """Work-items of a group."""
+    registers: int = 0
+    """Of a work-item."""
+    local_bytes: int = 0
+    """Of a group."""
+    group_ns: int = 0
+    total_ns: int = 0
+    flops: int = 0
+    bytes: int = 0
+    host_ns: int = 0
+    """What the program did by itself before this launch."""
+    segments: int = 0
+    """Ranges that a check for hazards looks at."""
+    reads: tuple[Span, ...] = ()
+    writes: tuple[Span, ...] = ()
+
+
+class Trace(NamedTuple):
+    """A program's launches. `edges` tells how they are ordered: by lists of 'upstream' launches or
+    by 'spans'. `complete` is False where it is known that edges are missing."""
+
+    name: str
+    entries: Sequence[Entry]
+    clock: str = "model"
+    edges: str = "upstream"
+    complete: bool = True
+
+
+NUMBERS = ("groups", "items", "registers", "local_bytes", "group_ns", "total_ns")
+NUMBERS += ("flops", "bytes", "host_ns", "segments")
+KEYS = {"number", "name", "kind", "upstream", "waits", "reads", "writes", *NUMBERS}
+HEAD_KEYS = {HEAD, "name", "launches", "clock", "unit", "edges", "complete"}
+
+
+def resolved(trace: Trace) -> Trace:
+    """The same with upstream lists, where it has spans; segments are counted."""
+    if trace.edges == "upstream":
+        return trace
+    hazards = Hazards()
+    entries = []
+    for entry in trace.entries:
+        upstream = tuple(sorted(hazards.enter(entry.number, entry.reads, entry.writes)))
+        segments = entry.segments or len(entry.reads) + len(entry.writes)
+        entries.append(entry._replace(upstream=upstream, segments=segments, reads=(), writes=()))
+    return trace._replace(entries=entries, edges="upstream")
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def save(trace: Trace, path: str | Path) -> None:
+    """Write JSON Lines; what reads back is equal. A trace that is wrong is not written."""
+    for entry in trace.entries:
+        check(entry, trace.edges)
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines_of(trace))
+
+
+def lines_of(trace: Trace) -> Iterable[str]:
+    """The lines of a file, the head first."""
+    head = {
+        HEAD: VERSION,
+        "name": trace.name,
+        "launches": len(trace.entries),
+        "clock": trace.clock,
+        "unit": "ns",
+        "edges": trace.edges,
+        "complete": trace.complete,
+    }
+    yield json.dumps(head)
+    for entry in trace.entries:
+        fields = {key: value for key, value in entry._asdict().items() if value or key == "number"}
+        if trace.edges == "spans":
+            fields["reads"], fields["writes"] = entry.reads, entry.writes
+        else:
+            fields["upstream"] = entry.upstream
+        yield json.dumps(fields)
+
+
+def load(path: str | Path) -> Trace:
+    """Read a file; `UsageError` with the line where it is wrong."""
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            return parse(file, path.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path.name}: cannot be read as a trace: {error}") from error
+
+
+def parse(lines: Iterable[str], where: str) -> Trace:
+    """A trace from its lines; `where` is what errors call them."""
+    numbered = enumerate(lines, 1)
+    count, first = next(numbered, (1, ""))
+    try:
+        trace, launches = _head(_object(first))
+        entries = []
+        for count, line in numbered:  # noqa: B007  the error names it
+            entries.append(_entry(_object(line), len(entries) + 1, trace.edges))
+        if len(entries) != launches:
+            raise ValueError(f"the head promises {launches} launches, got {len(entries)}")
+    except ValueError as error:
+        raise UsageError(f"{where}, line {count}: {error}") from None
+    return trace._replace(entries=entries)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error}): {line.strip()[:60]!r}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"expected an object, got {line.strip()[:60]!r}")
+    return found
+
+
+def _head(found: dict[str, Any]) -> tuple[Trace, int]:
+    version = found.get(HEAD)
+    if version != VERSION or isinstance(version, bool):
+        raise ValueError(f"expected a head with {HEAD!r}: {VERSION}, got {version!r}")
+    _known(found, HEAD_KEYS)
+    _one_of(found, "clock", CLOCKS)
+    _one_of(found, "unit", ("ns",))
+    _one_of(found, "edges", EDGES)
+    name, complete = found.get("name"), found.get("complete", True)
+    if not isinstance(name, str) or not isinstance(complete, bool):
+        raise ValueError("'name' has to be a text and 'complete' true or false")
+    return Trace(name, (), found["clock"], found["edges"], complete), _number(found, "launches")
+
+
+def _entry(found: dict[str, Any], number: int, edges: str) -> Entry:
+    _known(found, KEYS)
+    if _number(found, "number") != number:
+        raise ValueError(f"expected launch number {number}, got {found.get('number')!r}")
+    if not isinstance(found.get("name"), str):
+        raise ValueError(f"'name' has to be a text, got {found.get('name')!r}")
+    wanted = {"reads", "writes"} if edges == "spans" else {"upstream"}
+    if found.keys() & {"reads", "writes", "upstream"} != wanted:
+        raise ValueError(f"a trace ordered by {edges} has {sorted(wanted)} in each line, no others")
+    values = {key: _number(found, key) for key in NUMBERS if key in found}
+    entry = Entry(
+        number,
+        found["name"],
+        found.get("kind", KERNEL),
+        _launches(found, "upstream"),
+        _launches(found, "waits"),
+        reads=_spans(found, "reads"),
+        writes=_spans(found, "writes"),
+        **values,
+    )
+    check(entry, edges)
+    return entry
+
+
+def check(entry: Entry, edges: str) -> None:
+    """`ValueError` if the entry says something impossible, or too little."""
+    if entry.kind not in KINDS:
+        raise ValueError(f"'kind' has to be one of {', '.join(KINDS)}, got {entry.kind!r}")
+    for key, launches in (("upstream", entry.upstream), ("waits", entry.waits)):
+        if any(not 0 < other < entry.number for other in launches):
+            raise ValueError(f"'{key}' of launch {entry.number} names {list(launches)}, not before")
+        if len(set(launches)) != len(launches):
+            raise ValueError(f"'{key}' names a launch twice: {list(launches)}")
+    if edges == "upstream" and (entry.reads or entry.writes):
+        raise ValueError("this trace is ordered by upstream, got spans")
+    said = [key for key in ("group_ns", "total_ns") if getattr(entry, key)]
+    if entry.kind == KERNEL:
+        if entry.groups < 1 or entry.items < 1:
+            raise ValueError("a kernel needs 'groups' and 'items' of at least 1")
+        if len(said) > 1 or (entry.flops and said):
+            raise ValueError("a kernel takes 'group_ns', or 'total_ns', or what 'flops' say")
+        if not said and not entry.flops and not entry.bytes:
+            raise ValueError("nothing says how long the kernel takes")
+    elif said != ["total_ns"] or entry.groups or entry.flops:
+        raise ValueError(f"a {entry.kind} has 'total_ns', and no groups or flops")
+
+
+def _known(found: dict[str, Any], keys: set[str]) -> None:
+    unknown = sorted(found.keys() - keys)
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(unknown)}; known are {', '.join(sorted(keys))}")
+
+
+def _one_of(found: dict[str, Any], key: str, values: Sequence[str]) -> None:
+    if found.get(key) not in values:
+        raise ValueError(f"'{key}' has to be one of {', '.join(values)}, got {found.get(key)!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _number(found: dict[str, Any], key: str) -> int:
+    value = found.get(key)
+    if not _is_number(value):
+        raise ValueError(f"'{key}' has to be a whole number from 0, got {value!r}")
+    assert isinstance(value, int)
+    return value
+
+
+def _launches(found: dict[str, Any], key: str) -> tuple[int, ...]:
+    values = found.get(key, [])
+    if not isinstance(values, list) or not all(_is_number(value) for value in values):
+        raise ValueError(f"'{key}' has to be a list of launch numbers, got {values!r}")
+    return tuple(values)
+
+
+def _spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
+    spans = found.get(key, [])
+    if not isinstance(spans, list):
+        raise ValueError(f"'{key}' has to be a list of spans, got {spans!r}")
+    return tuple(_span(key, values) for values in spans)
+
+
+def _span(key: str, values: Any) -> Span:
+    """A span from five numbers, or from [0] for memory that nobody can name."""
+    if values == [EVERYTHING]:
+        return Span(EVERYTHING, 0, 1, 1, 1)
+    if not isinstance(values, list) or len(values) != 5 or not all(map(_is_number, values)):
+        raise ValueError(f"'{key}': a span is [base, start, pitch, rows, width], got {values!r}")
+    span = Span(*values)
+    if span.base != EVERYTHING and not (span.rows and 0 < span.width <= span.pitch):
+        raise ValueError(f"'{key}': a span has rows, and 0 < width <= pitch, got {values!r}")
+    return span
