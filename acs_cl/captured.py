@@ -10,7 +10,7 @@ promised to leave them alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from .commands import HostCommand, KernelCommand
 from .deciding import size
 from .decisions import DecidedCommand, Fault
 from .memory import Base
-from .records import Access, Command
+from .records import Access, Command, Span
 
 Change = Callable[[Array], Array]
 
@@ -121,3 +121,31 @@ class Recorded(NamedTuple):
     command: Command
     access: Access
     call: int
+
+
+class Move(NamedTuple):
+    """What used one base uses another one, so many bytes on."""
+
+    base: int
+    to: int
+    by: int
+
+    def access(self, access: Access) -> Access:
+        """The same access afterwards."""
+        reads, writes, overwrites = (tuple(map(self._span, spans)) for spans in access)
+        return Access(reads, writes, overwrites)
+
+    def _span(self, span: Span) -> Span:
+        if span.base != self.base:
+            return span
+        return span._replace(base=self.to, start=span.start + self.by)
+
+
+def union(accesses: Iterable[Access]) -> Access:
+    """All that these touch."""
+    reads: dict[Span, None] = {}
+    writes: dict[Span, None] = {}
+    for access in accesses:
+        reads.update(dict.fromkeys(access.reads))
+        writes.update(dict.fromkeys(access.writes))
+    return Access(tuple(reads), tuple(writes))

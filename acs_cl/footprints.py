@@ -73,6 +73,21 @@ class ReplayHazards(Hazards):
         self._ancestors[made.mark] = 0
         return made
 
+    def move(self, footprint: Footprint, base: int, spans: Sequence[tuple[Span, bool]]) -> None:
+        """From the next replay on `footprint` has `spans`, some of them written, in place of those
+        in `base`. What stands for earlier replays there now stands for the latest of them."""
+        mark = footprint.mark
+        last = self._replays[mark]
+        for node in [node for node in footprint.nodes if node.span.base == base]:
+            del footprint.nodes[node]
+            if footprint.met is not None:
+                footprint.met.pop(node, None)
+            node.writers = tuple(last if one == mark else one for one in node.writers)
+            node.readers[:] = [last if one == mark else one for one in node.readers]
+        footprint.new = [one for one in footprint.new if one[0].base != base]
+        footprint.new += spans
+        footprint.bases = footprint.bases - {base} | {span.base for span, _ in spans}
+
     def enter_footprint(self, number: int, footprint: Footprint) -> dict[int, str]:
         """The upstream of launch `number`, which touches what `footprint` does."""
         live, mark = self._ancestors, footprint.mark

@@ -24,17 +24,19 @@ Invariants:
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import life
 from .access import describe
 from .arrays import Array
-from .captured import Call, Recorded, again, frozen
+from .captured import Call, Move, Recorded, again, frozen, union
 from .cutting import Single
 from .errors import UsageError
 from .explain import Explanation
+from .footprints import Footprint, merged
 from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
 from .kernel import Kernel
@@ -43,7 +45,6 @@ from .records import Access, Command
 from .segments import Segment
 
 if TYPE_CHECKING:
-    from .footprints import Footprint
     from .runtime import Runtime
 
 MOST_REASONS = 4
@@ -73,6 +74,10 @@ class Graph:
         self._state = "not recorded yet"
         self._capturing = False
         self._calls: list[Call] = []
+        self._places: list[range] = []
+        """Where the launches of each call are."""
+        self._users: dict[int, set[int]] = {}
+        """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
         self._pieces: list[Segment | Single] = []
         self._footprints: dict[int, tuple[Footprint, Access]] = {}
@@ -124,7 +129,11 @@ class Graph:
             keywords.items()},
         )  # fmt: skip
         handle, launches, owned = self._make(call, len(self._calls))
+        for array in call.arrays():
+            if array._base is not None:
+                self._users.setdefault(array._base.number, set()).add(len(self._calls))
         self._calls.append(call._replace(owned=tuple(owned)))
+        self._places.append(range(len(self._launches), len(self._launches) + len(launches)))
         self._launches += launches
         if not isinstance(handle, RecordedHandle):  # of no bytes
             return RecordedHandle(self, 0, handle.name, handle.access)
@@ -181,10 +190,10 @@ class Graph:
             for number, piece in enumerate(self._pieces)
             if isinstance(piece, Segment)
         }
-        self._access = _union([one.access for one in self._launches])
+        self._access = union([one.access for one in self._launches])
 
     def _footprint(self, segment: Segment, number: int) -> tuple[Footprint, Access]:
-        access = _union(segment.accesses)
+        access = union(segment.accesses)
         before = self._footprints.get(number, (None,))[0]
         with self._runtime._lock:
             footprint = self._runtime._hazards.footprint(access.reads, access.writes, before)
@@ -251,7 +260,7 @@ class Graph:
                         "memory; swap() gives a graph other arrays"
                     )
                 args[2 + names.index(name)] = frozen(value, _same)
-            self._change({number: call._replace(args=tuple(args))}, moved=False)
+            self._change({number: call._replace(args=tuple(args))})
 
     def swap(self, old: Array, new: Array) -> None:
         """Put `new` in the place of `old`, of the same shape, dtype and strides, from the next
@@ -261,6 +270,7 @@ class Graph:
         if not old.nbytes:
             return
         base, to, by = old._base, new._base, new._offset - old._offset
+        assert base is not None
         assert to is not None
 
         def change(array: Array) -> Array:
@@ -272,21 +282,20 @@ class Graph:
             )
 
         with self._lock:
-            used = [[array._base for array in call.arrays()] for call in self._calls]
-            changed = {
-                number: self._calls[number].with_arrays(change)
-                for number, bases in enumerate(used)
-                if base in bases
-            }
-            if not changed:
+            used = self._users.get(base.number, set())
+            if not used:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
-            # a shift of all that uses a base changes nothing between these, but `to` may be used
-            meets = base is not to and any(to in bases for bases in used)
-            self._change(changed, moved=True, meets=meets)
+            changed = {n: self._calls[n].with_arrays(change) for n in sorted(used)}
+            # a shift of all that uses a base changes nothing between these, but `to` may be in use
+            meets = base is not to and bool(self._users.get(to.number))
+            self._change(changed, Move(base.number, to.number, by), meets)
+            self._users.setdefault(to.number, set()).update(self._users.pop(base.number))
 
-    def _change(self, calls: dict[int, Call], moved: bool, meets: bool = False) -> None:
-        """Make calls again, with other arguments. `moved`: their accesses are others, but conflict
-        where they did, unless one `meets` what it did not."""
+    def _change(
+        self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
+    ) -> None:
+        """Make calls again, with other arguments. `move`: what that does to their accesses, which
+        conflict as before, unless one `meets` what it did not."""
         runtime, here = self._runtime, threading.get_ident()
         made: dict[int, list[Recorded]] = {}
         runtime._recorders[here] = self
@@ -296,55 +305,76 @@ class Graph:
                 calls[number] = call._replace(owned=tuple(owned))
         finally:
             del runtime._recorders[here]
-        whole, places = meets, []
-        launches: list[Recorded] = []
-        waiting = {number: iter(new) for number, new in made.items()}
-        for place, one in enumerate(self._launches):
-            if one.call not in made:
-                launches.append(one)
-                continue
-            new = next(waiting[one.call], one)
-            launches.append(new)
-            places.append(place)
-            whole = whole or not (moved or new.access == one.access)
-        counts = Counter(one.call for one in self._launches if one.call in made)
-        if any(counts[number] != len(new) for number, new in made.items()):
-            whole = True
-            launches = [
-                one
-                for number in range(len(self._calls))
-                for one in made.get(number, [old for old in self._launches if old.call == number])
-            ]
-        before = self._launches, self._calls
-        self._launches = launches
-        self._calls = [calls.get(number, call) for number, call in enumerate(self._calls)]
+        alike = all(len(new) == len(self._places[number]) for number, new in made.items()) and all(
+            new.access == (move.access(old.access) if move is not None else old.access)
+            for number, several in made.items()
+            for old, new in zip(self._of_call(number), several, strict=True)
+        )
+        owns = any(calls[number].owned or self._calls[number].owned for number in calls)
+        before = self._launches, self._calls, self._places
+        self._calls = [*self._calls]
+        for number, call in calls.items():
+            self._calls[number] = call
         try:
-            if whole or not self._patch(places, moved):
+            if meets or owns or not alike:
+                self._put_together(made)
+                self._compile()
+            elif not self._patch(made, move):
                 self._compile()
         except BaseException:
-            self._launches, self._calls = before
+            self._launches, self._calls, self._places = before
             self._compile()
             raise
 
-    def _patch(self, places: Sequence[int], moved: bool) -> bool:
+    def _put_together(self, made: dict[int, list[Recorded]]) -> None:
+        """All launches, with those of the calls that were made again."""
+        launches: list[Recorded] = []
+        places = []
+        for number in range(len(self._places)):
+            new = made[number] if number in made else self._of_call(number)
+            places.append(range(len(launches), len(launches) + len(new)))
+            launches += new
+        self._launches, self._places = launches, places
+
+    def _of_call(self, number: int) -> list[Recorded]:
+        places = self._places[number]
+        return self._launches[places.start : places.stop]
+
+    def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
         """Have the segments know of launches that differ in arguments. False if one cannot."""
+        self._launches = [*self._launches]
         cutter = self._runtime._cutter()
-        wanted = set(places)
-        if cutter is not None and wanted:
-            for number, piece in enumerate(self._pieces):
-                if isinstance(piece, Single):
-                    continue
-                inside = wanted.intersection(range(piece.first, piece.first + len(piece)))
-                with self._runtime._lock:
-                    for place in sorted(inside):
-                        command, access, _ = self._launches[place]
-                        if not cutter.patch(piece, place, (command, access)):
-                            return False
-                if inside and moved:
-                    self._footprints[number] = self._footprint(piece, number)
-        if moved:
-            self._access = _union([one.access for one in self._launches])
-        return True
+        starts = [piece.first if isinstance(piece, Segment) else piece.place
+                  for piece in self._pieces]  # fmt: skip
+        moved = set()
+        fits = True
+        for number, several in made.items():
+            for place, new in zip(self._places[number], several, strict=True):
+                self._launches[place] = new
+                at = bisect_right(starts, place) - 1
+                piece = self._pieces[at]
+                if isinstance(piece, Segment) and cutter is not None and fits:
+                    with self._runtime._lock:
+                        fits = cutter.patch(piece, place, (new.command, new.access))
+                    moved.add(at)
+        if move is not None and fits:
+            for at in moved:
+                self._move(at, move)
+            self._access = move.access(self._access)
+        return fits
+
+    def _move(self, number: int, move: Move) -> None:
+        """A segment has memory in another place."""
+        footprint, access = self._footprints[number]
+        access = move.access(access)
+        self._footprints[number] = footprint, access
+        reads, writes = (
+            merged(one for one in spans if one.base == move.to)
+            for spans in (access.reads, access.writes)
+        )
+        new = [(one, False) for one in reads] + [(one, True) for one in writes]
+        with self._runtime._lock:
+            self._runtime._hazards.move(footprint, move.base, new)
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -360,6 +390,8 @@ class Graph:
         self._pieces = []
         self._footprints = {}
         self._calls = []
+        self._places = []
+        self._users = {}
         self._launches = []
         self._owned = []
 
@@ -418,13 +450,6 @@ class Graph:
 
 def _same(array: Array) -> Array:
     return array
-
-
-def _union(accesses: Sequence[Access]) -> Access:
-    """All that these touch."""
-    reads = dict.fromkeys(span for access in accesses for span in access.reads)
-    writes = dict.fromkeys(span for access in accesses for span in access.writes)
-    return Access(tuple(reads), tuple(writes))
 
 
 def _check_inside(array: Array, base: Base, by: int) -> None:

@@ -17,7 +17,7 @@ def plain(base: int, start: int, width: int) -> Span:
 
 def spans(rng: random.Random, most: int) -> list[Span]:
     return [
-        plain(rng.randint(1, 3), 4 * rng.randint(0, 9), 4 * rng.randint(1, 4))
+        plain(rng.randint(1, 4), 4 * rng.randint(0, 9), 4 * rng.randint(1, 4))
         for _ in range(rng.randint(0, most))
     ]
 
@@ -39,18 +39,35 @@ def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(s
     footprints: list[Footprint | None] = [hazards.footprint(*kind) for kind in kinds]
     touched: dict[int, tuple[list[Span], list[Span]]] = {}
     replay_of: dict[int, int] = {}
+    series = [0, 1, 2]
+    """What `replay_of` calls the footprints: replays of one are ordered, whatever they touch."""
     after: dict[int, set[int]] = {}
     live: list[int] = []
     for number in range(1, 300):
         which = rng.randrange(-3, 4)
         if 0 <= which < 3:
-            if rng.random() < 0.05:  # another one takes its place, as in a swap
-                kinds[which] = spans(rng, 5), spans(rng, 5)
-                footprints[which] = hazards.footprint(*kinds[which])
             footprint = footprints[which]
             assert footprint is not None
+            if rng.random() < 0.05:  # another one takes its place
+                kinds[which] = spans(rng, 5), spans(rng, 5)
+                before = footprint if rng.random() < 0.5 else None
+                footprint = footprints[which] = hazards.footprint(*kinds[which], before)
+                series[which] += 3 if before is None else 0
+            elif rng.random() < 0.1:  # an array takes the place of another one, as in a swap
+                base, by = rng.randint(1, 3), 4 * rng.randint(0, 9)
+                moved = [
+                    [plain(4, one.start + by, one.width) for one in some if one.base == base]
+                    for some in kinds[which]
+                ]
+                reads, writes = (
+                    [one for one in some if one.base != base] + new
+                    for some, new in zip(kinds[which], moved, strict=True)
+                )
+                kinds[which] = reads, writes
+                new = [(one, False) for one in merged(moved[0])]
+                hazards.move(footprint, base, new + [(one, True) for one in merged(moved[1])])
             touched[number] = kinds[which]
-            replay_of[number] = footprint.mark
+            replay_of[number] = series[which]
             edges = hazards.enter_footprint(number, footprint)
         else:
             touched[number] = spans(rng, 2), spans(rng, 2)
