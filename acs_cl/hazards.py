@@ -26,6 +26,9 @@ from .records import EVERYTHING, Span
 
 RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
 
+SWEPT_AT = 8192
+"""Nodes at which those that nobody stands on are dropped, at first."""
+
 REMEMBERED = 1024
 """How far back (in launches) transitive waiting is known. Farther edges are kept, not pruned."""
 
@@ -101,7 +104,7 @@ class Hazards:
         self._heirs: dict[int, tuple[int, ...]] = {}
         """Recycled bases: live launches that used the memory in its former life."""
         self._barrier = 0
-        self._sweep_at = 8192
+        self._sweep_at = SWEPT_AT
         self._crowded: list[int] = []
         self._replays: dict[int, int] = {}
         """Live marks that stand for whole replays (`footprints`): negative numbers, each with the
@@ -315,7 +318,7 @@ class Hazards:
             return
         for base in list(self._bases):
             self._sweep(base)
-        self._sweep_at = max(8192, 2 * len(self._nodes))
+        self._sweep_at = max(SWEPT_AT, 2 * len(self._nodes))
 
     def _sweep(self, base: int) -> None:
         """Drop the nodes of `base` that no live launch stands on."""

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acs_cl.hazards import ANY, RAW, REMEMBERED, REUSE, WAR, WAW, Hazards
+from acs_cl.hazards import ANY, RAW, REMEMBERED, REUSE, SWEPT_AT, WAR, WAW, Hazards
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 
@@ -257,7 +257,7 @@ def test_memory_is_bounded_by_what_is_live() -> None:
         if len(live) > 64:
             hazards.retire(live.popleft())
         most_live = max(most_live, 2 * len(live) + 1)
-        assert hazards.spans <= 2 * most_live + 1024 + 8
+        assert hazards.spans <= 2 * most_live + SWEPT_AT + 8
     assert hazards.live == len(live)
     held = sum(len(node.readers) + len(node.near) for node in hazards._nodes.values())
     assert held < 8 * hazards.spans

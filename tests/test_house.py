@@ -113,7 +113,7 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "scalars arrays commands records tasks",
+    "packer": "scalars arrays commands epochs records tasks",
     "kernel": "packer translate.offsets translate.clang inference signature scalars standing"
     " records"
     " arrays access building"

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAPPED = ("emu", "benchmarks", "kernels_cl")  # installed below acs_cl, see pyproject.toml
-DATA = {".cl", ".h", ".json", ".typed"}
+DATA = {".cl", ".cu", ".h", ".json", ".typed"}
 NO_NETWORK = (
     "NewConnectionError",
     "NameResolutionError",
