@@ -1,9 +1,10 @@
 """The scheduler on the device: device time per task, and what a new graph costs from Python.
 
-In: a device. Out: for graphs of chains, per task, the time of the scheduler's own launches on the
-device and the time from the first launch to the end of `finish`; beside them bare PyOpenCL in
-order, and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same run (`cuda_graph.cu`).
-Then: a network of 64 gates decided on the device against a read for each gate.
+In: a device. Out: for graphs of chains, per task: the time of the scheduler on the device for a
+graph that was recorded anew and is run once, the same where epochs are sent while the program goes
+on launching, the time from the first launch to the end of `finish`, and that of one replay; beside
+them bare PyOpenCL in order, and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same
+run (`cuda_graph.cu`). Then: a network of 64 gates decided on the device against a read for each.
 
 Everything goes through the public surface: eight kernels are in the switch, one of which works in
 groups with local memory, hazards are found anew for every graph, and the results are compared with
@@ -35,6 +36,7 @@ ON_GPU = (0.35, 0.06, 0.02, 0.08, 0.25, 1.5)
 
 ON_CPU = 0.6
 NEW_GRAPH_US = 5.0
+REPLAY_US, REPLAY_GAIN = 0.08, 5.0
 GATES, GATED_ITEMS = 64, 256
 GATES_GAIN = 5.0
 ROUNDS = {False: 9, True: 3}  # by "is quick"
@@ -90,6 +92,17 @@ def measure(settings: Settings) -> dict[str, Any]:
                rows[1]["new_graph_us"]["median"], "at most", NEW_GRAPH_US, "us",
                rows[1]["new_graph_us"])
     )  # fmt: skip
+    if settings.on_cpu:
+        targets.append(
+            target("a replay of 64 chains over bare PyOpenCL in order",
+                   rows[1]["replay_over_bare"]["median"], "at least", REPLAY_GAIN, "x",
+                   rows[1]["replay_over_bare"])
+        )  # fmt: skip
+    else:
+        targets.append(
+            target("a replay of 64 chains, end to end, per launch", rows[1]["replay_us"]["median"],
+                   "at most", REPLAY_US, "us", rows[1]["replay_us"])
+        )  # fmt: skip
     targets.append(
         target(f"{GATES} gates decided on the device over a read for each", gates["gain"]["median"],
                "at least", GATES_GAIN, "x", gates["gain"])
@@ -120,6 +133,14 @@ class _Graph:
         self.runtime.finish()
         return (perf_counter() - start) * 1e6 / (self.chains * self.length)
 
+    def record(self) -> acs.Graph:
+        """The same launches, recorded."""
+        with self.runtime.record() as graph:
+            for link in range(self.length):
+                for array in self.arrays:
+                    self.tick(self.size, self.local, array, link)
+        return graph
+
     def is_right(self, runs: int) -> bool:
         """Whether every element is what so many runs give."""
         value = 0
@@ -144,7 +165,7 @@ def _graph(settings: Settings, chains: int, length: int, groups: int, group: int
             raise RuntimeError("the scheduler computed something else than NumPy")
         in_scheduler = runtime.stats()["scheduler"]
         facts = in_scheduler["schedulers"]
-    device = []
+    device, in_epochs, replays = [], [], []
     with acs.Runtime(context=context, backend="device", trace=True) as runtime:
         graph = _Graph(runtime, chains, length, groups, group)
         graph()
@@ -153,13 +174,30 @@ def _graph(settings: Settings, chains: int, length: int, groups: int, group: int
             with no_collection():
                 graph()
             epochs = {(s.start_ns, s.end_ns) for s in runtime.trace.slices if s.name == "tick"}
-            device.append(sum(end - start for start, end in epochs) / 1e3 / tasks)
+            in_epochs.append(sum(end - start for start, end in epochs) / 1e3 / tasks)
+        for _ in range(rounds):  # a graph that is new each time, run as a whole
+            recorded = graph.record()
+            runtime.finish()
+            runtime.trace.clear()
+            recorded.replay().wait()
+            runtime.finish()
+            device.append(sum(s.end_ns - s.start_ns for s in runtime.trace.slices) / 1e3 / tasks)
+            with no_collection():
+                start = perf_counter()
+                recorded.replay().wait()
+                replays.append((perf_counter() - start) * 1e6 / tasks)
+            recorded.close()
+        if not graph.is_right(1 + 3 * rounds):
+            raise RuntimeError("replays computed something else than NumPy")
     ratios = [a / b for a, b in zip(samples["bare"], samples["device"], strict=True)]
     return {
         "chains": chains,
         "length": length,
         "groups": groups,
         "device_us": spread(device, 4),
+        "device_in_epochs_us": spread(in_epochs, 4),
+        "replay_us": spread(replays, 4),
+        "replay_over_bare": spread([a / b for a, b in zip(samples["bare"], replays, strict=True)]),
         "new_graph_us": spread(samples["device"]),
         "bare_in_order_us": spread(samples["bare"]),
         "over_bare": spread(ratios),
