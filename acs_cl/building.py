@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
+from pyopencl import _cl
 
 from .errors import BuildError, UsageError
 
-NO_CACHE: Any = False
-"""Build past PyOpenCL's binary cache: some drivers lose the source and the argument information in
-binaries, and most keep a cache of their own."""
 
 
 def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
-    """Build a program on one device, with argument information."""
-    program = cl.Program(context, source)
+    """Build a program on one device, with argument information.
+
+    By PyOpenCL's inner program: the outer one warns of whatever a compiler says, some of which talk
+    when nothing is wrong, and warnings cannot be caught in several threads at once.
+    """
+    words, _ = cl.Program._process_build_options(context, [*options, "-cl-kernel-arg-info"])
+    program = _cl._Program(context, source)
     try:
-        with warnings.catch_warnings():
-            # some drivers talk when nothing is wrong
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            return program.build(
-                [*options, "-cl-kernel-arg-info"], devices=[device], cache_dir=NO_CACHE
-            )
+        program._build(words, [device])
+        return cl.Program(program)
     except cl.Error as error:
         log = _build_log(program, device) or str(error)
         line = _first_error_line(log)
@@ -48,8 +46,7 @@ def _first_error_line(log: str) -> int | None:
 
 def _build_log(program: Any, device: Any) -> str:
     try:
-        native = program._get_prg()
-        return str(native.get_build_info(device, cl.program_build_info.LOG)).strip()
+        return str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
     except (cl.Error, AttributeError):
         return ""
 

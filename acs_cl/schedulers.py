@@ -43,6 +43,9 @@ MOST_LOOPED_BODIES = 6
 """The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
 of 16 kernels in one switch crash the compiler."""
 
+MOST_SCHEDULERS = 8
+"""Group sizes, and lists of build options, that have schedulers of their own."""
+
 ARENA_BYTES = 4096
 """Local memory that a scheduler has at least, so that the next kernel needs no new one."""
 
@@ -286,6 +289,8 @@ class Schedulers:
         if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
             return  # nothing to build before a launch says how large its groups are
         size = self.tiled_group if function.tiled else group
+        if (size, options) not in self._sets and len(self._sets) >= MOST_SCHEDULERS:
+            raise Unfit(f"the program has {MOST_SCHEDULERS} schedulers already")
         home = self._sets.setdefault((size, options), _Set())
         # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for
         # them

@@ -231,6 +231,8 @@ class Device(Backend):
                 self.cuts += 1
                 self.send()
             epoch = self._open = Epoch(scheduler)
+            if not self._sent:
+                self._next_look = FIRST_LOOK
         number, index = launch.number, epoch.index
         inside = []
         for upstream in launch.upstream:
@@ -407,7 +409,7 @@ class Device(Backend):
         for launch in launches:
             try:
                 self._to_lane(launch, f"its epoch had fewer than {FEW} tasks")
-            except (cl.Error, TypeError, ValueError) as error:
+            except Exception as error:
                 self._lost.append((launch.number, DeviceError(str(error))))
 
     def _enqueue(self, epoch: Epoch) -> None:
