@@ -13,7 +13,6 @@ from pyopencl import _cl
 from .errors import BuildError, UsageError
 
 
-
 def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
     """Build a program on one device, with argument information.
 
