@@ -11,26 +11,29 @@ FUZZ ?= 20000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz demo bench clean
+.PHONY: help venv test lint fuzz sanitize demo bench clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
 	@echo "make test    style, types and all tests"
 	@echo "make lint    style and types only"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
+	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
 	@echo "make clean   removes what the other targets made"
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
 # folders), or the set of packages: the import hook of an editable installation remembers which
-# modules were packages, and would go on looking for a module that has become one.
+# modules were packages, and would go on looking for a module that has become one. The native core
+# is built at installation.
 PACKAGES := $(shell find acs_cl emu benchmarks kernels_cl -name __init__.py | LC_ALL=C sort | cksum)
 STAMP := $(VENV)/.installed-$(firstword $(PACKAGES))
 
 venv: $(STAMP)
 
-$(STAMP): pyproject.toml
+CORE := acs_cl/_core
+$(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip --disable-pip-version-check install --quiet --editable ".[pocl,dev]"
 	rm -f $(VENV)/.installed-*
@@ -44,6 +47,20 @@ lint: $(STAMP)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k random tests/test_random_programs.py $(ARGS)
+
+# Python itself is not built that way: what it never frees is not reported, and the sanitizer's
+# library has to come first.
+SANITIZED := build/sanitize
+sanitize: $(STAMP)
+	$(RUN) -m pip --disable-pip-version-check install --quiet "nanobind>=2.4"
+	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+	    -DPython_EXECUTABLE=$(abspath $(RUN)) \
+	    -Dnanobind_DIR="$$($(RUN) -m nanobind --cmake_dir)"
+	cmake --build $(SANITIZED)
+	ACS_CL_FUZZ=$(FUZZ) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
+	    LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
+	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
+	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py $(ARGS)
 
 demo: $(STAMP)
 	$(VENV)/bin/acs-cl demo $(ARGS)

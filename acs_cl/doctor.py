@@ -17,11 +17,9 @@ from typing import Any
 
 import pyopencl as cl
 
-from acs_cl import devices, probe
+from acs_cl import core, devices, probe
 from acs_cl._version import __version__
 from acs_cl.errors import DeviceError
-
-CORE = "pure Python"
 
 
 def main(args: argparse.Namespace) -> int:
@@ -42,7 +40,7 @@ def examine(
     report: dict[str, Any] = {
         "acs_cl": __version__,
         "pyopencl": cl.VERSION_TEXT,
-        "core": CORE,
+        "core": core.ABOUT,
         "asked": None if spec is None else str(spec),
         "chosen": None,
         "devices": [],

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from . import backends, life, transfers
+from . import backends, core, life, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
@@ -39,7 +39,7 @@ from .devices import kind
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
-from .footprints import Footprint, ReplayHazards
+from .footprints import Footprint
 from .gates import Patience, look_at_gates, open_events
 from .graph import Graph
 from .graph_handles import RecordedHandle, ReplayHandle
@@ -123,7 +123,7 @@ class Runtime:
         self._ready_first = issue == "ready_first" and not self._backend.in_order
         self._lock = threading.RLock()
         self._moved = threading.Condition(self._lock)
-        self._hazards = ReplayHazards()
+        self._hazards = core.hazards()
         on_device = self.plan.backend == "device"  # which has a window of its own
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import core
+
 if TYPE_CHECKING:
     from .runtime import Runtime
 
@@ -22,6 +24,7 @@ class Stats:
         hazards, window, backend = runtime._hazards, runtime._window, runtime._backend
         report: dict[str, Any] = {
             "backend": backend.name,
+            "core": core.ABOUT,
             "issue": runtime.options.issue,
             "why": runtime.plan.why,
             "launches": runtime._number,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from twins import on_both_replaying
 
 from acs_cl.footprints import Footprint, ReplayHazards, merged
 from acs_cl.ranges import overlap
@@ -32,9 +33,12 @@ def conflict(a: tuple[list[Span], list[Span]], b: tuple[list[Span], list[Span]])
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(seed: int) -> None:
+@on_both_replaying
+def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(
+    twin: type[ReplayHazards], seed: int
+) -> None:
     rng = random.Random(seed)
-    hazards = ReplayHazards()
+    hazards = twin()
     kinds = [(spans(rng, 5), spans(rng, 5)) for _ in range(3)]
     footprints: list[Footprint | None] = [hazards.footprint(*kind) for kind in kinds]
     touched: dict[int, tuple[list[Span], list[Span]]] = {}
@@ -103,8 +107,11 @@ def test_replays_in_a_row_look_at_no_node() -> None:
     assert hazards.enter_footprint(3, footprint) == {}
 
 
-def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended() -> None:
-    hazards = ReplayHazards()
+@on_both_replaying
+def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
+    twin: type[ReplayHazards],
+) -> None:
+    hazards = twin()
     footprint = hazards.footprint([], [plain(1, 0, 64)])
     hazards.enter_footprint(1, footprint)
     assert hazards.users(1) == (1,)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twins import on_both
 
 from acs_cl.hazards import ANY, RAW, REMEMBERED, REUSE, SWEPT_AT, WAR, WAW, Hazards
 from acs_cl.ranges import overlap
@@ -53,8 +54,8 @@ class Entered(NamedTuple):
 class Model:
     """Feeds `Hazards` and checks each answer against byte sets."""
 
-    def __init__(self) -> None:
-        self.hazards = Hazards()
+    def __init__(self, twin: type[Hazards]) -> None:
+        self.hazards = twin()
         self.number = 0
         self.live: dict[int, Entered] = {}
         self.after: dict[int, frozenset[int]] = {}
@@ -155,10 +156,11 @@ steps = st.one_of(
 )
 
 
+@on_both
 @settings(max_examples=400, deadline=None)
 @given(st.lists(steps, max_size=40))
-def test_edges_are_brute_force_on_bytes(program: list[tuple]) -> None:
-    model = Model()
+def test_edges_are_brute_force_on_bytes(twin: type[Hazards], program: list[tuple]) -> None:
+    model = Model(twin)
     for step in program:
         if step[0] == "launch":
             reads, writes = (
@@ -173,10 +175,11 @@ def test_edges_are_brute_force_on_bytes(program: list[tuple]) -> None:
             model.launch([ALL] if step[1] else [], [] if step[1] else [ALL])
 
 
+@on_both
 @pytest.mark.parametrize("seed", range(4))
-def test_edges_stay_right_over_long_programs_and_sweeps(seed: int) -> None:
+def test_edges_stay_right_over_long_programs_and_sweeps(twin: type[Hazards], seed: int) -> None:
     rng = random.Random(seed)
-    model = Model()
+    model = Model(twin)
     for _ in range(700):
         choice = rng.random()
         if choice < 0.5:
@@ -192,8 +195,9 @@ def test_edges_stay_right_over_long_programs_and_sweeps(seed: int) -> None:
     assert model.hazards.spans < 1024, f"seed {seed}"
 
 
-def test_an_upstream_too_far_back_is_kept_rather_than_lost() -> None:
-    model = Model()
+@on_both
+def test_an_upstream_too_far_back_is_kept_rather_than_lost(twin: type[Hazards]) -> None:
+    model = Model(twin)
     x, y = plain(1, 0, 4), plain(2, 0, 4)
     first = model.launch([], [x, y])
     assert not first
@@ -203,21 +207,24 @@ def test_an_upstream_too_far_back_is_kept_rather_than_lost() -> None:
     assert 1 in edges or 1 in model.after[model.number - 1]
 
 
-def test_two_reads_are_never_ordered() -> None:
-    hazards = Hazards()
+@on_both
+def test_two_reads_are_never_ordered(twin: type[Hazards]) -> None:
+    hazards = twin()
     for number in range(1, 50):
         assert hazards.enter(number, [plain(1, 0, 8), plain(1, number % 5, 3)], []) == {}
 
 
-def test_retired_launches_are_not_waited_for() -> None:
-    hazards = Hazards()
+@on_both
+def test_retired_launches_are_not_waited_for(twin: type[Hazards]) -> None:
+    hazards = twin()
     hazards.enter(1, [], [plain(1, 0, 8)])
     hazards.retire(1)
     assert hazards.enter(2, [plain(1, 0, 8)], [plain(1, 4, 8)]) == {}
 
 
-def test_each_kind_of_edge_is_named_and_counted() -> None:
-    hazards = Hazards()
+@on_both
+def test_each_kind_of_edge_is_named_and_counted(twin: type[Hazards]) -> None:
+    hazards = twin()
     hazards.enter(1, [], [plain(1, 0, 8)])
     assert hazards.enter(2, [plain(1, 7, 2)], []) == {1: RAW}
     assert hazards.enter(3, [], [plain(1, 8, 4)]) == {2: WAR}
@@ -230,8 +237,9 @@ def test_each_kind_of_edge_is_named_and_counted() -> None:
     assert hazards.pruned == 4  # 6 waits for 1 to 4 through 5
 
 
-def test_columns_and_tiles_of_one_matrix_are_independent() -> None:
-    hazards = Hazards()
+@on_both
+def test_columns_and_tiles_of_one_matrix_are_independent(twin: type[Hazards]) -> None:
+    hazards = twin()
     columns = [Span(1, 4 * i, 64, 16, 4) for i in range(16)]
     for number, column in enumerate(columns, 1):
         assert hazards.enter(number, [column], [column]) == {}
@@ -239,9 +247,17 @@ def test_columns_and_tiles_of_one_matrix_are_independent() -> None:
     assert hazards.enter(17, [row], []) == dict.fromkeys(range(1, 17), RAW)
 
 
-def test_memory_is_bounded_by_what_is_live() -> None:
+def held(hazards: Any) -> int:
+    """How many launches and neighbours nodes remember."""
+    if isinstance(hazards, Hazards):
+        return sum(len(node.readers) + len(node.near) for node in hazards._nodes.values())
+    return hazards._held
+
+
+@on_both
+def test_memory_is_bounded_by_what_is_live(twin: type[Hazards]) -> None:
     """Distinct spans without end, on few and on many bases, with 64 launches live at a time."""
-    hazards = Hazards()
+    hazards = twin()
     rng = random.Random(5)
     live: list[tuple[int, int]] = []
     most_live = 0
@@ -259,12 +275,12 @@ def test_memory_is_bounded_by_what_is_live() -> None:
         most_live = max(most_live, 2 * len(live) + 1)
         assert hazards.spans <= 2 * most_live + SWEPT_AT + 8
     assert hazards.live == len(live)
-    held = sum(len(node.readers) + len(node.near) for node in hazards._nodes.values())
-    assert held < 8 * hazards.spans
+    assert held(hazards) < 8 * hazards.spans
 
 
-def test_a_forgotten_base_leaves_nothing_behind() -> None:
-    hazards = Hazards()
+@on_both
+def test_a_forgotten_base_leaves_nothing_behind(twin: type[Hazards]) -> None:
+    hazards = twin()
     for number in range(1, 200):
         hazards.enter(number, [plain(number, 0, 4)], [plain(number, 4, 4)])
         hazards.forget(number)
@@ -293,9 +309,12 @@ class Published:
         return upstream
 
 
-def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds() -> None:
+@on_both
+def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds(
+    twin: type[Hazards],
+) -> None:
     x, y, z = plain(1, 0, 64), plain(2, 0, 64), plain(3, 0, 64)
-    published, ours = Published(), Hazards()
+    published, ours = Published(), twin()
     produce, consume = ([y], [x]), ([x], [z])
     assert published.enter(1, *produce) == set()
     assert ours.enter(1, *produce) == {}
@@ -303,10 +322,13 @@ def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds() -> 
     assert ours.enter(2, *consume) == {1: RAW}
 
 
+@on_both
 @settings(max_examples=200, deadline=None)
 @given(st.lists(accesses, max_size=14))
-def test_the_published_algorithm_misses_nothing_but_reads_after_writes(program: list) -> None:
-    published, ours = Published(), Hazards()
+def test_the_published_algorithm_misses_nothing_but_reads_after_writes(
+    twin: type[Hazards], program: list
+) -> None:
+    published, ours = Published(), twin()
     after: dict[int, frozenset[int]] = {}
     for number, access in enumerate(program, 1):
         reads, writes = ([Span(base + 1, *rest) for base, *rest in side] for side in access)

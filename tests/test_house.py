@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "ranges": "records errors",
     "hazards": "records ranges errors",
     "footprints": "records ranges hazards",
+    "core": "footprints",
     "window": "records errors",
     "poison": "records ranges errors",
     "skipped": "",
@@ -124,7 +125,7 @@ MAY_IMPORT = {
     "handle": "records errors",
     "transfers": "records arrays access commands driver handle strided errors",
     "trace": "records errors",
-    "stats": "records",
+    "stats": "records core",
     "sites": "",
     "options": "backends epochs errors",
     "plan": "options devices probe backends errors",
@@ -136,12 +137,12 @@ MAY_IMPORT = {
     "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
     " captured cutting segments errors",
     # the one that composes
-    "runtime": "footprints graph graph_handles segments choice devices records window failures"
+    "runtime": "core footprints graph graph_handles segments choice devices records window failures"
     " skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle",
     # commands
-    "doctor": "_version devices probe errors",
+    "doctor": "_version core devices probe errors",
     "pictures": "trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",

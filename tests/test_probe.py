@@ -13,7 +13,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from acs_cl import cli, devices, doctor, probe
+from acs_cl import cli, core, devices, doctor, probe
 from acs_cl._version import __version__
 from acs_cl.errors import DeviceError
 from acs_cl.probe import choice, facts, overlap, store
@@ -357,7 +357,7 @@ def test_doctor_prints_every_device_and_the_sentence(
     for device in devices.devices():
         assert devices.full_name(device) in printed
     assert measured.sentence in printed
-    assert f"core: {doctor.CORE}" in printed
+    assert f"core: {core.ABOUT}" in printed
 
 
 def test_doctor_json_is_one_document(

@@ -34,9 +34,10 @@ def clean_environment(home: Path) -> dict[str, str]:
     return environment | {"XDG_CACHE_HOME": str(home), "PYTHONUTF8": "1"}
 
 
-def pip(python: Path | str, *arguments: str) -> None:
+def pip(python: Path | str, *arguments: str, **environment: str) -> None:
     done = subprocess.run(
         [str(python), "-m", "pip", "--disable-pip-version-check", *arguments],
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -48,12 +49,21 @@ def pip(python: Path | str, *arguments: str) -> None:
     assert done.returncode == 0, said
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("wheel")
-    pip(sys.executable, "wheel", "--no-deps", f"--wheel-dir={where}", str(ROOT))
+def build(where: Path, **environment: str) -> Path:
+    pip(sys.executable, "wheel", "--no-deps", f"--wheel-dir={where}", str(ROOT), **environment)
     (built,) = where.glob("*.whl")
     return built
+
+
+def cores(wheel: Path) -> list[str]:
+    """The native core, if the wheel has it."""
+    with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if name.startswith("acs_cl/_core")]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +126,24 @@ def test_wheel_holds_every_source_and_data_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if name.startswith("acs_cl/")}
     assert "acs_cl/py.typed" in held
-    assert expected == held
+    assert expected == held - set(cores(wheel))
 
 
-def test_wheel_is_pure_and_carries_its_license(wheel: Path) -> None:
+def test_wheel_is_pure_or_has_one_native_core(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl") == (not cores(wheel))
+    assert len(cores(wheel)) <= 1
+
+
+@pytest.mark.parametrize("without", [{"ACS_CL_PURE": "1"}, {"CXX": "no-such-compiler"}], ids=str)
+def test_wheel_is_pure_where_that_is_asked_for_or_there_is_no_compiler(
+    without: dict[str, str], tmp_path: Path
+) -> None:
+    wheel = build(tmp_path, **without)
     assert wheel.name.endswith("-py3-none-any.whl")
+    assert not cores(wheel)
+
+
+def test_wheel_carries_its_license(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith("/LICENSE")]
 
@@ -138,9 +161,9 @@ def test_mapped_folders_import_from_the_installation(use: Use) -> None:
     use("python", "-c", code)
 
 
-def test_doctor_reports_json(use: Use) -> None:
+def test_doctor_reports_json_and_the_core_that_is_in_the_wheel(use: Use, wheel: Path) -> None:
     report = json.loads(use("acs-cl", "doctor", "--json"))
-    assert report
+    assert report["core"] == ("native" if cores(wheel) else "pure Python (it was not built)")
 
 
 def test_demo_draws_its_picture(use: Use) -> None:

@@ -1,0 +1,464 @@
+#include "hazards.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace acs_cl {
+
+namespace {
+
+// As `bit_length` of the hull's size in Python: sizes in a class differ by less than two.
+int size_class(const Span &span) {
+    int bits = 0;
+    for (Wide size = span.end() - span.start; size > 0; size >>= 1) bits++;
+    return bits;
+}
+
+bool span_less(const Node *a, const Node *b) { return a->span < b->span; }
+
+template <typename List, typename Value>
+bool contains(const List &list, const Value &value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+// ---- footprints ---------------------------------------------------------------------------------
+
+Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
+                     const std::vector<Span> &writes, std::shared_ptr<Marks> marks)
+    : mark(of), marks_(std::move(marks)) {
+    std::vector<Span> written;
+    for (const Span &span : writes)
+        if (!contains(written, span)) written.push_back(span);
+    for (const Span &span : reads)
+        if (!contains(written, span)) fresh.emplace_back(span, false);
+    for (const Span &span : written) fresh.emplace_back(span, true);
+    for (const auto &[span, _] : fresh) bases.insert(span.base);
+}
+
+Footprint::~Footprint() {
+    marks_->dropped.push_back(mark);
+    auto found = marks_->by_number.find(mark);
+    if (found != marks_->by_number.end()) found->second.footprint = nullptr;
+}
+
+std::unique_ptr<Footprint> Hazards::footprint(const std::vector<Span> &reads,
+                                              const std::vector<Span> &writes,
+                                              const Footprint *before) {
+    forget_dropped();
+    auto made = std::make_unique<Footprint>(newest_mark_ - 1, reads, writes, marks_);
+    std::int64_t last = before ? marks_->by_number.at(before->mark).last : 0;
+    newest_mark_--;
+    live_.add(made->mark);
+    marks_->by_number[made->mark] = {last, made.get()};
+    return made;
+}
+
+const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
+    Marks::Mark &mark = mark_of(footprint);
+    begin_search();
+    find(live_.find_use(mark.last), WAW);
+    find_barrier();
+    for (std::int64_t base : footprint.bases) find_reuse(base);
+    if (footprint.met_all || !footprint.met.empty() || !footprint.fresh.empty())
+        look_again(footprint);
+    footprint.met_all = false;
+    footprint.met.clear();
+    mark.last = number;
+    if (!crowded_.empty()) make_room();
+    return prune(number);
+}
+
+void Hazards::move(Footprint &footprint, std::int64_t base,
+                   const std::vector<std::pair<Span, bool>> &spans) {
+    std::int64_t last = mark_of(footprint).last;
+    Use latest{last, live_.find(last)};
+    auto unmark = [&](Use &use) {
+        if (use.number == footprint.mark) use = latest;
+    };
+    for (const auto &[own, _] : std::vector(footprint.nodes.items)) {
+        if (!own || own->span.base != base) continue;
+        footprint.nodes.erase(own.get());
+        footprint.met.erase(own.get());
+        unmark(own->writer);
+        std::for_each(own->readers.begin(), own->readers.end(), unmark);
+    }
+    auto &fresh = footprint.fresh;
+    auto moved = [&](const std::pair<Span, bool> &one) { return one.first.base == base; };
+    fresh.erase(std::remove_if(fresh.begin(), fresh.end(), moved), fresh.end());
+    fresh.insert(fresh.end(), spans.begin(), spans.end());
+    footprint.bases.erase(base);
+    for (const auto &[span, _] : spans) footprint.bases.insert(span.base);
+}
+
+Marks::Mark &Hazards::mark_of(Footprint &footprint) {
+    auto mark = marks_->by_number.find(footprint.mark);
+    if (mark == marks_->by_number.end() || mark->second.footprint != &footprint)
+        throw std::invalid_argument("a footprint belongs to the hazards that made it");
+    return mark->second;
+}
+
+void Hazards::look_again(Footprint &footprint) {
+    NodeMap met = footprint.met_all ? footprint.nodes : std::move(footprint.met);
+    auto spans = std::exchange(footprint.fresh, {});
+    for (auto [node, written] : std::vector(met.items))
+        if (node && node->gone) {  // it was swept when it had lost its mark
+            spans.emplace_back(node->span, written);
+            met.erase(node.get());
+            footprint.nodes.erase(node.get());
+        }
+    for (const auto &[span, written] : spans) {
+        const NodePointer &own = node(span);
+        footprint.nodes.set(own, written);
+        met.set(own, written);
+    }
+    std::vector<Node *> looked_at;
+    for (const auto &[node, written] : met.items)
+        if (node) {
+            looked_at.push_back(node.get());
+            find_near(*node, written);
+        }
+    Use mark = live_.find_use(footprint.mark);
+    if (Found *own = found(mark)) {
+        own->use = {};
+        live_[mark.place].search = 0;
+    }
+    resolve(&looked_at, {});
+    for (const auto &[node, written] : met.items) {
+        if (!node) continue;
+        if (written) {
+            write(*node, mark);
+            continue;
+        }
+        auto is_mark = [&](const Use &use) { return use.number == mark.number; };
+        if (std::none_of(node->readers.begin(), node->readers.end(), is_mark))
+            node->readers.push_back(mark);
+    }
+}
+
+// Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
+void Hazards::resolve(const std::vector<Node *> *read, const std::vector<Node *> &written) {
+    for (std::size_t at = 0, end = found_.size(); at < end; at++) {
+        auto [use, kind] = found_[at];
+        if (use.number >= 0) continue;
+        found_[at].use = {};
+        live_[use.place].search = 0;
+        auto [last, footprint] = marks_->by_number.at(use.number);
+        find(live_.find_use(last), kind);
+        if (!footprint || footprint->met_all) continue;
+        if (!read) {
+            footprint->met_all = true;
+            continue;
+        }
+        auto note = [to = footprint](const Node *node) {
+            if (auto own = to->nodes.find(node)) to->met.set(own->first, own->second);
+        };
+        for (const auto *nodes : {read, &written})
+            for (const Node *node : *nodes) {
+                note(node);
+                for (const Node *near : node->near) note(near);
+            }
+    }
+}
+
+void Hazards::forget_dropped() {
+    auto &[by_number, dropped] = *marks_;
+    for (std::size_t left = dropped.size(); left; left--) {
+        std::int64_t mark = dropped.front();
+        dropped.pop_front();
+        auto found = by_number.find(mark);
+        if (found == by_number.end()) continue;
+        if (is_live(found->second.last)) {
+            dropped.push_back(mark);
+        } else {
+            by_number.erase(found);
+            live_.remove(mark);
+        }
+    }
+}
+
+// ---- launches -----------------------------------------------------------------------------------
+
+const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<Node *> &reads,
+                                        const std::vector<Node *> &writes) {
+    begin_search();
+    if (barrier_.number) find_barrier();
+    if (!heirs_.empty())
+        for (const auto *nodes : {&reads, &writes})
+            for (const Node *node : *nodes) find_reuse(node->span.base);
+    for (const Node *node : reads) {
+        find_instead(node->writer, RAW);
+        for (const Node *near : node->near) find_instead(near->writer, RAW);
+    }
+    for (const Node *node : writes) find_near(*node, true);
+    if (!found_.empty() && !marks_->by_number.empty()) resolve(&reads, writes);
+    prune(number);
+    Use self = live_.find_use(number);
+    for (Node *node : reads) {
+        node->readers.push_back(self);
+        if (node->readers.size() > node->sweep_at) {
+            keep_live(node->readers);
+            node->sweep_at = std::max<std::size_t>(16, 2 * node->readers.size());
+        }
+    }
+    for (Node *node : writes) write(*node, self);
+    if (!crowded_.empty()) make_room();
+    return kept_;
+}
+
+const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
+    begin_search();
+    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_[at].after)
+        find({live_[at].number, at}, ANY);
+    for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
+    resolve(nullptr, {});
+    prune(number);
+    barrier_ = live_.find_use(number);
+    return kept_;
+}
+
+void Hazards::retire(std::int64_t number) {
+    live_.remove(number);
+    if (live() == 0) {
+        barrier_ = {};
+        heirs_.clear();
+    }
+}
+
+std::vector<std::int64_t> Hazards::users(std::int64_t base) {
+    std::vector<std::int64_t> users;
+    auto add = [&](const Use &use) {
+        auto mark = marks_->by_number.find(use.number);
+        std::int64_t number = mark == marks_->by_number.end() ? use.number : mark->second.last;
+        if (number && is_live(number)) users.push_back(number);
+    };
+    auto heirs = heirs_.find(base);
+    if (heirs != heirs_.end()) std::for_each(heirs->second.begin(), heirs->second.end(), add);
+    auto index = bases_.find(base);
+    if (index != bases_.end())
+        for (const auto &[_, nodes] : index->second.by_size)
+            for (const Node *node : nodes) {
+                add(node->writer);
+                std::for_each(node->readers.begin(), node->readers.end(), add);
+            }
+    add(barrier_);
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    return users;
+}
+
+void Hazards::forget(std::int64_t base) {
+    heirs_.erase(base);
+    auto index = bases_.find(base);
+    if (index == bases_.end()) return;
+    for (const auto &[_, nodes] : index->second.by_size)
+        for (Node *node : nodes) {
+            node->gone = true;
+            nodes_.erase(Span(node->span));
+        }
+    bases_.erase(index);
+}
+
+void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users) {
+    std::vector<Use> uses;
+    for (std::int64_t user : users)
+        if (Use use = live_.find_use(user); use.number) uses.push_back(use);
+    if (!uses.empty()) heirs_[base] = std::move(uses);
+}
+
+std::size_t Hazards::held() const {
+    std::size_t held = 0;
+    for (const auto &[_, node] : nodes_) held += node->readers.size() + node->near.size();
+    return held;
+}
+
+// ---- the search for edges -----------------------------------------------------------------------
+
+void Hazards::begin_search() {
+    search_++;
+    found_.clear();
+}
+
+Hazards::Found *Hazards::found(const Use &use) {
+    if (!live_.has(use)) return nullptr;
+    const Launch &launch = live_[use.place];
+    return launch.search == search_ ? &found_[launch.found_at] : nullptr;
+}
+
+// An edge to a live launch, if there is none yet.
+inline void Hazards::find(const Use &use, Kind kind) {
+    if (!live_.has(use)) return;
+    Launch &launch = live_[use.place];
+    if (launch.search == search_) return;
+    launch.search = search_;
+    launch.found_at = std::uint32_t(found_.size());
+    found_.push_back({use, kind});
+}
+
+// The same, of this kind in any case.
+inline void Hazards::find_instead(const Use &use, Kind kind) {
+    find(use, kind);
+    if (Found *edge = found(use)) edge->kind = kind;
+}
+
+inline void Hazards::find_near(const Node &node, bool written) {
+    auto find_in = [&](const Node &other) {
+        find(other.writer, written ? WAW : RAW);
+        if (written)
+            for (const Use &reader : other.readers) find(reader, WAR);
+    };
+    find_in(node);
+    for (const Node *near : node.near) find_in(*near);
+}
+
+void Hazards::find_barrier() { find_instead(barrier_, ANY); }
+
+void Hazards::find_reuse(std::int64_t base) {
+    auto heirs = heirs_.find(base);
+    if (heirs == heirs_.end()) return;
+    keep_live(heirs->second);
+    for (const Use &user : heirs->second) find_instead(user, REUSE);
+    if (heirs->second.empty()) heirs_.erase(heirs);
+}
+
+// Drop what another upstream already waits for; remember what `number`, live from now on, waits
+// for: only as far back as launches live, since nobody asks for the others.
+const std::vector<Edge> &Hazards::prune(std::int64_t number) {
+    kept_.clear();
+    auto gone = [](const Found &edge) { return edge.use.number == 0; };
+    found_.erase(std::remove_if(found_.begin(), found_.end(), gone), found_.end());
+    std::sort(found_.begin(), found_.end(),
+              [](const Found &a, const Found &b) { return a.use.number > b.use.number; });
+    if (number <= live_.newest_number())
+        throw std::invalid_argument("launches enter in order of their numbers");
+    Launch &self = live_[live_.add(number)];
+    if (found_.empty()) return kept_;
+    std::int64_t reach = std::min(number - live_[live_.oldest()].number, REMEMBERED);
+    self.words = int((reach + 63) / 64);
+    std::fill_n(self.ancestors.begin(), self.words, 0);
+    for (const auto &[use, kind] : found_) {
+        std::int64_t distance = number - use.number - 1;
+        if (distance < REMEMBERED) {
+            std::uint64_t &word = self.ancestors[distance / 64], bit = 1ull << distance % 64;
+            if (word & bit) {
+                pruned++;
+                continue;
+            }
+            word |= bit;
+            const Launch &upstream = live_[use.place];
+            int words = int((distance + 1) / 64), bits = int((distance + 1) % 64);
+            int many = std::min(upstream.words, self.words - words);
+            for (int at = 0; at < many; at++)
+                self.ancestors[at + words] |= upstream.ancestors[at] << bits;
+            if (bits) {
+                many = std::min(upstream.words, self.words - words - 1);
+                for (int at = 0; at < many; at++)
+                    self.ancestors[at + words + 1] |= upstream.ancestors[at] >> (64 - bits);
+            }
+        }
+        kept_.push_back({use.number, kind});
+        edges[kind]++;
+    }
+    return kept_;
+}
+
+void Hazards::write(Node &node, const Use &use) {
+    node.writer = use;
+    node.readers.clear();
+    for (Node *covered : node.covered) {
+        covered->writer = {};
+        covered->readers.clear();
+    }
+}
+
+// ---- the index ----------------------------------------------------------------------------------
+
+void Hazards::Base::add(Node *node) {
+    int size = size_class(node->span);
+    auto same = [&](const SizeClass &one) { return one.first == size; };
+    auto found = std::find_if(by_size.begin(), by_size.end(), same);
+    if (found == by_size.end()) found = by_size.insert(found, {size, {}});
+    auto &nodes = found->second;
+    nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), node, span_less), node);
+    count++;
+}
+
+const NodePointer &Hazards::node(const Span &span) {
+    auto found = nodes_.find(span);
+    return found != nodes_.end() ? found->second : new_node(span);
+}
+
+const NodePointer &Hazards::new_node(const Span &span) {
+    if (span.base == EVERYTHING)
+        throw std::invalid_argument("memory that nobody can name has no place in an index");
+    Base &index = bases_[span.base];
+    if (index.count >= index.sweep_at || nodes_.size() >= sweep_at_) crowded_.push_back(span.base);
+    auto made = std::make_shared<Node>(span);
+    for (const auto &[size, nodes] : index.by_size) {
+        Wide low = span.start - (Wide(1) << size);
+        auto starts_before = [](const Node *node, Wide start) { return node->span.start < start; };
+        auto at = std::lower_bound(nodes.begin(), nodes.end(), low, starts_before);
+        for (; at != nodes.end() && (*at)->span.start < span.end(); ++at) {
+            Node *other = *at;
+            if (!overlap(span, other->span)) continue;
+            made->near.push_back(other);
+            other->near.push_back(made.get());
+            if (covers(span, other->span)) made->covered.push_back(other);
+            if (covers(other->span, span)) other->covered.push_back(made.get());
+        }
+    }
+    index.add(made.get());
+    return nodes_[span] = std::move(made);
+}
+
+// Sweep bases that grew past their mark; never while a launch is half entered.
+void Hazards::make_room() {
+    auto crowded = std::exchange(crowded_, {});
+    if (nodes_.size() < sweep_at_) {
+        for (std::int64_t base : crowded) sweep(base);
+        return;
+    }
+    crowded.clear();
+    for (const auto &[base, _] : bases_) crowded.push_back(base);
+    for (std::int64_t base : crowded) sweep(base);
+    sweep_at_ = std::max<std::size_t>(8192, 2 * nodes_.size());
+}
+
+// Drop the nodes of `base` that no live launch stands on.
+void Hazards::sweep(std::int64_t base) {
+    auto place = bases_.find(base);
+    if (place == bases_.end()) return;
+    Base kept;
+    std::vector<Node *> idle;
+    for (const auto &[_, nodes] : place->second.by_size)
+        for (Node *node : nodes) {
+            if (!live_.has(node->writer)) node->writer = {};
+            keep_live(node->readers);
+            node->gone = !node->writer.number && node->readers.empty();
+            if (node->gone)
+                idle.push_back(node);
+            else
+                kept.add(node);
+        }
+    auto gone = [](const Node *node) { return node->gone; };
+    if (!idle.empty())
+        for (const auto &[_, nodes] : kept.by_size)
+            for (Node *node : nodes)
+                for (auto *list : {&node->near, &node->covered})
+                    list->erase(std::remove_if(list->begin(), list->end(), gone), list->end());
+    for (Node *node : idle) nodes_.erase(Span(node->span));
+    kept.sweep_at = std::max<std::size_t>(64, 2 * kept.count);
+    if (kept.count)
+        place->second = std::move(kept);
+    else
+        bases_.erase(place);
+}
+
+void Hazards::keep_live(std::vector<Use> &uses) const {
+    auto ended = [&](const Use &use) { return !live_.has(use); };
+    uses.erase(std::remove_if(uses.begin(), uses.end(), ended), uses.end());
+}
+
+}  // namespace acs_cl

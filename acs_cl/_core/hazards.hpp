@@ -1,0 +1,191 @@
+// Hazards and footprints: the twins of acs_cl/hazards.py and acs_cl/footprints.py, which say what
+// all of this is and why. Same results, edge by edge, kind by kind, sweep by sweep.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "live.hpp"
+#include "span.hpp"
+
+namespace acs_cl {
+
+enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
+
+struct Edge {
+    std::int64_t upstream;
+    Kind kind;
+};
+
+// A distinct span: its last writer, its readers since, and the nodes it shares bytes with.
+struct Node {
+    explicit Node(const Span &of) : span(of) {}
+
+    Span span;
+    Use writer;
+    std::vector<Use> readers;
+    std::vector<Node *> near, covered;
+    std::size_t sweep_at = 16;
+    bool gone = false;  // no longer in the index
+};
+
+using NodePointer = std::shared_ptr<Node>;
+
+// Nodes in the order in which they came, each with whether it is written.
+class NodeMap {
+public:
+    std::vector<std::pair<NodePointer, bool>> items;  // null where one was taken out
+
+    const std::pair<NodePointer, bool> *find(const Node *node) const {
+        auto found = places_.find(node);
+        return found == places_.end() ? nullptr : &items[found->second];
+    }
+
+    void set(const NodePointer &node, bool written) {
+        auto [place, is_new] = places_.try_emplace(node.get(), items.size());
+        if (is_new)
+            items.emplace_back(node, written);
+        else
+            items[place->second].second = written;
+    }
+
+    void erase(const Node *node) {
+        auto found = places_.find(node);
+        if (found == places_.end()) return;
+        items[found->second].first.reset();
+        places_.erase(found);
+    }
+
+    void clear() {
+        items.clear();
+        places_.clear();
+    }
+
+    bool empty() const { return places_.empty(); }
+
+private:
+    std::unordered_map<const Node *, std::size_t> places_;
+};
+
+class Footprint;
+
+// Live marks, which stand for whole replays: negative numbers.
+struct Marks {
+    struct Mark {
+        std::int64_t last = 0;  // the latest launch that it stands for
+        Footprint *footprint = nullptr;  // null when that is gone
+    };
+
+    std::unordered_map<std::int64_t, Mark> by_number;
+    std::deque<std::int64_t> dropped;
+};
+
+// What a segment touches.
+class Footprint {
+public:
+    Footprint(std::int64_t mark, const std::vector<Span> &reads, const std::vector<Span> &writes,
+              std::shared_ptr<Marks> marks);
+    ~Footprint();
+    Footprint(const Footprint &) = delete;
+    Footprint &operator=(const Footprint &) = delete;
+
+    const std::int64_t mark;
+    NodeMap nodes, met;
+    bool met_all = true;  // `met` may be everything
+    std::vector<std::pair<Span, bool>> fresh;  // spans that have no nodes yet
+    std::unordered_set<std::int64_t> bases;
+
+private:
+    std::shared_ptr<Marks> marks_;
+};
+
+class Hazards {
+public:
+    Hazards() : marks_(std::make_shared<Marks>()) {}
+    Hazards(const Hazards &) = delete;
+    Hazards &operator=(const Hazards &) = delete;
+
+    // The node of a span, which is not `EVERYTHING`; a new one if need be.
+    const NodePointer &node(const Span &span);
+
+    // The edges of launch `number`, which is live from now on. Good until the next call.
+    const std::vector<Edge> &enter(std::int64_t number, const std::vector<Node *> &reads,
+                                   const std::vector<Node *> &writes);
+    // The same for one that may touch any memory.
+    const std::vector<Edge> &enter_barrier(std::int64_t number);
+    const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
+
+    std::unique_ptr<Footprint> footprint(const std::vector<Span> &reads,
+                                         const std::vector<Span> &writes, const Footprint *before);
+
+    // From the next replay on it has these spans, some of them written, in place of those in `base`.
+    void move(Footprint &footprint, std::int64_t base,
+              const std::vector<std::pair<Span, bool>> &spans);
+
+    void retire(std::int64_t number);
+    std::vector<std::int64_t> users(std::int64_t base);
+    void forget(std::int64_t base);
+    void inherit(std::int64_t base, const std::vector<std::int64_t> &users);
+    bool is_live(std::int64_t number) const { return live_.find(number) != 0; }
+
+    std::size_t live() const { return live_.size() - marks_->by_number.size(); }
+    std::size_t spans() const { return nodes_.size(); }
+    std::size_t held() const;  // entries of all lists of all nodes
+
+    std::uint64_t edges[KINDS] = {};
+    std::uint64_t pruned = 0;
+
+private:
+    struct Base {
+        using SizeClass = std::pair<int, std::vector<Node *>>;  // by `Span`
+        std::vector<SizeClass> by_size;  // in the order in which they came
+        std::size_t count = 0, sweep_at = 64;
+
+        void add(Node *node);
+    };
+
+    struct Found {
+        Use use;
+        Kind kind;
+    };
+
+    void begin_search();
+    void find(const Use &use, Kind kind);
+    void find_instead(const Use &use, Kind kind);
+    Found *found(const Use &use);
+    void find_reuse(std::int64_t base);
+    void find_barrier();
+    void find_near(const Node &node, bool written);
+    Marks::Mark &mark_of(Footprint &footprint);
+    void look_again(Footprint &footprint);
+    void resolve(const std::vector<Node *> *read, const std::vector<Node *> &written);
+    const std::vector<Edge> &prune(std::int64_t number);
+    void write(Node &node, const Use &use);
+    const NodePointer &new_node(const Span &span);
+    void make_room();
+    void sweep(std::int64_t base);
+    void keep_live(std::vector<Use> &uses) const;
+    void forget_dropped();
+
+    Live live_;
+    std::unordered_map<Span, NodePointer, HashOfSpan> nodes_;
+    std::unordered_map<std::int64_t, Base> bases_;
+    std::unordered_map<std::int64_t, std::vector<Use>> heirs_;
+    std::shared_ptr<Marks> marks_;
+    Use barrier_;
+    std::int64_t newest_mark_ = 0;
+    std::size_t sweep_at_ = 8192;
+    std::vector<std::int64_t> crowded_;
+
+    std::uint64_t search_ = 0;
+    std::vector<Found> found_;
+    std::vector<Edge> kept_;
+};
+
+}  // namespace acs_cl

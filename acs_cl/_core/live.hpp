@@ -1,0 +1,128 @@
+// Live launches, and marks that stand for replays: what each of them waits for, and a look-up by
+// number that costs the same whatever has gone before.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace acs_cl {
+
+constexpr std::int64_t REMEMBERED = 1024;
+constexpr int WORDS = REMEMBERED / 64;
+constexpr std::uint32_t NOBODY = UINT32_MAX;
+
+// A launch as others remember it: good for as long as the place is still its own.
+struct Use {
+    std::int64_t number = 0;
+    std::uint32_t place = 0;
+};
+
+struct Launch {
+    std::int64_t number = 0;  // 0: this place is free
+    std::uint64_t search = 0;  // the search that found it last
+    std::uint32_t found_at = 0;  // and where in its list
+    std::uint32_t before = NOBODY, after = NOBODY;  // launches in the order in which they entered
+    int words = 0;  // how many of `ancestors` are in use
+    std::array<std::uint64_t, WORDS> ancestors{};  // bit k: launch `number - 1 - k` is waited for
+};
+
+class Live {
+public:
+    Live() : launches_(1), table_(64, 0) {}  // place 0 is nobody's
+
+    std::size_t size() const { return size_; }
+    Launch &operator[](std::uint32_t place) { return launches_[place]; }
+    bool has(const Use &use) const { return use.number && launches_[use.place].number == use.number; }
+    // The launches, not the marks, by `Launch::after`; `NOBODY` where there are none.
+    std::uint32_t oldest() const { return oldest_; }
+    std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : launches_[newest_].number; }
+
+    // Its place, or 0.
+    std::uint32_t find(std::int64_t number) const {
+        for (std::size_t at = home(number); table_[at]; at = (at + 1) & (table_.size() - 1))
+            if (launches_[table_[at]].number == number) return table_[at];
+        return 0;
+    }
+
+    Use find_use(std::int64_t number) const {
+        std::uint32_t place = find(number);
+        return place ? Use{number, place} : Use{};
+    }
+
+    // The place of one that is not there yet.
+    std::uint32_t add(std::int64_t number) {
+        if (4 * (size_ + 1) > table_.size()) grow();
+        std::uint32_t place = unused_;
+        if (place) {
+            unused_ = launches_[place].after;
+        } else {
+            place = std::uint32_t(launches_.size());
+            launches_.emplace_back();
+        }
+        Launch &launch = launches_[place];
+        launch.number = number;
+        launch.words = 0;
+        if (number > 0) {
+            launch.before = newest_;
+            launch.after = NOBODY;
+            (newest_ == NOBODY ? oldest_ : launches_[newest_].after) = place;
+            newest_ = place;
+        }
+        put(place);
+        size_++;
+        return place;
+    }
+
+    void remove(std::int64_t number) {
+        std::size_t mask = table_.size() - 1, hole = home(number);
+        for (; table_[hole]; hole = (hole + 1) & mask)
+            if (launches_[table_[hole]].number == number) break;
+        std::uint32_t place = table_[hole];
+        if (!place) return;
+        // what was pushed on past the hole moves back, or it would not be found any more
+        for (std::size_t at = (hole + 1) & mask; table_[at]; at = (at + 1) & mask) {
+            std::size_t wanted = home(launches_[table_[at]].number);
+            if (((at - wanted) & mask) >= ((at - hole) & mask)) {
+                table_[hole] = table_[at];
+                hole = at;
+            }
+        }
+        table_[hole] = 0;
+        Launch &launch = launches_[place];
+        if (number > 0) {
+            (launch.before == NOBODY ? oldest_ : launches_[launch.before].after) = launch.after;
+            (launch.after == NOBODY ? newest_ : launches_[launch.after].before) = launch.before;
+        }
+        launch.number = 0;
+        launch.after = unused_;
+        unused_ = place;
+        size_--;
+    }
+
+private:
+    std::size_t home(std::int64_t number) const {
+        return std::size_t(std::uint64_t(number) * 0x9E3779B97F4A7C15u >> 32) & (table_.size() - 1);
+    }
+
+    void put(std::uint32_t place) {
+        std::size_t at = home(launches_[place].number);
+        while (table_[at]) at = (at + 1) & (table_.size() - 1);
+        table_[at] = place;
+    }
+
+    void grow() {
+        table_.assign(2 * table_.size(), 0);
+        for (std::uint32_t place = 1; place < launches_.size(); place++)
+            if (launches_[place].number) put(place);
+    }
+
+    std::vector<Launch> launches_;
+    std::vector<std::uint32_t> table_;  // places, at or after where the hash of a number says
+    std::size_t size_ = 0;
+    std::uint32_t unused_ = 0, oldest_ = NOBODY, newest_ = NOBODY;
+};
+
+}  // namespace acs_cl

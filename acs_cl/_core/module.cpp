@@ -1,0 +1,139 @@
+// What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "hazards.hpp"
+#include "spans.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace acs_cl {
+
+namespace {
+
+PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
+
+// The index as Python has it: spans and edges are Python's.
+class PythonHazards {
+public:
+    nb::object enter(std::int64_t number, nb::handle reads, nb::handle writes) {
+        read_.clear();
+        written_.clear();
+        if (take(reads, read_) && take(writes, written_))
+            return edges(hazards.enter(number, read_, written_));
+        return edges(hazards.enter_barrier(number));
+    }
+
+    // Spans are put together in Python: a footprint is made once, and used often.
+    std::unique_ptr<Footprint> footprint(nb::handle reads, nb::handle writes,
+                                         const Footprint *before) {
+        nb::object merged = nb::module_::import_("acs_cl.footprints").attr("merged");
+        return hazards.footprint(spans(merged(reads)), spans(merged(writes)), before);
+    }
+
+    nb::object enter_footprint(std::int64_t number, Footprint &footprint) {
+        return edges(hazards.enter_footprint(number, footprint));
+    }
+
+    void move(Footprint &footprint, std::int64_t base, nb::handle spans) {
+        std::vector<std::pair<Span, bool>> moved;
+        for (nb::handle item : spans) {
+            auto [span, written] = nb::cast<std::pair<nb::object, bool>>(item);
+            moved.emplace_back(span_of(span.ptr()), written);
+        }
+        hazards.move(footprint, base, moved);
+    }
+
+    nb::object users(std::int64_t base) {
+        auto users = hazards.users(base);
+        return nb::tuple(nb::cast(users));
+    }
+
+    nb::object counted() {
+        nb::dict counted;
+        for (int kind = 0; kind < KINDS; kind++)
+            counted[nb::handle(kinds[kind])] = nb::int_(hazards.edges[kind]);
+        return counted;
+    }
+
+    Hazards hazards;
+
+private:
+    // The nodes of spans; false where one of them is all memory.
+    bool take(nb::handle objects, std::vector<Node *> &nodes) {
+        for (PyObject *object : Items(objects.ptr())) {
+            Node *node = seen_.node(object, hazards);
+            if (!node) return false;
+            nodes.push_back(node);
+        }
+        return true;
+    }
+
+    static std::vector<Span> spans(nb::handle objects) {
+        std::vector<Span> spans;
+        for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
+        return spans;
+    }
+
+    static nb::object edges(const std::vector<Edge> &found) {
+        nb::object edges = nb::steal(PyDict_New());
+        if (!edges.is_valid()) throw PythonError();
+        for (const Edge &edge : found) {
+            nb::object upstream = nb::steal(PyLong_FromLongLong(edge.upstream));
+            if (!upstream.is_valid() ||
+                PyDict_SetItem(edges.ptr(), upstream.ptr(), kinds[edge.kind]))
+                throw PythonError();
+        }
+        return edges;
+    }
+
+    SeenSpans seen_;
+    std::vector<Node *> read_, written_;
+};
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
+    for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
+
+    module.attr("INTERFACE") = 1;  // as acs_cl/core.py expects it
+
+    nb::register_exception_translator([](const std::exception_ptr &error, void *) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const PythonError &) {  // it is set already
+        }
+    });
+
+    nb::class_<Footprint>(module, "Footprint").def_ro("mark", &Footprint::mark);
+
+    nb::class_<PythonHazards>(module, "Hazards")
+        .def(nb::init<>())
+        .def("enter", &PythonHazards::enter, "number"_a, "reads"_a, "writes"_a)
+        .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a,
+             "before"_a = nb::none())
+        .def("enter_footprint", &PythonHazards::enter_footprint, "number"_a, "footprint"_a)
+        .def("move", &PythonHazards::move, "footprint"_a, "base"_a, "spans"_a)
+        .def("users", &PythonHazards::users, "base"_a)
+        .def("retire", [](PythonHazards &self, std::int64_t number) { self.hazards.retire(number); })
+        .def("forget", [](PythonHazards &self, std::int64_t base) { self.hazards.forget(base); })
+        .def("inherit", [](PythonHazards &self, std::int64_t base,
+                           const std::vector<std::int64_t> &users) {
+            self.hazards.inherit(base, users);
+        })
+        .def("is_live", [](PythonHazards &self, std::int64_t number) {
+            return self.hazards.is_live(number);
+        })
+        .def_prop_ro("live", [](PythonHazards &self) { return self.hazards.live(); })
+        .def_prop_ro("spans", [](PythonHazards &self) { return self.hazards.spans(); })
+        .def_prop_ro("edges", &PythonHazards::counted)
+        .def_prop_ro("pruned", [](PythonHazards &self) { return self.hazards.pruned; })
+        .def_prop_ro("_held", [](PythonHazards &self) { return self.hazards.held(); });
+}
+
+}  // namespace acs_cl

@@ -1,0 +1,227 @@
+"""The native core against Python: the same programs on both, compared edge by edge.
+
+`ACS_CL_FUZZ=n` asks for n programs in all instead of 300; the seed of one that differs is in its
+name. What runs on each alone is with the tests of the stage (`test_hazards.py` and others).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+from twins import needs_core
+
+from acs_cl import core
+from acs_cl.footprints import ReplayHazards
+from acs_cl.hazards import REMEMBERED
+from acs_cl.records import EVERYTHING, Span
+
+pytestmark = needs_core
+
+EACH = 30
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
+
+
+def plain(base: int, start: int, width: int) -> Span:
+    return Span(base, start, width, 1, width)
+
+
+class Both:
+    """A random program on both twins. After each step everything that can be asked is the same."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.python, self.native = ReplayHazards(), core.native.Hazards()
+        self.replaying = self.rng.choice((0.0, 0.02, 0.1))
+        self.bases = [1, 2, -3]
+        self.newest_base = 3
+        self.number = 0
+        self.live: list[int] = []
+        self.footprints: list[tuple[Any, Any]] = []
+
+    def span(self) -> Span:
+        rng = self.rng
+        base = rng.choice(self.bases)
+        if rng.random() < 0.6:
+            return plain(base, rng.randrange(rng.choice((24, 400))), rng.choice((1, 4, 8, 32)))
+        if rng.random() < 0.05:  # an address space
+            return plain(base, 0, 1 << 63)
+        pitch = rng.choice((4, 4, 6, 8))
+        return Span(base, rng.randrange(24), pitch, rng.choice((2, 4, 7)), rng.randint(1, pitch))
+
+    def spans(self, most: int) -> list[Span]:
+        return [self.span() for _ in range(self.rng.randint(0, most))]
+
+    def step(self) -> None:
+        choice = self.rng.random()
+        if choice < 0.5:
+            self.launch()
+        elif choice < 0.5 + self.replaying:
+            self.replay()
+        elif choice < 0.98:
+            self.retire()
+        else:
+            self.recycle()
+        for name in ("live", "spans", "pruned", "edges"):
+            assert getattr(self.python, name) == getattr(self.native, name), name
+
+    def same(self, edges: dict[int, str], native: dict[int, str]) -> None:
+        assert list(edges.items()) == list(native.items()), f"launch {self.number}"
+        self.live.append(self.number)
+
+    def launch(self) -> None:
+        rng = self.rng
+        self.number += REMEMBERED + 7 if rng.random() < 0.01 else rng.choice((1, 1, 1, 4))
+        reads, writes = self.spans(3), self.spans(2)
+        if rng.random() < 0.01:
+            rng.choice((reads, writes)).append(Span(EVERYTHING, 0, 1, 1, 1))
+        enter = self.python.enter, self.native.enter
+        self.same(*(one(self.number, reads, writes) for one in enter))
+
+    def replay(self) -> None:
+        rng, known = self.rng, self.footprints
+        if not known or rng.random() < 0.3:
+            before = rng.choice(known) if known and rng.random() < 0.3 else (None, None)
+            spans = self.spans(4), self.spans(3)
+            known.append(
+                (self.python.footprint(*spans, before[0]), self.native.footprint(*spans, before[1]))
+            )
+            del before
+            if len(known) > 3:
+                del known[rng.randrange(3)]
+        self.number += 1
+        ours, theirs = rng.choice(known)
+        assert ours.mark == theirs.mark
+        if rng.random() < 0.2:
+            base = rng.choice(self.bases)
+            moved = [(span, rng.random() < 0.5) for span in self.spans(3)]
+            self.python.move(ours, base, moved)
+            self.native.move(theirs, base, moved)
+        self.same(
+            self.python.enter_footprint(self.number, ours),
+            self.native.enter_footprint(self.number, theirs),
+        )
+
+    def retire(self) -> None:
+        if self.live:
+            number = self.live.pop(self.rng.randrange(min(len(self.live), 30)))
+            for twin in (self.python, self.native):
+                twin.retire(number)
+                assert not twin.is_live(number)
+
+    def recycle(self) -> None:
+        which = self.rng.randrange(3)
+        users = self.python.users(self.bases[which])
+        assert users == self.native.users(self.bases[which])
+        self.newest_base += 1
+        for twin in (self.python, self.native):
+            twin.forget(self.bases[which])
+            twin.inherit(self.newest_base, users)
+        self.bases[which] = self.newest_base
+
+
+@pytest.mark.parametrize("part", range(EACH))
+def test_edges_of_random_programs_are_the_same(part: int) -> None:
+    for seed in range(part, FUZZ, EACH):
+        both = Both(seed)
+        for _ in range(3000 if seed % 10 == 0 else 300):
+            both.step()
+
+
+def test_a_window_of_thousands_is_the_same() -> None:
+    """Masks of many words, tables that grow, chains that prune far back."""
+    rng = random.Random(1)
+    python, native = ReplayHazards(), core.native.Hazards()
+    live: list[int] = []
+    for number in range(1, 6000):
+        reads = [plain(rng.randint(1, 300), 0, 8) for _ in range(3)]
+        writes = [plain(rng.randint(1, 300), 0, 8) for _ in range(2)]
+        assert python.enter(number, reads, writes) == native.enter(number, reads, writes)
+        live.append(number)
+        if len(live) > 2500:
+            oldest = live.pop(0) if number % 7 else live.pop()
+            python.retire(oldest)
+            native.retire(oldest)
+    assert (python.edges, python.pruned) == (native.edges, native.pruned)
+
+
+def test_nothing_is_held_longer_than_it_has_to_be() -> None:
+    """Over 100,000 launches with new spans, references of kept ones come back to what they were."""
+    kept = [plain(base, 0, 64) for base in range(1, 9)]
+    reads = tuple(kept)
+    before = [sys.getrefcount(span) for span in kept]
+    nothing = sys.getrefcount(None)
+    native = core.native.Hazards()
+
+    def launches(native: Any, first: int, many: int) -> None:
+        for number in range(first, first + many):
+            native.enter(number, reads, (plain(1 + number % 8, 64 + number % 999, 8),))
+            if number > 16:
+                native.retire(number - 16)
+
+    launches(native, 1, 10_000)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        start, _ = tracemalloc.get_traced_memory()
+        launches(native, 10_001, 100_000)
+        gc.collect()
+        end, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # what it remembers of spans may be full of other ones than before: it is bounded
+    assert end - start < 2048 * 400, f"{end - start} bytes more"
+    held = [sys.getrefcount(span) for span in kept]
+    assert all(now <= was + 1 for now, was in zip(held, before, strict=True))
+    del native
+    assert [sys.getrefcount(span) for span in kept] == before
+    assert abs(sys.getrefcount(None) - nothing) < 100
+
+
+def test_what_is_not_a_span_is_refused() -> None:
+    native = core.native.Hazards()
+    for wrong in (None, (1, 2), [1, 0, 4, 1, 4], "spans"):
+        with pytest.raises(TypeError, match="expected a span"):
+            native.enter(1, [wrong], [])
+    with pytest.raises(TypeError):
+        native.enter(1, [(1, 0, 4.5, 1, 4)], [])
+    with pytest.raises(TypeError):
+        native.enter(1, None, [])
+    assert native.live == 0
+
+
+def test_launches_enter_in_order() -> None:
+    native = core.native.Hazards()
+    native.enter(5, [], [])
+    with pytest.raises(ValueError, match="in order"):
+        native.enter(5, [], [])
+
+
+def test_a_footprint_of_other_hazards_is_refused() -> None:
+    first, second = core.native.Hazards(), core.native.Hazards()
+    footprint = first.footprint([], [plain(1, 0, 4)])
+    with pytest.raises(ValueError, match="belongs to"):
+        second.enter_footprint(1, footprint)
+    del first  # a footprint may live longer than what it was made by
+    del footprint
+
+
+@pytest.mark.parametrize(("wish", "native"), [("1", False), ("0", True), ("", True)])
+def test_the_environment_can_have_it_all_in_python(wish: str, native: bool) -> None:
+    code = "from acs_cl import core; print(core.NATIVE, core.ABOUT)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ACS_CL_PURE": wish},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    expected = "True native" if native else "False pure Python (ACS_CL_PURE is set)"
+    assert done.stdout.strip() == expected
