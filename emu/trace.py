@@ -68,8 +68,8 @@ class Trace(NamedTuple):
     complete: bool = True
 
 
-NUMBERS = ("groups", "items", "registers", "local_bytes", "group_ns", "total_ns")
-NUMBERS += ("flops", "bytes", "host_ns", "segments")
+WORK = ("group_ns", "total_ns", "flops", "bytes")
+NUMBERS = ("groups", "items", "registers", "local_bytes", "host_ns", "segments", *WORK)
 KEYS = {"number", "name", "kind", "upstream", "waits", "reads", "writes", *NUMBERS}
 HEAD_KEYS = {HEAD, "name", "launches", "clock", "unit", "edges", "complete"}
 
@@ -135,7 +135,7 @@ def parse(lines: Iterable[str], where: str) -> Trace:
     count, first = next(numbered, (1, ""))
     try:
         trace, launches = _head(_object(first))
-        entries = []
+        entries: list[Entry] = []
         for count, line in numbered:  # noqa: B007  the error names it
             entries.append(_entry(_object(line), len(entries) + 1, trace.edges))
         if len(entries) != launches:

@@ -1,0 +1,186 @@
+"""Policies that hand launches over in batches: graphs of CUDA, and this project's epochs.
+
+In: a trace and a machine. Out: runs. The program collects launches; a batch goes to the device as
+one, where batches run one after another. Within a batch the device itself begins what is ready,
+through a dispatcher that begins one after another, and some time after the end of what it followed.
+
+Invariant: a launch is in exactly one batch, batches are in program order, and whatever the program
+waits for is in a batch that was handed over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from acs_cl.emu.engine import HOST, Server
+from acs_cl.emu.model import Model
+from acs_cl.emu.spec import GpuSpec, Machine
+from acs_cl.emu.trace import KERNEL, Entry, Trace
+from acs_cl.window import Window
+
+
+class Batches(Model):
+    """Collects, hands over, runs batch by batch. The device's list is the library's own window."""
+
+    edge_ns = 0
+    """From the end of a launch to the start of one behind it."""
+    node_ns = 0
+    """Launches begin so far apart."""
+    batch_ns = 0
+    batch_name = ""
+
+    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
+        super().__init__(trace, machine, log)
+        self.held = Window()
+        self.open: list[Entry] = []
+        self.coming: deque[list[Entry]] = deque()
+        self.left = 0
+        """Launches of the batch on the device that have not ended."""
+        self.sending = 0
+        self.owed_ns = 0
+        """What handing over took of the program's time since its last launch."""
+        self.dispatcher = Server(self.engine)
+
+    def cost(self, entry: Entry) -> int:
+        takes = self.node_cost(entry)
+        owed, self.owed_ns = self.owed_ns, 0
+        return owed + takes
+
+    def node_cost(self, entry: Entry) -> int:
+        """The program's time to add a launch to the batch."""
+        raise NotImplementedError
+
+    def handing_ns(self, batch: list[Entry]) -> int:
+        """The program's time to hand a batch over."""
+        return self.batch_ns
+
+    def launched(self, entry: Entry) -> None:
+        self.open.append(entry)
+
+    def paused(self) -> None:
+        if self.open:
+            self.hand_over()
+        self.owed_ns = 0  # while it waits it has nothing else to do
+
+    def hand_over(self) -> None:
+        """Close the batch and send it; the program is busy for a while."""
+        batch, self.open = self.open, []
+        self.sending += 1
+        self.owed_ns += self.book(self.batch_name, self.handing_ns(batch))
+        arrives = self.engine.now + self.owed_ns + self.host.latency_ns
+        self.engine.at(arrives, HOST, self._arrive, batch)
+
+    def _arrive(self, batch: list[Entry]) -> None:
+        self.sending -= 1
+        self.coming.append(batch)
+        if not self.left:
+            self._start()
+
+    def _start(self) -> None:
+        batch = self.coming.popleft()
+        self.left = len(batch)
+        self.window.add(len(batch))
+        ready: list[int] = []
+        for entry in batch:
+            ready += self.held.insert(entry.number, entry.upstream, holds=True)
+        for number in ready:
+            self.dispatch(number, 0)
+
+    def dispatch(self, number: int, delay_ns: int) -> None:
+        """Begin a launch through the dispatcher, and not before the delay is over."""
+        behind = self.dispatcher.serve(self.node_ns) - self.engine.now
+        self.begin_in(max(behind, delay_ns), number)
+
+    def ended(self, number: int) -> None:
+        self.left -= 1
+        self.window.add(-1)
+        for ready in self.held.done(number):
+            self.dispatch(ready, self.edge_ns)
+        if not self.left and self.coming:
+            self._start()
+
+
+class CudaGraph(Batches):
+    """A graph for all launches up to where the program waits: built, and run once."""
+
+    name = "cuda_graph"
+    batch_name = "launch"
+
+    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
+        super().__init__(trace, machine, log)
+        self.edge_ns = self.host.graph_edge_ns
+        self.node_ns = self.host.graph_node_ns
+        self.batch_ns = self.host.launch_graph_ns
+
+    def node_cost(self, entry: Entry) -> int:
+        return self.book("build", self.host.build_node_ns)
+
+
+class CudaReplay(CudaGraph):
+    """The same where the graph is there already: the program only launches it."""
+
+    name = "cuda_replay"
+
+    def node_cost(self, entry: Entry) -> int:
+        return 0
+
+
+class OnDevice(Batches):
+    """Epochs of this project's scheduler (`docs/scheduler.md`): sent when full, when the device is
+    idle and there are enough tasks, and when the program waits. The rule of 1 ms is not modelled.
+    Transfers and host tasks are not tasks: they go alone, as epochs and lanes wait for each other.
+    """
+
+    name = "on_device"
+    batch_name = "epoch"
+
+    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
+        self.scheduler = machine.scheduler
+        super().__init__(trace, machine, log)
+        self.edge_ns = self.scheduler.queue_ns
+        self.node_ns = self.scheduler.task_ns
+        self.batch_ns = self.scheduler.epoch_ns
+        self.fused = _fused(trace)
+
+    def device(self) -> GpuSpec:
+        """Groups of the scheduler are resident, not those of the kernels."""
+        gpu = self.machine.gpu
+        return gpu._replace(groups=min(gpu.groups, self.scheduler.groups))
+
+    def node_cost(self, entry: Entry) -> int:
+        if entry.kind != KERNEL:
+            if self.open:
+                self.hand_over()
+            return self.book("launch", self.host.launch_ns)
+        return self.book("record", self.scheduler.record_ns)
+
+    def handing_ns(self, batch: list[Entry]) -> int:
+        """A transfer was paid for as a launch."""
+        return self.batch_ns if batch[-1].kind == KERNEL else 0
+
+    def launched(self, entry: Entry) -> None:
+        super().launched(entry)
+        idle = not self.left and not self.coming and not self.sending
+        enough = self.scheduler.few if idle else self.scheduler.epoch_tasks
+        if entry.kind != KERNEL or len(self.open) >= enough:
+            self.hand_over()
+
+    def dispatch(self, number: int, delay_ns: int) -> None:
+        """A fused task is run by the group that ran the one before, without the queue."""
+        if delay_ns and self.fused[number]:
+            self.begin_in(self.scheduler.fused_ns, number)
+        else:
+            super().dispatch(number, delay_ns)
+
+
+def _fused(trace: Trace) -> bytearray:
+    """Which launches of one group follow one other of one group alone, and alone follow it."""
+    followers = [0] * (len(trace.entries) + 1)
+    for entry in trace.entries:
+        for other in entry.upstream:
+            followers[other] += 1
+    fused = bytearray(len(trace.entries) + 1)
+    for entry in trace.entries:
+        if len(entry.upstream) == 1 and entry.groups == 1 and followers[entry.upstream[0]] == 1:
+            fused[entry.number] = trace.entries[entry.upstream[0] - 1].groups == 1
+    return fused

@@ -1,0 +1,141 @@
+"""What a launch asks of the device: resources of a group, how long it runs, what no run can beat.
+
+In: entries of a trace and a device. Out: for each launch a `Need` (what a group occupies, its own
+time, its bytes), and the two bounds of a whole trace.
+
+A group's time is fixed (`group_ns`), measured (`total_ns` of the launch alone on a device like this
+one, spread over the rounds that its groups take there), or a roofline: its flops at its share of a
+unit's rate, beside its bytes at what is left of the shared bandwidth (`gpu.py` shares it out).
+
+Invariant: no schedule on the device is shorter than `critical_path_ns` or `work_ns`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from acs_cl.emu.spec import GpuSpec
+from acs_cl.emu.trace import HOST, KERNEL, Entry, Trace
+from acs_cl.errors import UsageError
+
+
+class Need(NamedTuple):
+    """What one group of a launch takes: resources of its unit, and time."""
+
+    threads: int
+    registers: int
+    local_bytes: int
+    fit: int
+    """Groups that an empty unit holds."""
+    ns: int
+    bytes: int
+
+
+class Costs:
+    """Needs of launches on one device."""
+
+    def __init__(self, spec: GpuSpec) -> None:
+        self.spec = spec
+        self._shapes: dict[tuple[int, ...], tuple[int, int, int, int]] = {}
+
+    def need(self, entry: Entry) -> Need:
+        """What a group of a kernel needs; `UsageError` if it fits no unit, or nobody can tell its
+        time."""
+        key = entry.items, entry.registers, entry.local_bytes
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = self._shape(entry)
+        return Need(*shape, *self._time(entry, shape[3]))
+
+    def _shape(self, entry: Entry) -> tuple[int, int, int, int]:
+        spec = self.spec
+        threads = -(-entry.items // spec.warp) * spec.warp
+        registers = threads * entry.registers if spec.registers else 0
+        local_bytes = entry.local_bytes if spec.local_bytes else 0
+        fit = min(spec.groups, spec.threads // threads)
+        if registers:
+            fit = min(fit, spec.registers // registers)
+        if local_bytes:
+            fit = min(fit, spec.local_bytes // local_bytes)
+        if not fit:
+            raise UsageError(
+                f"launch {entry.number} ({entry.name}): a group of {threads} threads,"
+                f" {registers} registers and {local_bytes} bytes fits no unit of {spec.name}"
+            )
+        return threads, registers, local_bytes, fit
+
+    def _time(self, entry: Entry, fit: int) -> tuple[int, int]:
+        spec = self.spec
+        nbytes = entry.bytes if spec.bytes_per_ns else 0
+        if entry.group_ns:
+            return entry.group_ns, nbytes
+        if entry.total_ns:
+            return -(-entry.total_ns // -(-entry.groups // (fit * spec.units))), nbytes
+        if not spec.flops_per_cycle or not spec.bytes_per_ns:
+            raise UsageError(
+                f"launch {entry.number} ({entry.name}) says flops and bytes, and {spec.name} has no"
+                " roofline: give group_ns or total_ns"
+            )
+        beside = min(fit, -(-entry.groups // spec.units))
+        cycles = -(-entry.flops * beside // spec.flops_per_cycle)
+        return -(-cycles * 1000 // spec.clock_mhz), nbytes
+
+    def alone_ns(self, entry: Entry) -> int:
+        """The least time of the whole launch on an empty device."""
+        if entry.kind != KERNEL:
+            return entry.total_ns
+        need = self.need(entry)
+        ns = need.ns * -(-entry.groups // (need.fit * self.spec.units))
+        if need.bytes:
+            ns = max(ns, self._transfer_ns(need.bytes * entry.groups), self._group_ns(need.bytes))
+        return ns
+
+    def _transfer_ns(self, nbytes: int) -> int:
+        return -(-nbytes // self.spec.bytes_per_ns)
+
+    def _group_ns(self, nbytes: int) -> int:
+        cycles = nbytes // self.spec.group_bytes_per_cycle
+        return cycles * 1000 // self.spec.clock_mhz
+
+
+def critical_path_ns(trace: Trace, spec: GpuSpec) -> int:
+    """The longest chain of launches, each alone on the device, with what the program waits for."""
+    costs = Costs(spec)
+    ends = [0] * (len(trace.entries) + 1)
+    program = longest = 0
+    for entry in trace.entries:
+        for other in entry.waits:
+            program = max(program, ends[other])
+        program += entry.host_ns
+        start = program
+        for other in entry.upstream:
+            if ends[other] > start:
+                start = ends[other]
+        end = ends[entry.number] = start + costs.alone_ns(entry)
+        longest = max(longest, end)
+    return longest
+
+
+def work_ns(trace: Trace, spec: GpuSpec) -> int:
+    """All work at full use of whatever is used most: groups, threads, registers, local memory,
+    bandwidth, the engine for copies, the thread for host tasks."""
+    costs = Costs(spec)
+    used = dict.fromkeys(("groups", "threads", "registers", "local_bytes", "bytes"), 0)
+    apart = {"copies": 0, "host": 0}
+    for entry in trace.entries:
+        if entry.kind != KERNEL:
+            apart["host" if entry.kind == HOST else "copies"] += entry.total_ns
+            continue
+        need = costs.need(entry)
+        unit_ns = need.ns * entry.groups
+        used["groups"] += unit_ns
+        used["threads"] += unit_ns * need.threads
+        used["registers"] += unit_ns * need.registers
+        used["local_bytes"] += unit_ns * need.local_bytes
+        used["bytes"] += need.bytes * entry.groups
+    least = max(apart.values())
+    for name in ("groups", "threads", "registers", "local_bytes"):
+        limit = getattr(spec, name) * spec.units
+        if limit:
+            least = max(least, -(-used[name] // limit))
+    return max(least, -(-used["bytes"] // spec.bytes_per_ns)) if spec.bytes_per_ns else least

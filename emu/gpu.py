@@ -1,0 +1,228 @@
+"""The device: compute units, the groups that live on them, the bandwidth they share.
+
+In: launches that may run (`start`), in the order in which they became ready. Out: calls of
+`ended(number)`; how much of the device was used.
+
+Kernels are issued in order and run together: the first in line puts its groups on whatever units
+have room, one on each before a second on any; only when all its groups are placed comes the next,
+so that a kernel without room holds back those behind it, as on real parts. Groups that are placed
+at one time are one batch and end together. Transfers go through an engine of their own and host
+tasks through a thread, each in order.
+
+Invariants: no unit is ever over one of its limits; every group is placed exactly once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from acs_cl.emu.bandwidth import Bandwidth
+from acs_cl.emu.cost import Costs, Need
+from acs_cl.emu.engine import END, ISSUE, Engine, Server
+from acs_cl.emu.meters import Meter, Series
+from acs_cl.emu.spec import GpuSpec
+from acs_cl.emu.trace import HOST, KERNEL, Entry
+
+WITHOUT_LIMIT = 1 << 62
+
+Placement = tuple[int, int, int, int, int]
+"""Launch, unit, groups, start, end."""
+
+
+class _Job:
+    """A kernel that was started: groups not placed yet, and groups running."""
+
+    __slots__ = ("left", "need", "number", "running", "started")
+
+    def __init__(self, number: int, need: Need, groups: int) -> None:
+        self.number = number
+        self.need = need
+        self.left = groups
+        self.running = 0
+        self.started = False
+
+
+class Batch:
+    """Groups of one kernel that began together. `parts`: its own time, and its bytes."""
+
+    __slots__ = ("groups", "job", "parts", "placed", "start_ns")
+
+    def __init__(self, job: _Job, placed: list[tuple[int, int]], groups: int, now: int) -> None:
+        self.job = job
+        self.placed = placed
+        self.groups = groups
+        self.start_ns = now
+        self.parts = 1
+
+
+class Gpu:
+    """A device in an engine. With `log`, every placement is kept."""
+
+    def __init__(
+        self, engine: Engine, spec: GpuSpec, ended: Callable[[int], None], log: bool = False
+    ) -> None:
+        self.engine, self.spec = engine, spec
+        self.costs = Costs(spec)
+        self.log: list[Placement] | None = [] if log else None
+        self.thread_ns = 0
+        self.active_ns = 0
+        """Summed over units: time with at least one group."""
+        self.in_flight = Meter(engine)
+        self.occupied = Series()
+        self._ended = ended
+        self._queue: deque[_Job] = deque()
+        self._due = False
+        self._freed: dict[int, None] | None = None
+        """Units that changed since the first in line found no more room; None: look at all."""
+        self._turn = 0
+        units = range(spec.units)
+        self._threads = [spec.threads for _ in units]
+        self._groups = [spec.groups for _ in units]
+        self._registers = [spec.registers or WITHOUT_LIMIT for _ in units]
+        self._local = [spec.local_bytes or WITHOUT_LIMIT for _ in units]
+        self._since = [0 for _ in units]
+        self._bandwidth = Bandwidth(engine, spec, self._part)
+        self._copies, self._tasks = Server(engine), Server(engine)
+
+    def start(self, entry: Entry) -> None:
+        """The launch may run from now on."""
+        if entry.kind != KERNEL:
+            server = self._tasks if entry.kind == HOST else self._copies
+            end = server.serve(entry.total_ns)
+            self.engine.at(end, END, self._ended, entry.number)
+            return
+        self._queue.append(_Job(entry.number, self.costs.need(entry), entry.groups))
+        self._look()
+
+    def _look(self) -> None:
+        """Issue, once all that ends now has ended."""
+        if not self._due:
+            self._due = True
+            self.engine.at(self.engine.now, ISSUE, self._issue, None)
+
+    def _issue(self, _: None) -> None:
+        self._due = False
+        queue = self._queue
+        while queue:
+            job = queue[0]
+            if not job.started and self.in_flight.value >= self.spec.kernels:
+                return
+            placed = self._place(job)
+            if placed:
+                self._begin(job, placed)
+            if job.left:
+                self._freed = {}
+                return
+            self._freed = None
+            queue.popleft()
+
+    def _place(self, job: _Job) -> list[tuple[int, int]]:
+        """Units and how many groups each takes, as evenly as there is room."""
+        rooms = self._rooms(job)
+        left = job.left
+        if len(rooms) >= left:
+            placed = [(unit, 1) for unit, _ in rooms[:left]]
+        elif sum(room for _, room in rooms) <= left:
+            placed = rooms
+        else:
+            placed = _even(rooms, left)
+        if placed:
+            self._turn = (placed[-1][0] + 1) % self.spec.units
+        return placed
+
+    def _rooms(self, job: _Job) -> list[tuple[int, int]]:
+        """Units with room, from where the last search ended; no more of them than groups left."""
+        if self._freed is not None:
+            units = list(self._freed)
+        else:
+            units = [*range(self._turn, self.spec.units), *range(self._turn)]
+        groups, threads, left = self._groups, self._threads, job.left
+        per_group = job.need.threads
+        tight = job.need.registers or job.need.local_bytes
+        rooms = []
+        for unit in units:
+            room = min(groups[unit], threads[unit] // per_group)
+            if room and tight:
+                room = self._room_for_rest(unit, room, job.need)
+            if room:
+                rooms.append((unit, room))
+                if len(rooms) == left:
+                    break
+        return rooms
+
+    def _room_for_rest(self, unit: int, room: int, need: Need) -> int:
+        if need.registers:
+            room = min(room, self._registers[unit] // need.registers)
+        if need.local_bytes:
+            room = min(room, self._local[unit] // need.local_bytes)
+        return room
+
+    def _begin(self, job: _Job, placed: list[tuple[int, int]]) -> None:
+        now = self.engine.now
+        if not job.started:
+            job.started = True
+            self.in_flight.add(1)
+        need, full = job.need, self.spec.groups
+        total = 0
+        for unit, count in placed:
+            if self._groups[unit] == full:
+                self._since[unit] = now
+            self._take(unit, count, need)
+            total += count
+        job.left -= total
+        job.running += total
+        batch = Batch(job, placed, total, now)
+        if need.bytes:
+            batch.parts = 2
+            self._bandwidth.begin(batch, need.bytes, total)
+        self.engine.at(now + need.ns, END, self._part, batch)
+
+    def _take(self, unit: int, count: int, need: Need) -> None:
+        """Take resources of a unit, or give them back where `count` is negative."""
+        self._groups[unit] -= count
+        self._threads[unit] -= count * need.threads
+        if need.registers:
+            self._registers[unit] -= count * need.registers
+        if need.local_bytes:
+            self._local[unit] -= count * need.local_bytes
+
+    def _part(self, batch: Batch) -> None:
+        """The batch's time is over, or its bytes are through: the later of both ends it."""
+        batch.parts -= 1
+        if not batch.parts:
+            self._end(batch)
+
+    def _end(self, batch: Batch) -> None:
+        now, job, start = self.engine.now, batch.job, batch.start_ns
+        need, full = job.need, self.spec.groups
+        for unit, count in batch.placed:
+            self._take(unit, -count, need)
+            if self._groups[unit] == full:
+                self.active_ns += now - self._since[unit]
+            if self._freed is not None:
+                self._freed[unit] = None
+            if self.log is not None:
+                self.log.append((job.number, unit, count, start, now))
+        threads = batch.groups * need.threads
+        self.thread_ns += threads * (now - start)
+        self.occupied.add(start, now, threads)
+        job.running -= batch.groups
+        if not job.left and not job.running:
+            self.in_flight.add(-1)
+            self._ended(job.number)
+        if self._queue:
+            self._look()
+
+
+def _even(rooms: list[tuple[int, int]], left: int) -> list[tuple[int, int]]:
+    """Hand `left` groups out, fewer than there is room for: the same number to each that has it."""
+    taken = dict.fromkeys((unit for unit, _ in rooms), 0)
+    while left:
+        each = max(1, left // len(rooms))
+        for unit, room in rooms:
+            count = min(each, room - taken[unit], left)
+            taken[unit] += count
+            left -= count
+        rooms = [(unit, room) for unit, room in rooms if taken[unit] < room]
+    return [(unit, count) for unit, count in taken.items() if count]

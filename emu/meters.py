@@ -1,0 +1,63 @@
+"""What is measured of a run while it goes on: levels, and amounts over time.
+
+In: changes, with the model's time. Out: averages, and a row of numbers to draw.
+
+Invariant: memory is bounded whatever the length of a run; amounts are kept exactly in total.
+"""
+
+from __future__ import annotations
+
+from acs_cl.emu.engine import Engine
+
+BINS = 1024
+
+
+class Meter:
+    """A level: how much there is now, the most there was, and its sum over time."""
+
+    __slots__ = ("_engine", "_since", "busy_ns", "most", "total", "value")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._since = 0
+        self.value = self.most = self.total = 0
+        self.busy_ns = 0
+        """Time at more than zero."""
+
+    def add(self, change: int) -> None:
+        """The level changes now."""
+        now = self._engine.now
+        if self.value:
+            passed = now - self._since
+            self.total += self.value * passed
+            self.busy_ns += passed
+        self._since = now
+        self.value += change
+        if self.value > self.most:
+            self.most = self.value
+
+
+class Series:
+    """Amounts over time in `BINS` bins, which double their width when time outgrows them."""
+
+    def __init__(self) -> None:
+        self.width_ns = 1
+        self.bins = [0] * BINS
+
+    def add(self, start_ns: int, end_ns: int, level: int) -> None:
+        """`level` from one time to another."""
+        while end_ns > self.width_ns * BINS:
+            self.bins = [a + b for a, b in zip(self.bins[::2], self.bins[1::2], strict=True)]
+            self.bins += [0] * (BINS // 2)
+            self.width_ns *= 2
+        width = self.width_ns
+        while start_ns < end_ns:
+            place = start_ns // width
+            until = min(end_ns, (place + 1) * width)
+            self.bins[place] += level * (until - start_ns)
+            start_ns = until
+
+    def levels(self, end_ns: int) -> list[tuple[int, float]]:
+        """For each bin until `end_ns`, its start and its average level."""
+        used = -(-end_ns // self.width_ns)
+        return [(n * self.width_ns, self.bins[n] / self.width_ns) for n in range(used)]

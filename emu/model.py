@@ -1,0 +1,166 @@
+"""One run of a trace under a policy: what all policies share.
+
+In: a trace whose upstream is known (`trace.resolved`), a machine. Out: an `Outcome`. A policy is a
+subclass, and says what a launch costs the program (`cost`), whether there is room for one more
+(`room`), what happens when one was made (`launched`) and when one has ended (`ended`); it hands
+launches to the device with `begin`.
+
+Invariant: every launch begins once and ends once; a launch that begins while one of its upstream
+is unfinished is an error of the policy, found in each run. Times are the model's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from acs_cl.emu.engine import HOST, Engine
+from acs_cl.emu.gpu import Gpu
+from acs_cl.emu.host import Program
+from acs_cl.emu.meters import Meter
+from acs_cl.emu.spec import GpuSpec, Machine
+from acs_cl.emu.trace import Entry, Trace
+from acs_cl.errors import InternalError, UsageError
+
+
+class Outcome(NamedTuple):
+    """A run that is over. Simulated, all of it."""
+
+    policy: str
+    trace: str
+    machine: str
+    launches: int
+    makespan_ns: int
+    """From the first call to when the program knows that all has ended."""
+    busy_ns: int
+    """Time with a kernel on the device."""
+    kernels_in_flight: float
+    """On average while there is one."""
+    most_in_flight: int
+    occupancy: float
+    """Threads in use over those there are, over the whole makespan."""
+    achieved_occupancy: float
+    """The same while a unit has something to do: the profilers' `achieved occupancy`."""
+    window_slots: float
+    """In use on average until the last launch ended; 0 where there is no window."""
+    overheads_ns: dict[str, int]
+    """What threads of the host and the window unit did, by name."""
+    occupied: list[tuple[int, float]]
+    """Threads in use, over time."""
+    steps: int
+
+
+class Model:
+    """Base of the policies. With `log`, placements and times of launches are kept."""
+
+    name = ""
+
+    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
+        if trace.edges != "upstream":
+            raise UsageError("this trace is ordered by spans: resolve it first")
+        self.trace, self.machine = trace, machine
+        self.host = machine.host
+        self.entries = trace.entries
+        self.engine = Engine()
+        self.gpu = Gpu(self.engine, self.device(), self._ended, log)
+        self.window = Meter(self.engine)
+        self.ledger: Counter[str] = Counter()
+        self.program = Program(
+            self.engine,
+            trace.entries,
+            self.host.sync_ns,
+            self.ledger,
+            self.cost,
+            self.room,
+            self.launched,
+            self.paused,
+        )
+        self.begun = bytearray(len(trace.entries) + 1)
+        self.last_end_ns = 0
+        self.end_ns = 0
+
+    # ---- what a policy says ----------------------------------------------------------------------
+
+    def device(self) -> GpuSpec:
+        """The device, where a policy uses it in some way of its own."""
+        return self.machine.gpu
+
+    def cost(self, entry: Entry) -> int:
+        """The program's time for the call that makes a launch."""
+        raise NotImplementedError
+
+    def room(self) -> bool:
+        """Whether the program may make one more launch."""
+        return True
+
+    def launched(self, entry: Entry) -> None:
+        """The call has returned."""
+        raise NotImplementedError
+
+    def ended(self, number: int) -> None:
+        """A launch has ended on the device."""
+        raise NotImplementedError
+
+    def paused(self) -> None:
+        """The program waits for launches, or has made all."""
+
+    # ---- what a policy uses ----------------------------------------------------------------------
+
+    def book(self, name: str, ns: int) -> int:
+        """Write time into the ledger; gives it back."""
+        if ns:
+            self.ledger[name] += ns
+        return ns
+
+    def begin(self, number: int) -> None:
+        """The device may run a launch from now on."""
+        entry = self.entries[number - 1]
+        if self.begun[number]:
+            raise InternalError(f"{self.name} began launch {number} twice")
+        self.begun[number] = 1
+        ended = self.program.ended
+        for other in entry.upstream:
+            if not ended[other]:
+                raise InternalError(f"{self.name} began launch {number} beside {other}")
+        self.gpu.start(entry)
+
+    def begin_in(self, delay_ns: int, number: int) -> None:
+        """The same after a while."""
+        if delay_ns:
+            self.engine.at(self.engine.now + delay_ns, HOST, self.begin, number)
+        else:
+            self.begin(number)
+
+    def _ended(self, number: int) -> None:
+        self.last_end_ns = self.engine.now
+        self.program.end(number)
+        self.ended(number)
+
+    # ---- the run ---------------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """From the first launch to the last end."""
+        self.program.begin()
+        self.engine.run()
+        if self.program.unfinished:
+            raise InternalError(f"{self.name} left {self.program.unfinished} launches undone")
+        self.end_ns = max(self.end_ns, self.last_end_ns + self.host.sync_ns)
+        self.window.add(0)
+        gpu, makespan = self.gpu, max(1, self.end_ns)
+        flights, threads = gpu.in_flight, gpu.spec.threads
+        return Outcome(
+            policy=self.name,
+            trace=self.trace.name,
+            machine=self.machine.name,
+            launches=len(self.entries),
+            makespan_ns=self.end_ns,
+            busy_ns=flights.busy_ns,
+            kernels_in_flight=flights.total / max(1, flights.busy_ns),
+            most_in_flight=flights.most,
+            occupancy=gpu.thread_ns / (threads * gpu.spec.units * makespan),
+            achieved_occupancy=gpu.thread_ns / (threads * max(1, gpu.active_ns)),
+            window_slots=self.window.total / max(1, self.last_end_ns),
+            overheads_ns=dict(sorted(self.ledger.items())),
+            occupied=gpu.occupied.levels(self.last_end_ns),
+            steps=self.engine.steps,
+        )

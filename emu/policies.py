@@ -1,0 +1,93 @@
+"""The policies by name, as text: `acs_hw(N=32, M=64)`.
+
+In: a name with numbers in brackets, a trace, a machine. Out: an outcome, or the bounds.
+
+Invariant: a text names exactly one run; what it leaves out is the paper's setting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from acs_cl.emu.batches import CudaGraph, CudaReplay, OnDevice
+from acs_cl.emu.cost import critical_path_ns, work_ns
+from acs_cl.emu.in_driver import Ideal, Serial, Streams
+from acs_cl.emu.model import Model, Outcome
+from acs_cl.emu.spec import Machine
+from acs_cl.emu.trace import Trace, resolved
+from acs_cl.emu.windows import AcsHw, AcsSw
+from acs_cl.errors import UsageError
+
+
+class Policy(NamedTuple):
+    """How to make a run, its numbers with their defaults, and what it is."""
+
+    make: Callable[..., Model]
+    numbers: dict[str, tuple[str, int]]
+    """By the name in the text: the name of the argument, the default."""
+    help: str
+
+
+# N = 32 is the paper's; it leaves threads and M open (docs/emulator.md).
+POLICIES = {
+    "serial": Policy(Serial, {}, "one in-order stream"),
+    "streams": Policy(Streams, {"S": ("streams", 8)}, "S streams, all edges known, events"),
+    "cuda_graph": Policy(CudaGraph, {}, "a CUDA Graph, built and run once"),
+    "cuda_replay": Policy(CudaReplay, {}, "a CUDA Graph that is there already"),
+    "acs_sw": Policy(
+        AcsSw,
+        {"N": ("slots", 32), "threads": ("threads", 8)},
+        "the paper's window on the host, a stream for each thread",
+    ),
+    "acs_hw": Policy(
+        AcsHw,
+        {"N": ("slots", 32), "M": ("distance", 32), "bits": ("id_bits", 8)},
+        "the paper's window in hardware, with a stale list of M and ids of so many bits",
+    ),
+    "on_device": Policy(OnDevice, {}, "this project's scheduler on the device"),
+    "ideal": Policy(Ideal, {}, "every edge known, no overhead"),
+}
+ALL = tuple(POLICIES)
+
+_TEXT = re.compile(r"(\w+)(?:\(([^()]*)\))?")
+
+
+def model(text: str, trace: Trace, machine: Machine, log: bool = False) -> Model:
+    """A run that has not begun."""
+    found = _TEXT.fullmatch(text.strip())
+    if found is None or found[1] not in POLICIES:
+        raise UsageError(f"no policy is called {text!r}; there are {', '.join(POLICIES)}")
+    policy = POLICIES[found[1]]
+    given = dict(policy.numbers.values())
+    for part in filter(None, (part.strip() for part in (found[2] or "").split(","))):
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key not in policy.numbers or not value.isdecimal() or int(value) < 1:
+            known = ", ".join(policy.numbers) or "nothing"
+            raise UsageError(f"{found[1]} takes {known}, as numbers from 1; got {part!r}")
+        given[policy.numbers[key][0]] = int(value)
+    arguments: dict[str, Any] = {**given, "log": log}
+    return policy.make(resolved(trace), machine, **arguments)
+
+
+def simulate(text: str, trace: Trace, machine: Machine) -> Outcome:
+    """Run a trace under a policy.
+
+    >>> from acs_cl.emu.generate import generate
+    >>> from acs_cl.emu.spec import MACHINES
+    >>> trace = generate("chains", width=8, steps=4)
+    >>> serial, ideal = (simulate(name, trace, MACHINES["paper"]) for name in ("serial", "ideal"))
+    >>> serial.makespan_ns > ideal.makespan_ns
+    True
+    """
+    return model(text, trace, machine).run()
+
+
+def bounds(trace: Trace, machine: Machine) -> dict[str, int]:
+    """What no policy beats on a device, in nanoseconds."""
+    trace = resolved(trace)
+    return {
+        "critical path": critical_path_ns(trace, machine.gpu),
+        "work": work_ns(trace, machine.gpu),
+    }

@@ -1,0 +1,279 @@
+"""What is modelled: devices, hosts, the hardware window, our scheduler; every constant, its source.
+
+In: nothing. Out: frozen records of whole numbers, and machines made of them, by name. `free` takes
+the overheads off a machine, for bounds and tests.
+
+Invariant: a constant names its source, which is a public specification, the paper, or a
+measurement of this project (`benchmarks/results/`, `docs/`). Where none is known for a part, the
+nearest measured one is used and the comment says so. Nothing here was fitted to a published result.
+"""
+
+# Long because: half of it is where the numbers come from.
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from acs_cl.errors import UsageError
+
+
+class GpuSpec(NamedTuple):
+    """A device. Per compute unit: threads, groups, registers, local memory (0: no limit)."""
+
+    name: str
+    units: int
+    threads: int
+    groups: int
+    registers: int
+    local_bytes: int
+    warp: int
+    """Threads are handed out in so many."""
+    kernels: int
+    """That may run at the same time."""
+    clock_mhz: int
+    flops_per_cycle: int
+    """Of a unit; 0 where the preset knows none, and then a trace has to say how long groups
+    take."""
+    bytes_per_ns: int
+    """Of the whole device's memory."""
+    group_bytes_per_cycle: int
+    """Of one group at most."""
+
+
+class HostSpec(NamedTuple):
+    """The program's side; all in nanoseconds, and for each launch where nothing else is said."""
+
+    name: str
+    launch_ns: int
+    latency_ns: int
+    """From the end of the call to the device; 0 where it is known only within `sync_ns`."""
+    event_ns: int
+    """More for a launch that waits for an event of another stream."""
+    sync_ns: int
+    """From the end of a kernel to the thread that waits for it."""
+    edge_ns: int
+    """From the end of a kernel to the start of the next in a stream or behind an event."""
+    queue_depth: int
+    """Launches sent and not ended; beyond them a launch waits."""
+    update_ns: int
+    """To take a finished kernel out of the window of ACS-SW, under the window's lock."""
+    checks: tuple[tuple[int, int, int, int], tuple[int, int, int, int]]
+    """A check for hazards: two rows of (segments, ns among 0, among 16, among 32 kernels)."""
+    build_node_ns: int
+    """Of a graph, for each launch."""
+    launch_graph_ns: int
+    graph_edge_ns: int
+    """Within a graph, from the end of a node to the start of one behind it."""
+    graph_node_ns: int
+    """Nodes start one after another, so far apart."""
+
+
+class WindowSpec(NamedTuple):
+    """The hardware window. Cycles of -1: as the paper has it, N to insert and N - 1 to update."""
+
+    slots: int = 32  # the paper's evaluation
+    distance: int = 32  # the paper leaves M open; see docs/emulator.md
+    id_bits: int = 8  # the paper: 8-bit ids
+    clock_mhz: int = 1400  # the paper's simulated GPU; 0: takes no time
+    insert_cycles: int = -1
+    update_cycles: int = -1
+
+
+class SchedulerSpec(NamedTuple):
+    """This project's scheduler on the device."""
+
+    record_ns: int
+    epoch_ns: int
+    """Of the host: an upload and a launch."""
+    epoch_tasks: int
+    few: int
+    """An idle device gets an epoch with at least so many."""
+    queue_ns: int
+    """From the end of a task to the start of one behind it, through the queue."""
+    fused_ns: int
+    """The same where one group goes on without the queue."""
+    task_ns: int
+    """Tasks start one after another, so far apart."""
+    groups: int
+    """Resident on a compute unit."""
+
+
+class Machine(NamedTuple):
+    """All of it."""
+
+    name: str
+    gpu: GpuSpec
+    host: HostSpec
+    window: WindowSpec
+    scheduler: SchedulerSpec
+
+
+# ---- devices -------------------------------------------------------------------------------------
+# Limits of a unit: "CUDA C++ Programming Guide", table "Technical Specifications per Compute
+# Capability" (8.6: 1,536 threads, 16 blocks, 65,536 registers, 100 KB shared; 9.0: 2,048, 32,
+# 65,536, 228 KB; both 128 resident grids, warps of 32). Flops: 128 lanes, a fused multiply-add
+# each. A group's bytes: the 64 bytes a cycle from L2 to one unit in Jia et al., "Dissecting the
+# NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826; later parts are taken
+# to have no less.
+
+RTX_3060 = GpuSpec(
+    name="RTX 3060-like",
+    units=28,  # the paper, and NVIDIA's specification of the GeForce RTX 3060
+    threads=1536,
+    groups=16,
+    registers=65536,
+    local_bytes=100 * 1024,
+    warp=32,
+    kernels=128,
+    clock_mhz=1777,  # boost clock in NVIDIA's specification
+    flops_per_cycle=256,
+    bytes_per_ns=360,  # 192 bits at 15 Gbit/s, 360 GB/s
+    group_bytes_per_cycle=64,
+)
+RTX_3070 = RTX_3060._replace(
+    name="RTX 3070-like, simulated",
+    units=46,  # the paper
+    clock_mhz=1400,  # the paper: 1.4 GHz
+    bytes_per_ns=448,  # NVIDIA's specification of the GeForce RTX 3070: 448 GB/s
+)
+H200 = GpuSpec(
+    name="H200-class",
+    units=132,  # CL_DEVICE_MAX_COMPUTE_UNITS, benchmarks/results/nvidia-h200.json
+    threads=2048,
+    groups=32,
+    registers=65536,
+    local_bytes=228 * 1024,
+    warp=32,
+    kernels=128,
+    clock_mhz=1980,  # boost clock of H100 and H200 SXM in public databases
+    flops_per_cycle=256,
+    bytes_per_ns=4800,  # NVIDIA's data sheet of the H200: 4.8 TB/s
+    group_bytes_per_cycle=64,
+)
+CPU_2 = GpuSpec(
+    name="CPU with 2 threads",
+    units=2,
+    threads=4096,  # PoCL's largest group
+    groups=1,  # a thread runs a group to its end before it takes another (PoCL's design)
+    registers=0,
+    local_bytes=0,
+    warp=1,
+    kernels=1024,  # PoCL has no limit of its own
+    clock_mhz=1000,
+    flops_per_cycle=0,
+    bytes_per_ns=0,
+    group_bytes_per_cycle=0,
+)
+
+# ---- hosts ---------------------------------------------------------------------------------------
+
+PAPER_CHECKS = ((6, 0, 410, 510), (10, 0, 700, 1640))
+"""The paper: 410 and 700 ns among 16 kernels with 6 and 10 segments, 510 and 1,640 among 32."""
+
+NO_CHECKS = ((6, 0, 0, 0), (10, 0, 0, 0))
+
+CUDA = HostSpec(
+    name="CUDA C++",
+    launch_ns=3_000,  # measured, H200, CUDA C++ stream launches
+    latency_ns=0,  # within sync_ns
+    event_ns=2_700,  # measured, H200, OpenCL from C: 5.3 us without events, 8 with a wait
+    sync_ns=7_000,  # the paper: launch plus sync 5-20 us, whose geometric mean is 10
+    edge_ns=750,  # measured, H200: a node of a CUDA Graph of one chain, an empty kernel included
+    queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
+    update_ns=410,  # the paper gives none: taken as its cheapest check
+    checks=PAPER_CHECKS,
+    build_node_ns=10_000,  # measured, H200: 7-13 us a node
+    launch_graph_ns=3_000,  # as one launch
+    graph_edge_ns=750,  # measured, H200: 0.75 us a node in one chain
+    graph_node_ns=170,  # measured, H200: 0.17 us a node in 8 to 64 chains
+)
+ACS_CL_H200 = CUDA._replace(
+    name="acs_cl in Python, H200",
+    launch_ns=13_200,  # benchmarks/results/nvidia-h200.json: serial-eager, free, window 64
+    event_ns=1_700,  # the same, lanes-eager (14.9 us) over serial-eager
+    sync_ns=11_600,  # the same, latency: bare launch and read, 18.2 us, less 6.6 for the launch
+    queue_depth=8_192,  # the runtime's backlog
+    checks=NO_CHECKS,  # hazards are part of launch_ns
+)
+ACS_CL_POCL = HostSpec(
+    name="acs_cl in Python, PoCL",
+    launch_ns=11_900,  # benchmarks/results/pocl.json: out_of_order-eager, free, window 64
+    latency_ns=1_450,  # measured from C: 0.6-1.0 us on the host, 1.6-2.9 end to end
+    event_ns=1_500,  # measured from PyOpenCL: 2.8 us, 4.3 with wait_for
+    sync_ns=49_600,  # benchmarks/results/pocl.json: bare launch and read 55.7 us, less the launch
+    edge_ns=1_450,  # as latency_ns: a thread takes the next kernel from the driver's list
+    queue_depth=8_192,  # the runtime's backlog
+    update_ns=0,  # part of launch_ns, as hazards are
+    checks=NO_CHECKS,
+    build_node_ns=11_900,  # no command buffers there: recording, taken as a launch
+    launch_graph_ns=11_900,
+    graph_edge_ns=1_450,
+    graph_node_ns=0,
+)
+
+# ---- the scheduler on the device -----------------------------------------------------------------
+
+SCHEDULER_H200 = SchedulerSpec(
+    record_ns=8_200,  # launch_ns of ACS_CL_H200 less SAVED_US of acs_cl/choice.py, 5 us
+    epoch_ns=60_000,  # FEW of acs_cl/choice.py times SAVED_US: 12 launches' worth
+    epoch_tasks=4_096,  # docs/scheduler.md
+    few=12,  # docs/scheduler.md
+    queue_ns=2_700,  # measured, H200: one chain through the queue
+    fused_ns=200,  # measured, H200: a chain run by one group
+    task_ns=7,  # measured, H200: 0.007 us a task at width 1,024
+    groups=4,  # measured, H200: 528 groups of 256 threads on 132 units
+)
+SCHEDULER_POCL = SCHEDULER_H200._replace(
+    record_ns=6_900,  # launch_ns of ACS_CL_POCL less SAVED_US
+    queue_ns=460,  # measured, PoCL: 0.04-0.46 us a task
+    fused_ns=40,  # the same
+    task_ns=40,  # the same
+    groups=1,
+)
+
+MACHINES = {
+    "paper": Machine("paper", RTX_3070, CUDA, WindowSpec(), SCHEDULER_H200),
+    "paper-3060": Machine("paper-3060", RTX_3060, CUDA, WindowSpec(), SCHEDULER_H200),
+    "h200": Machine("h200", H200, CUDA, WindowSpec(clock_mhz=1980), SCHEDULER_H200),
+    "h200-acs_cl": Machine(
+        "h200-acs_cl", H200, ACS_CL_H200, WindowSpec(clock_mhz=1980), SCHEDULER_H200
+    ),
+    "cpu2": Machine("cpu2", CPU_2, ACS_CL_POCL, WindowSpec(clock_mhz=1000), SCHEDULER_POCL),
+}
+"""The first two have no measurements of our scheduler: those of the H200 stand in."""
+
+
+def machine(name: str) -> Machine:
+    """A preset by its name."""
+    if name not in MACHINES:
+        raise UsageError(f"no machine is called {name!r}; there are {', '.join(MACHINES)}")
+    return MACHINES[name]
+
+
+def free(machine: Machine) -> Machine:
+    """The same device, where nothing but the groups themselves takes time."""
+    host = HostSpec("free", 0, 0, 0, 0, 0, machine.host.queue_depth, 0, NO_CHECKS, 0, 0, 0, 0)
+    scheduler = SchedulerSpec(0, 0, machine.scheduler.epoch_tasks, 1, 0, 0, 0, machine.gpu.groups)
+    window = machine.window._replace(clock_mhz=0)
+    return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)
+
+
+def check_ns(host: HostSpec, kernels: int, segments: int) -> int:
+    """A check of `segments` against so many kernels: between the published points by straight
+    lines, beyond them on along the last one, and in proportion to the segments below the first.
+
+    >>> check_ns(CUDA, 16, 6), check_ns(CUDA, 32, 10), check_ns(CUDA, 24, 8)
+    (410, 1640, 815)
+    """
+    (few, *few_ns), (many, *many_ns) = host.checks
+    low, high = _along(few_ns, kernels), _along(many_ns, kernels)
+    if segments <= few:
+        return low * segments // few
+    return low + (high - low) * (segments - few) // (many - few)
+
+
+def _along(ns: list[int], kernels: int) -> int:
+    """Among 0, 16 and 32 kernels it is ns[0], ns[1], ns[2]."""
+    if kernels <= 16:
+        return ns[0] + (ns[1] - ns[0]) * kernels // 16
+    return ns[1] + (ns[2] - ns[1]) * (kernels - 16) // 16

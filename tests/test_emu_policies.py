@@ -1,0 +1,230 @@
+"""Runs of the emulator under every policy: what holds for all, and where two must be the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from emu_runs import POLICIES, SMALL, check, random_trace, times
+
+from acs_cl.emu.batches import Batches
+from acs_cl.emu.generate import GRAPHS, Sizes, generate
+from acs_cl.emu.model import Model
+from acs_cl.emu.policies import ALL, bounds, model, simulate
+from acs_cl.emu.spec import Machine, WindowSpec, free, machine
+from acs_cl.emu.trace import Entry, Trace
+from acs_cl.emu.window_unit import WindowUnit
+from acs_cl.emu.windows import AcsHw
+from acs_cl.errors import AcsError, InternalError, UsageError
+
+PAPER = machine("paper")
+FREE = free(SMALL)
+SEEDS = range(12)
+
+
+# ---- what holds for every run --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("where", [SMALL, FREE], ids=["with costs", "free"])
+def test_every_group_runs_once_within_limits_and_bounds(policy: str, where: Machine) -> None:
+    for seed in SEEDS:
+        trace = random_trace(seed)
+        run = model(policy, trace, where, log=True)
+        outcome = run.run()
+        check(run)
+        least = bounds(trace, where)
+        assert outcome.makespan_ns >= max(least.values()), (policy, seed, least)
+        assert 0 < outcome.occupancy <= outcome.achieved_occupancy <= 1
+        assert outcome.most_in_flight <= where.gpu.kernels
+
+
+def run_until_last_launch(run: Model) -> int:
+    """Run all of it; when the program made its last launch."""
+    made = [0]
+    launched = run.program._launched
+
+    def watch(entry: Entry) -> None:
+        made[0] = run.engine.now
+        launched(entry)
+
+    run.program._launched = watch
+    run.run()
+    return made[0]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_program_accounts_for_its_time(policy: str) -> None:
+    """Until its last launch: nothing is booked twice, nothing left out."""
+    elsewhere = {"sync", "update", "insert (window)", "update (window)"}
+    if policy.startswith("acs_sw"):
+        elsewhere.add("launch")  # the threads do it
+    for seed in SEEDS:
+        run = model(policy, random_trace(seed), SMALL)
+        made_ns = run_until_last_launch(run)
+        spent = sum(ns for name, ns in run.ledger.items() if name not in elsewhere)
+        handed_over = 0
+        if isinstance(run, Batches):  # handing over while it waits, or at its end, is not extra
+            handed_over = run.ledger[run.batch_name]
+        assert made_ns <= spent <= made_ns + handed_over, (policy, seed)
+
+
+def test_ten_runs_are_the_same_bytes() -> None:
+    """In fresh interpreters, so that no order of hashes is the same by chance."""
+    code = (
+        "import json, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from emu_runs import POLICIES, SMALL, random_trace\n"
+        "from acs_cl.emu.policies import simulate\n"
+        "print(json.dumps([simulate(p, random_trace(s), SMALL) for p in POLICIES for s in (1, 2)]))"
+    )
+    here = str(Path(__file__).parent)
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code, here],
+            capture_output=True,
+            check=True,
+            timeout=60,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(10)
+    }
+    assert len(said) == 1
+    assert len(json.loads(said.pop())) == 2 * len(POLICIES)
+
+
+def test_waits_hold_the_program_until_the_launch_has_ended() -> None:
+    """A read-back: 3 us for the launch, 10 us of kernel, 7 us until the program knows."""
+    first = Entry(1, "first", groups=1, items=32, group_ns=10_000)
+    second = Entry(2, "second", waits=(1,), groups=1, items=32, group_ns=5_000, host_ns=400)
+    trace = Trace("wait", [first, second])
+    run = model("serial", trace, PAPER, log=True)
+    outcome = run.run()
+    assert times(run) == {1: (3_000, 13_000), 2: (23_400, 28_400)}
+    assert outcome.makespan_ns == 35_400
+    assert outcome.overheads_ns == {"launch": 6_000, "program": 400, "waiting": 17_000}
+    assert bounds(trace, PAPER) == {"critical path": 15_400, "work": 21}
+
+
+# ---- where two policies are the same -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["acs_sw(N=1, threads=1)", "acs_hw(N=1, M=1)", "streams(S=1)"])
+def test_one_slot_is_one_stream(policy: str) -> None:
+    for seed in SEEDS:
+        trace = random_trace(seed)
+        runs = [model(name, trace, FREE, log=True) for name in (policy, "serial")]
+        ends = [run.run().makespan_ns for run in runs]
+        assert times(runs[0]) == times(runs[1])
+        assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize(
+    "policy", ["acs_sw(N=99, threads=99)", "acs_hw(N=99, M=99)", "streams(S=99)", "cuda_replay"]
+)
+def test_a_window_beyond_the_trace_is_the_full_graph(policy: str) -> None:
+    for seed in SEEDS:
+        trace = random_trace(seed)
+        if policy == "cuda_replay":  # whose graphs end where the program waits
+            trace = trace._replace(entries=[e._replace(waits=()) for e in trace.entries])
+        runs = [model(name, trace, FREE, log=True) for name in (policy, "ideal")]
+        ends = [run.run().makespan_ns for run in runs]
+        assert times(runs[0]) == times(runs[1])
+        assert ends[0] == ends[1]
+
+
+# ---- staleness -----------------------------------------------------------------------------------
+
+
+class Forgetful(WindowUnit):
+    """Without the check that nothing unfinished is too far back."""
+
+    def sees_all(self, number: int) -> bool:
+        return True
+
+
+class Broken(AcsHw):
+    """ACS-HW with that unit."""
+
+    def make_unit(self, spec: WindowSpec) -> WindowUnit:
+        return Forgetful(spec)
+
+
+def stale_trace(seed: int) -> Trace:
+    """One long launch at times, and those behind it up to twelve later."""
+    entries = []
+    for entry in random_trace(seed, 80).entries:
+        back = {max(1, entry.number - 3 - (seed + entry.number * 7) % 10)} - {entry.number}
+        upstream = tuple(sorted(back))
+        entries.append(entry._replace(upstream=upstream, waits=()))
+    return Trace(f"stale {seed}", entries)
+
+
+def test_no_launch_misses_an_upstream_that_still_runs() -> None:
+    """And without the check some do: the run that would compute wrong results is refused."""
+    caught = 0
+    for seed in range(40):
+        trace = stale_trace(seed)
+        for where in (SMALL, FREE):
+            sound = AcsHw(trace, where, 12, 4, log=True)
+            sound.run()
+            check(sound)
+            try:
+                Broken(trace, where, 12, 4).run()
+            except InternalError:  # "began launch 9 beside 3"
+                caught += 1
+    assert caught > 20
+
+
+@pytest.mark.parametrize("bits", [3, 4, 8])
+def test_ids_that_wrap_change_nothing(bits: int) -> None:
+    for seed in SEEDS:
+        trace = stale_trace(seed)
+        narrow, wide = (AcsHw(trace, SMALL, 8, 7, id_bits=width, log=True) for width in (bits, 40))
+        assert narrow.run() == wide.run()
+        assert times(narrow) == times(wide)
+
+
+def test_ids_too_narrow_are_refused() -> None:
+    with pytest.raises(UsageError, match="ids of 3 bits name 8 launches; M = 8 needs 4 bits"):
+        AcsHw(random_trace(1), SMALL, 4, 8, id_bits=3)
+
+
+# ---- golden --------------------------------------------------------------------------------------
+
+GOLDEN: dict[str, list[int]] = {}
+"""Nanoseconds on the preset `paper`, by graph and in the order of `ALL`. They change only with the
+model, and then in view."""
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_makespans_are_what_they_were(graph: str) -> None:
+    sizes = Sizes(groups=(1, 300), registers=64)
+    trace = generate(graph, 8, 12, seed=9, sizes=sizes)
+    assert [simulate(policy, trace, PAPER).makespan_ns for policy in ALL] == GOLDEN[graph]
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("acs_xw", "no policy is called"),
+        ("acs_hw(N=0)", "numbers from 1; got 'N=0'"),
+        ("acs_hw(Q=3)", "takes N, M, bits"),
+        ("serial(N=3)", "takes nothing"),
+        ("acs_sw(N=3", "no policy"),
+    ],
+)
+def test_a_policy_that_is_none_is_said_to_be_none(text: str, said: str) -> None:
+    with pytest.raises(AcsError, match=said.replace("(", r"\(")):
+        model(text, random_trace(1), SMALL)
+
+
+def test_numbers_of_a_policy_are_taken() -> None:
+    assert model(" acs_hw( N = 4, M=9 ) ", random_trace(1), SMALL).name == "acs_hw(N=4, M=9)"
+    assert model("acs_sw", random_trace(1), SMALL).name == "acs_sw(N=32, threads=8)"
