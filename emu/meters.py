@@ -46,10 +46,7 @@ class Series:
 
     def add(self, start_ns: int, end_ns: int, level: int) -> None:
         """`level` from one time to another."""
-        while end_ns > self.width_ns * BINS:
-            self.bins = [a + b for a, b in zip(self.bins[::2], self.bins[1::2], strict=True)]
-            self.bins += [0] * (BINS // 2)
-            self.width_ns *= 2
+        self._reach(end_ns)
         width = self.width_ns
         while start_ns < end_ns:
             place = start_ns // width
@@ -57,7 +54,14 @@ class Series:
             self.bins[place] += level * (until - start_ns)
             start_ns = until
 
+    def _reach(self, end_ns: int) -> None:
+        while end_ns > self.width_ns * BINS:
+            self.bins = [a + b for a, b in zip(self.bins[::2], self.bins[1::2], strict=True)]
+            self.bins += [0] * (BINS // 2)
+            self.width_ns *= 2
+
     def levels(self, end_ns: int) -> list[tuple[int, float]]:
         """For each bin until `end_ns`, its start and its average level."""
+        self._reach(end_ns)
         used = -(-end_ns // self.width_ns)
         return [(n * self.width_ns, self.bins[n] / self.width_ns) for n in range(used)]

@@ -2,9 +2,10 @@
 
 In: a trace, a machine, N, and the threads or M. Out: runs.
 
-ACS-SW: the program checks a launch against the window under its lock and enters it; each thread
-with its stream takes a ready launch, sends it, waits for its end, and takes it out under the lock.
-The window is the library's own, where every launch holds its dependants until it is done.
+ACS-SW: the program puts launches into a queue. One thread takes them, checks each against the
+window under its lock and enters it; each of the others, with its stream, takes a ready launch,
+sends it, waits for its end, and takes it out under the lock. The window is the library's own, where
+every launch holds its dependants until it is done.
 
 ACS-HW: the program checks a launch against the last M that it sent, ended or not, and sends it with
 what it found; `window_unit` on the device does the rest. The unit does one thing at a time.
@@ -39,24 +40,41 @@ class AcsSw(Model):
         self.name = f"acs_sw(N={slots}, threads={threads})"
         self.slots = slots
         self.inside = Window(slots)
+        self.fifo: deque[Entry] = deque()
+        self.entering = False
         self.lock = Server(self.engine)
         self.ready: deque[int] = deque()
         self.idle = threads
 
     def cost(self, entry: Entry) -> int:
-        check = check_ns(self.host, len(self.inside), entry.segments or SEGMENTS)
-        takes = self.lock.serve(check) - self.engine.now
-        self.book("lock", takes - check)
-        self.book("check", check)
-        return takes
+        return 0  # the paper gives no cost of its queue
 
     def room(self) -> bool:
-        return len(self.inside) < self.slots
+        return len(self.fifo) < self.host.queue_depth
 
     def launched(self, entry: Entry) -> None:
+        self.fifo.append(entry)
+        self._look()
+
+    def _look(self) -> None:
+        """The thread that enters takes the first in line, if the window has room."""
+        if self.entering or not self.fifo or len(self.inside) >= self.slots:
+            return
+        self.entering = True
+        entry = self.fifo.popleft()
+        check = check_ns(self.host, len(self.inside), entry.segments or SEGMENTS)
+        until = self.lock.serve(check)
+        self.book("lock", until - self.engine.now - check)
+        self.book("check", check)
+        self.engine.at(until, HOST, self._enter, entry)
+
+    def _enter(self, entry: Entry) -> None:
+        self.entering = False
         self.window.add(1)
         self.ready.extend(self.inside.insert(entry.number, entry.upstream, holds=True))
         self._work()
+        self._look()
+        self.program.poke()
 
     def _work(self) -> None:
         """Threads that have nothing to do take what is ready."""
@@ -87,7 +105,7 @@ class AcsSw(Model):
         self.idle += 1
         self.end_ns = self.engine.now
         self._work()
-        self.program.poke()
+        self._look()
 
 
 class AcsHw(Model):
