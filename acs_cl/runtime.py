@@ -334,7 +334,7 @@ class Runtime:
             elif handed_out:
                 try:
                     self._backend.submit(launch)
-                except (cl.Error, RuntimeError, TypeError, ValueError) as error:
+                except Exception as error:  # or the launch would be waited for for ever
                     raise self._refused(launch, error) from error
             # only now: what the driver refused overwrites nothing
             if self._failures.any and not self._failures.knows(number):
@@ -371,7 +371,7 @@ class Runtime:
                 try:
                     self._backend.submit(launch)
                     continue
-                except (cl.Error, RuntimeError, TypeError, ValueError) as error:
+                except Exception as error:  # or the launch would be waited for for ever
                     self._fail(launch, driver_error(launch, error))
             self._stand_in(number, launch.upstream)
             queue.extend(self._window.done(number))

@@ -11,6 +11,8 @@ groups with local memory, hazards are found anew for every graph, and the result
 NumPy's.
 """
 
+# Long because: the graphs, and all that they are compared with, are one table.
+
 from __future__ import annotations
 
 import json

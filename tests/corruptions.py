@@ -119,7 +119,7 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
         turns=rng.choice((1 << 30, 1 << 30, 1, 2)),
         most_tasks=len(tasks),
     )
-    backend._polls = rng.choice((0, 0, 5))
+    backend.settings = backend.settings._replace(polls=rng.choice((0, 0, 5)))
     one = Run(program, tasks)
     rt.finish()
     plan.append((rng, kind))
@@ -134,7 +134,7 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
     with contextlib.suppress(acs.PoisonedError):
         rt.finish()
     backend.settings = settings
-    backend._polls = 0
+    backend.settings = backend.settings._replace(polls=0)
 
 
 if __name__ == "__main__":

@@ -76,13 +76,13 @@ def kept(device: cl.Device) -> Iterator[acs.Program]:
 def program(kept: acs.Program) -> Iterator[acs.Program]:
     """The kept one, which afterwards is as before, with nothing under way."""
     backend: Any = kept._runtime._backend
-    settings, polls = backend.settings, backend._polls
+    settings = backend.settings
     built = [there.built for there in backend.schedulers._sets.values()]
     limits = [scheduler.limits for scheduler in built]
     yield kept
     with contextlib.suppress(acs.PoisonedError):
         kept._runtime.finish()
-    backend.settings, backend._polls = settings, polls
+    backend.settings = settings
     for scheduler, before in zip(built, limits, strict=True):
         scheduler.limits = before
 
@@ -91,7 +91,7 @@ def make(program: acs.Program, polls: int = 0, groups: int = 0, **settings: Any)
     """Make how epochs are run extreme."""
     backend: Any = program._runtime._backend
     backend.settings = backend.settings._replace(**settings)
-    backend._polls = polls
+    backend.settings = backend.settings._replace(polls=polls)
     if groups:
         for there in backend.schedulers._sets.values():
             there.built.limits = there.built.limits._replace(groups=groups)
@@ -102,6 +102,7 @@ def make(program: acs.Program, polls: int = 0, groups: int = 0, **settings: Any)
 def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> acs.Program:
     """Epochs stay open until something asks for them."""
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
     monkeypatch.setattr(program._runtime._backend, "_next_look", 0)
     return program
 
@@ -230,6 +231,7 @@ def test_an_epoch_of_a_hundred_thousand_launches(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch, groups: int
 ) -> None:
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
     with acs.Runtime(device, backend="device", backlog=1 << 20) as rt:
         program = rt.build(MORE)
         rt.prebuild(program.inc)
@@ -332,6 +334,7 @@ def test_a_lane_that_waits_for_the_open_epoch_sends_it(kept_open: acs.Program) -
 
 def test_closing_runs_what_was_not_sent(device: cl.Device, monkeypatch: Any) -> None:
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
     host = np.zeros(4, np.uint32)
     with acs.Runtime(device, backend="device") as rt:
         program = rt.build(MORE)
@@ -684,7 +687,7 @@ def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
 
     handle = kept_open.inc((8,), None, x, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(backend, "_region", refuse)
+        patch.setattr(backend._sender, "_region", refuse)
         rt.flush()
     with pytest.raises(acs.PoisonedError, match="on purpose"):
         handle.wait()

@@ -104,10 +104,11 @@ MAY_IMPORT = {
     "segments": "epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
-    "backends.device": "choice backends.base driver epochs commands decisions memory records"
-    " schedulers cutting segments tasks errors",
+    "backends.sender": "backends.base driver epochs decisions memory schedulers segments errors",
+    "backends.device": "choice backends.base backends.sender driver epochs commands decisions"
+    " memory records schedulers cutting segments tasks errors",
     "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
-    " backends.device errors",
+    " backends.sender backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"
@@ -153,7 +154,7 @@ FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
     "emu": {"records", "ranges", "hazards", "window", "errors", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
-    | {"kernel_files", "translate.clang", "translate.functions"},
+    | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these

@@ -11,9 +11,10 @@ from typing import Any
 from ..choice import Choice
 from ..errors import UsageError
 from .base import Backend, Ended
-from .device import DECIDED, Device, Settings
+from .device import DECIDED, Device
 from .lanes import Lanes
 from .out_of_order import OutOfOrder
+from .sender import Settings
 from .serial import Serial
 
 __all__ = [

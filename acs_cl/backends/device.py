@@ -10,38 +10,34 @@ Invariants:
 - Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes
   by their events, a lane for an epoch by the event behind its last command. That one says that the
   epoch is finished: the last launch of the scheduler in it is one that leaves only when it is.
-- The words of an epoch, and the memory that its status is read into, live until that event.
 """
 
-# Long because: the life of an epoch is told in one place.
+# Long because: the two ways of a launch, and what keeps them in order, are one decision.
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyopencl as cl
 
-from .. import driver, epochs
+from .. import epochs
 from ..choice import FEW, HOT, Choice
 from ..commands import KernelCommand
 from ..cutting import Cutter
-from ..decisions import DecidedCommand, WrongCountError
+from ..decisions import DecidedCommand
 from ..driver import STATUS
-from ..errors import DeviceError, InternalError
+from ..errors import DeviceError
 from ..memory import Store
 from ..records import Launch
-from ..schedulers import Scheduler, Schedulers, launch_arguments
-from ..segments import Segment, SegmentCommand
+from ..schedulers import Scheduler, Schedulers
+from ..segments import SegmentCommand
 from ..segments import Settings as SegmentSettings
 from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
-
-MOST_TASKS = 4096
-"""Tasks of an epoch: sent when there are so many."""
+from .sender import MOST_TASKS, Epoch, Sender, Settings
 
 MOST_ENTRIES = 1 << 18
 """Tiles of an epoch, which is what its ready queue has to hold."""
@@ -53,59 +49,12 @@ every epoch costs the host as much as recording some tens of launches."""
 OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
 
-POLLS = 256
-"""Looks at a queue slot before a group leaves: some 200 us on an H200. Groups that wait keep
-kernels on lanes from the compute units."""
-
-SPARE_REGIONS = 4
-
-CLEANS, MAY_NARROW = 1, 2
-
 DECIDED = -9001
 """Status of a launch whose count on the device was refused."""
 
 
-class Settings(NamedTuple):
-    """How epochs are run; tests make them extreme."""
-
-    groups: int | None = None
-    """Groups of a scheduler at most."""
-    slice_s: float = 0.05
-    turns: int = 1 << 30
-    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an
-    epoch."""
-    polls: int | None = None
-    most_tasks: int = MOST_TASKS
-    order: str = "first_in"
-    window: int = 0
-    stale: int = epochs.MOST_TASKS
-    gang: bool = True
-
-
 REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
-
-
-class Epoch:
-    """Launches handed to the scheduler at once."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
-        self.recorder = epochs.Recorder()
-        self.index: dict[int, int] = {}
-        self.wait_for: list[Any] = []
-        self.entries = 0
-        self.opened = perf_counter()
-        self.event: Any = None
-        self.error: BaseException | None = None
-        self.region: Any = None
-        self.words: Any = None
-        self.status: Any = None
-        self.counts: Any = None
-        self.sent = 0.0
-        self.kernel_event: Any = None
-        self.segment: Segment | None = None
-        """What it replays, if it was not collected."""
 
 
 class Device(Backend):
@@ -128,19 +77,14 @@ class Device(Backend):
         self.lanes = lanes
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
-        self.settings = settings
-        self._context = context
-        self._device = device
         self._store = store
         self._schedulers = Schedulers(context, device, tier, settings.groups, lambda: None)
-        self._cpu = bool(device.type & cl.device_type.CPU)
-        self._polls = settings.polls if settings.polls is not None else 0 if self._cpu else POLLS
+        on_cpu = bool(device.type & cl.device_type.CPU)
+        self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
         self._open: Epoch | None = None
         self._sent: deque[Epoch] = deque()
         self._epoch_of: dict[int, Epoch] = {}
-        self._regions: list[Any] = []
         self._next_look = FIRST_LOOK
-        self._task_s = 50e-6
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
@@ -152,7 +96,6 @@ class Device(Backend):
         self._offered: list[Any] = []
         self._builds = 0
         self.cuts = 0
-        self.launches = 0
         self.tasks_sent = 0
         self.epochs_sent = 0
         self.reasons: dict[str, int] = {}
@@ -166,13 +109,22 @@ class Device(Backend):
         return self._schedulers
 
     @property
+    def settings(self) -> Settings:
+        """How epochs are run."""
+        return self._sender.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._sender.settings = settings
+
+    @property
     def counters(self) -> dict[str, int]:
         """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
         waiting = self._open.recorder.tasks if self._open is not None else 0
         return {
             "tasks": self.tasks_sent + waiting,
             "epochs": self.epochs_sent,
-            "launches": self.launches,
+            "launches": self._sender.launches,
             "cuts": self.cuts,
         }
 
@@ -337,40 +289,7 @@ class Device(Backend):
         self._epoch_of[number] = epoch
         self._sent.append(epoch)
         self.tasks_sent += len(command.segment)
-        try:
-            self._enqueue_replay(epoch, command)
-        except (cl.Error, MemoryError) as error:
-            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
-
-    def _enqueue_replay(self, epoch: Epoch, command: SegmentCommand) -> None:
-        """Changed words, the launch, and what became of it: no upload."""
-        segment, queue = command.segment, self.queues[0]
-        image, levels = segment.image, self._schedulers.tier == "levels"
-        which = 0 if levels else segment.turn()
-        block = 4 * (image.block + which * image.block_words)
-        epoch.counts, epoch.region = image, segment.region
-        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
-        if wait_for:
-            self.lanes.flush()
-        epoch.wait_for.clear()
-        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
-        if levels:  # which clean nothing
-            writes.append((block, segment.fresh))
-        epoch.words = writes
-        for start, words in writes:
-            place = driver.Place(segment.region, start, words.nbytes)
-            driver.write(queue, place, words, wait_for)
-            wait_for = None
-        epoch.scheduler.declare(self._store.generation, self._store.allocations())
-        if levels:
-            self._launch_levels(epoch, image)
-        else:
-            self._launch(epoch, image, epoch.scheduler.limits.groups, which, CLEANS, wait_for)
-        epoch.status = np.empty(segment.status_words, np.uint32)
-        at = driver.Place(segment.region, block, epoch.status.nbytes)
-        epoch.event = driver.read(queue, epoch.status, at, None)
-        queue.flush()
-        epoch.sent = perf_counter()
+        self._sender.replay(epoch, command)
 
     def _in_hand(self) -> int:
         """Epochs that the device has not finished. While it has two, nothing is gained by sending
@@ -397,10 +316,7 @@ class Device(Backend):
             for native in self._offered:
                 native.offer = None
             self._offered.clear()
-        try:
-            self._enqueue(epoch)
-        except (cl.Error, MemoryError) as error:
-            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+        self._sender.send(epoch)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
@@ -411,93 +327,6 @@ class Device(Backend):
                 self._to_lane(launch, f"its epoch had fewer than {FEW} tasks")
             except Exception as error:
                 self._lost.append((launch.number, DeviceError(str(error))))
-
-    def _enqueue(self, epoch: Epoch) -> None:
-        scheduler, settings, queue = epoch.scheduler, self.settings, self.queues[0]
-        groups = min(scheduler.limits.groups, epoch.entries)
-        spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
-        image = epoch.recorder.image(
-            spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
-            gang=settings.gang and self._polls > 0, with_levels=self._schedulers.tier == "levels",
-        )  # fmt: skip
-        epoch.words = image.words
-        epoch.region = self._region(image.words.nbytes)
-        epoch.status = np.empty(epochs.STATUS_WORDS, np.uint32)
-        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
-        if wait_for:
-            self.lanes.flush()
-        epoch.wait_for.clear()
-        scheduler.declare(self._store.generation, self._store.allocations())
-        upload = driver.write(
-            queue, driver.Place(epoch.region, 0, image.words.nbytes), image.words, wait_for
-        )
-        del upload
-        if self._schedulers.tier == "levels":
-            self._launch_levels(epoch, image)
-        else:
-            self._launch(epoch, image, groups)
-        at = driver.Place(epoch.region, 4 * image.block, epoch.status.nbytes)
-        epoch.event = driver.read(queue, epoch.status, at, None)
-        epoch.counts = image
-        queue.flush()
-        epoch.sent = perf_counter()
-
-    def _launch(
-        self,
-        epoch: Epoch,
-        image: epochs.Image,
-        groups: int,
-        block: int = 0,
-        cleans: int = 0,
-        wait_for: list[Any] | None = None,
-    ) -> None:
-        """Launches that may leave work, where there is reason to, and one that leaves none. The
-        first of them waits, and cleans."""
-        settings = self.settings
-        group = epoch.scheduler.limits.group
-        groups = max(1, min(groups, image.width))
-        slices = self._slices(image.tasks, groups)
-        mode = MAY_NARROW if groups > 1 else 0
-        kernel = epoch.scheduler.native
-        for left in range(slices, -1, -1):
-            values = launch_arguments(
-                block, settings.turns if left else 1 << 30, self._polls,
-                int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
-            )  # fmt: skip
-            driver.set_arguments(kernel, (0, epoch.region), values)
-            event = driver.enqueue_kernel(
-                self.queues[0], kernel, (groups * group,), (group,), None, wait_for, False, False
-            )
-            cleans, wait_for = 0, None
-            self.launches += 1
-            if epoch.kernel_event is None:
-                epoch.kernel_event = event
-
-    def _slices(self, tasks: int, groups: int) -> int:
-        """Launches before the one that leaves only when all is done."""
-        settings = self.settings
-        if settings.turns < tasks:
-            return 1
-        if tasks * self._task_s > settings.slice_s / 2:
-            return min(16, 1 + int(tasks * self._task_s / settings.slice_s))
-        # on a CPU groups leave as soon as there is nothing for them: come back once
-        return 1 if self._cpu and groups > 1 else 0
-
-    def _launch_levels(self, epoch: Epoch, image: epochs.Image) -> None:
-        kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
-        for first, count in image.levels:
-            driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
-            epoch.kernel_event = driver.enqueue_kernel(
-                self.queues[0], kernel, (count * group,), (group,), None, None, False, False
-            )
-            self.launches += 1
-
-    def _region(self, nbytes: int) -> Any:
-        for index, region in enumerate(self._regions):
-            if nbytes <= region.size <= 4 * nbytes + (1 << 20):
-                return self._regions.pop(index)
-        size = 1 << max(16, (nbytes - 1).bit_length())
-        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
 
     # ---- what has ended ------------------------------------------------------------------------
 
@@ -568,34 +397,7 @@ class Device(Backend):
 
     def _end(self, epoch: Epoch) -> Ended:
         """An epoch has ended: what became of its launches."""
-        status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
-        failures: dict[int, BaseException] = {}
-        broken = epoch.error
-        if broken is None and status < 0:
-            broken = DeviceError(f"the device reports status {status}")
-        if broken is None:
-            fault = int(epoch.status[epochs.FAULT])
-            if fault in epochs.FAULTS:
-                broken = InternalError(
-                    f"the scheduler stopped: {epochs.FAULTS[fault]} "
-                    f"(task {int(epoch.status[epochs.FAULT + 1])})"
-                )
-            elif int(epoch.status[epochs.UNFINISHED]):
-                left = int(epoch.status[epochs.UNFINISHED])
-                broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
-            elif fault and epoch.segment is not None:
-                failures = {next(iter(epoch.index)): epoch.segment.refused(epoch.status)}
-            elif fault:
-                failures = self._refused(epoch)
-            spare = epoch.segment is None and epoch.region is not None
-            if spare and len(self._regions) < SPARE_REGIONS:
-                self._regions.append(epoch.region)
-        tasks = len(epoch.index) if epoch.segment is None else len(epoch.segment)
-        if broken is not None and epoch.segment is not None:
-            epoch.segment.broken = True
-        if broken is None and tasks >= FIRST_LOOK:
-            each = (perf_counter() - epoch.sent) / tasks
-            self._task_s = min(each, (self._task_s + each) / 2)
+        status, broken, failures = self._sender.outcome(epoch)
         ended: Ended = []
         for number in epoch.index:
             del self._epoch_of[number]
@@ -606,20 +408,6 @@ class Device(Backend):
                 (number, status if error is None else min(status, DECIDED), epoch.kernel_event, -1)
             )
         return ended
-
-    def _refused(self, epoch: Epoch) -> dict[int, BaseException]:
-        """Which launches' counts were refused."""
-        image: epochs.Image = epoch.counts
-        state = np.empty(64 * -(-image.tasks // 32), np.uint32)
-        at = driver.Place(epoch.region, 4 * (image.block + epochs.STATE_WORD), state.nbytes)
-        driver.wait_for_event(driver.read(self.queues[0], state, at, None))
-        values = state[epochs.task_places(image.tasks)]
-        numbers = list(epoch.index)
-        told = epochs.told_counts(epoch.status)
-        return {
-            numbers[task]: WrongCountError(told.get(task))
-            for task in np.flatnonzero(values >= epochs.FAULTY).tolist()
-        }
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended a launch, where the driver's status does not tell."""
@@ -632,13 +420,13 @@ class Device(Backend):
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
             epochs.ORDERS[settings.order], settings.window, settings.stale,
-            settings.gang and self._polls > 0, 1 if choice is None else FEW,
+            settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 
         def refusal(command: Any, tiles: int, groups: int) -> str | None:
             return None if choice is None else choice.refusal(_key(command), tiles, groups)
 
-        return Cutter(self._context, self._schedulers, self._store.owns, how, refusal)
+        return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
 
     def prepare(self, kernels: list[tuple[Any, int]]) -> None:
         """Have kernels built into schedulers, and wait for it."""
@@ -662,7 +450,7 @@ class Device(Backend):
         self._schedulers.close()
         self.wait_all()
         self.lanes.close()
-        self._regions.clear()
+        self._sender.let_go()
         self._sent.clear()
         self._epoch_of.clear()
 

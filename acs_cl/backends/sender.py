@@ -1,0 +1,305 @@
+"""Epochs on their way: from recorded tasks, or a recorded segment, to commands on a queue, and from
+what came back to what became of the launches.
+
+In: epochs that take no more tasks. Out: an event behind everything of an epoch, and later its
+outcome. An epoch is one upload, launches of the scheduler, and a read-back of its status; a segment
+is on the device already and needs no upload.
+
+Invariants: the last launch of the scheduler in an epoch leaves only when the epoch is finished; its
+launches before may leave work. The words of an epoch, and the memory that its status is read into,
+live until its event.
+"""
+
+# Long because: what is enqueued for an epoch, and what is made of it afterwards, belong together.
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .. import driver, epochs
+from ..decisions import WrongCountError
+from ..driver import STATUS
+from ..errors import DeviceError, InternalError
+from ..memory import Store
+from ..schedulers import Scheduler, launch_arguments
+from ..segments import Segment, SegmentCommand
+from .base import Backend
+
+MOST_TASKS = 4096
+"""Tasks of an epoch: sent when there are so many."""
+
+POLLS = 256
+"""Looks at a queue slot before a group leaves: some 200 us on an H200. Groups that wait keep
+kernels on lanes from the compute units."""
+
+SPARE_REGIONS = 4
+
+TIMED_TASKS = 64
+"""Tasks of an epoch from which the time of a task is told."""
+
+MOST_SLICES = 16
+
+CLEANS, MAY_NARROW = 1, 2
+
+
+class Settings(NamedTuple):
+    """How epochs are run; tests make them extreme."""
+
+    groups: int | None = None
+    """Groups of a scheduler at most."""
+    slice_s: float = 0.05
+    turns: int = 1 << 30
+    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an
+    epoch."""
+    polls: int | None = None
+    most_tasks: int = MOST_TASKS
+    order: str = "first_in"
+    window: int = 0
+    stale: int = epochs.MOST_TASKS
+    gang: bool = True
+
+
+class Epoch:
+    """Launches handed to the scheduler at once."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.recorder = epochs.Recorder()
+        self.index: dict[int, int] = {}
+        self.wait_for: list[Any] = []
+        self.entries = 0
+        self.opened = perf_counter()
+        self.event: Any = None
+        self.error: BaseException | None = None
+        self.region: Any = None
+        self.words: Any = None
+        self.status: Any = None
+        self.counts: Any = None
+        self.sent = 0.0
+        self.kernel_event: Any = None
+        self.segment: Segment | None = None
+        """What it replays, if it was not collected."""
+
+
+class Outcome(NamedTuple):
+    """What became of an epoch: `broken` for all its launches, `failures` for some of them."""
+
+    status: int
+    broken: BaseException | None
+    failures: dict[int, BaseException]
+
+
+class Sender:
+    """Sends the epochs of one queue. `lanes` is flushed where an epoch waits for it."""
+
+    def __init__(
+        self,
+        queue: Any,
+        lanes: Backend,
+        store: Store,
+        tier: str,
+        on_cpu: bool,
+        settings: Settings,
+    ) -> None:
+        self.settings = settings
+        self.launches = 0
+        """Of schedulers."""
+        self._queue = queue
+        self._lanes = lanes
+        self._store = store
+        self._levels = tier == "levels"
+        self._cpu = on_cpu
+        self._regions: list[Any] = []
+        self._task_s = 50e-6
+
+    @property
+    def polls(self) -> int:
+        """Looks of a group at a queue slot; the same in all launches of an epoch."""
+        if self.settings.polls is not None:
+            return self.settings.polls
+        return 0 if self._cpu else POLLS
+
+    def send(self, epoch: Epoch) -> None:
+        """Upload and launch. What the driver refuses is the failure of all launches in it."""
+        try:
+            self._enqueue(epoch)
+        except (cl.Error, MemoryError) as error:
+            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+
+    def replay(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """Launch a segment again. What the driver refuses is its failure."""
+        try:
+            self._enqueue_replay(epoch, command)
+        except (cl.Error, MemoryError) as error:
+            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+
+    def let_go(self) -> None:
+        """Of memory for epochs to come."""
+        self._regions.clear()
+
+    def _enqueue(self, epoch: Epoch) -> None:
+        scheduler, settings, queue = epoch.scheduler, self.settings, self._queue
+        groups = min(scheduler.limits.groups, epoch.entries)
+        spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
+        image = epoch.recorder.image(
+            spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
+            gang=settings.gang and self.polls > 0, with_levels=self._levels,
+        )  # fmt: skip
+        epoch.words = image.words
+        epoch.region = self._region(image.words.nbytes)
+        epoch.status = np.empty(epochs.STATUS_WORDS, np.uint32)
+        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
+        if wait_for:
+            self._lanes.flush()
+        epoch.wait_for.clear()
+        scheduler.declare(self._store.generation, self._store.allocations())
+        upload = driver.write(
+            queue, driver.Place(epoch.region, 0, image.words.nbytes), image.words, wait_for
+        )
+        del upload
+        if self._levels:
+            self._launch_levels(epoch, image)
+        else:
+            self._launch(epoch, image, groups)
+        at = driver.Place(epoch.region, 4 * image.block, epoch.status.nbytes)
+        epoch.event = driver.read(queue, epoch.status, at, None)
+        epoch.counts = image
+        queue.flush()
+        epoch.sent = perf_counter()
+
+    def _enqueue_replay(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """Changed words, the launch, and what became of it: no upload."""
+        segment, queue = command.segment, self._queue
+        image, levels = segment.image, self._levels
+        which = 0 if levels else segment.turn()
+        block = 4 * (image.block + which * image.block_words)
+        epoch.counts, epoch.region = image, segment.region
+        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
+        if wait_for:
+            self._lanes.flush()
+        epoch.wait_for.clear()
+        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+        if levels:  # which clean nothing
+            writes.append((block, segment.fresh))
+        epoch.words = writes
+        for start, words in writes:
+            place = driver.Place(segment.region, start, words.nbytes)
+            driver.write(queue, place, words, wait_for)
+            wait_for = None
+        epoch.scheduler.declare(self._store.generation, self._store.allocations())
+        if levels:
+            self._launch_levels(epoch, image)
+        else:
+            self._launch(epoch, image, epoch.scheduler.limits.groups, which, CLEANS, wait_for)
+        epoch.status = np.empty(segment.status_words, np.uint32)
+        at = driver.Place(segment.region, block, epoch.status.nbytes)
+        epoch.event = driver.read(queue, epoch.status, at, None)
+        queue.flush()
+        epoch.sent = perf_counter()
+
+    def _launch(
+        self,
+        epoch: Epoch,
+        image: epochs.Image,
+        groups: int,
+        block: int = 0,
+        cleans: int = 0,
+        wait_for: list[Any] | None = None,
+    ) -> None:
+        """Launches that may leave work, where there is reason to, and one that leaves none. The
+        first of them waits, and cleans."""
+        settings = self.settings
+        group = epoch.scheduler.limits.group
+        groups = max(1, min(groups, image.width))
+        slices = self._slices(image.tasks, groups)
+        mode = MAY_NARROW if groups > 1 else 0
+        kernel = epoch.scheduler.native
+        for left in range(slices, -1, -1):
+            values = launch_arguments(
+                block, settings.turns if left else 1 << 30, self.polls,
+                int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
+            )  # fmt: skip
+            driver.set_arguments(kernel, (0, epoch.region), values)
+            event = driver.enqueue_kernel(
+                self._queue, kernel, (groups * group,), (group,), None, wait_for, False, False
+            )
+            cleans, wait_for = 0, None
+            self.launches += 1
+            if epoch.kernel_event is None:
+                epoch.kernel_event = event
+
+    def _slices(self, tasks: int, groups: int) -> int:
+        """Launches before the one that leaves only when all is done."""
+        settings = self.settings
+        if settings.turns < tasks:
+            return 1
+        if tasks * self._task_s > settings.slice_s / 2:
+            return min(MOST_SLICES, 1 + int(tasks * self._task_s / settings.slice_s))
+        # on a CPU groups leave as soon as there is nothing for them: come back once
+        return 1 if self._cpu and groups > 1 else 0
+
+    def _launch_levels(self, epoch: Epoch, image: epochs.Image) -> None:
+        kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
+        for first, count in image.levels:
+            driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
+            epoch.kernel_event = driver.enqueue_kernel(
+                self._queue, kernel, (count * group,), (group,), None, None, False, False
+            )
+            self.launches += 1
+
+    def _region(self, nbytes: int) -> Any:
+        for index, region in enumerate(self._regions):
+            if nbytes <= region.size <= 4 * nbytes + (1 << 20):
+                return self._regions.pop(index)
+        size = 1 << max(16, (nbytes - 1).bit_length())
+        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
+
+    def outcome(self, epoch: Epoch) -> Outcome:
+        """Of an epoch whose event has ended, or which has none."""
+        status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
+        failures: dict[int, BaseException] = {}
+        broken = epoch.error
+        if broken is None and status < 0:
+            broken = DeviceError(f"the device reports status {status}")
+        if broken is None:
+            fault = int(epoch.status[epochs.FAULT])
+            if fault in epochs.FAULTS:
+                broken = InternalError(
+                    f"the scheduler stopped: {epochs.FAULTS[fault]} "
+                    f"(task {int(epoch.status[epochs.FAULT + 1])})"
+                )
+            elif int(epoch.status[epochs.UNFINISHED]):
+                left = int(epoch.status[epochs.UNFINISHED])
+                broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
+            elif fault and epoch.segment is not None:
+                failures = {next(iter(epoch.index)): epoch.segment.refused(epoch.status)}
+            elif fault:
+                failures = self._refused(epoch)
+            spare = epoch.segment is None and epoch.region is not None
+            if spare and len(self._regions) < SPARE_REGIONS:
+                self._regions.append(epoch.region)
+        tasks = len(epoch.index) if epoch.segment is None else len(epoch.segment)
+        if broken is not None and epoch.segment is not None:
+            epoch.segment.broken = True
+        if broken is None and tasks >= TIMED_TASKS:
+            each = (perf_counter() - epoch.sent) / tasks
+            self._task_s = min(each, (self._task_s + each) / 2)
+        return Outcome(status, broken, failures)
+
+    def _refused(self, epoch: Epoch) -> dict[int, BaseException]:
+        """Which launches' counts were refused."""
+        image: epochs.Image = epoch.counts
+        state = np.empty(64 * -(-image.tasks // 32), np.uint32)
+        at = driver.Place(epoch.region, 4 * (image.block + epochs.STATE_WORD), state.nbytes)
+        driver.wait_for_event(driver.read(self._queue, state, at, None))
+        values = state[epochs.task_places(image.tasks)]
+        numbers = list(epoch.index)
+        told = epochs.told_counts(epoch.status)
+        return {
+            numbers[task]: WrongCountError(told.get(task))
+            for task in np.flatnonzero(values >= epochs.FAULTY).tolist()
+        }
