@@ -27,8 +27,28 @@ class Need(NamedTuple):
     local_bytes: int
     fit: int
     """Groups that an empty unit holds."""
+    packed: int
+    """One group and all it occupies, as one number."""
     ns: int
     bytes: int
+
+
+BITS = 32
+GUARDS = sum(1 << (BITS + (BITS + 1) * place) for place in range(4))
+
+
+def packed(groups: int, threads: int, registers: int, local_bytes: int) -> int:
+    """Four numbers side by side, a bit between them: they are added, subtracted and multiplied as
+    one. With the `GUARDS` set, what does not fit takes away the guard above it."""
+    number = 0
+    for value in (local_bytes, registers, threads, groups):
+        number = number << (BITS + 1) | value
+    return number
+
+
+def unpacked(number: int) -> tuple[int, ...]:
+    """The four numbers, without guards."""
+    return tuple(number >> ((BITS + 1) * place) & ((1 << BITS) - 1) for place in range(4))
 
 
 class Costs:
@@ -36,7 +56,7 @@ class Costs:
 
     def __init__(self, spec: GpuSpec) -> None:
         self.spec = spec
-        self._shapes: dict[tuple[int, ...], tuple[int, int, int, int]] = {}
+        self._shapes: dict[tuple[int, ...], tuple[int, int, int, int, int]] = {}
 
     def need(self, entry: Entry) -> Need:
         """What a group of a kernel needs; `UsageError` if it fits no unit, or nobody can tell its
@@ -47,7 +67,7 @@ class Costs:
             shape = self._shapes[key] = self._shape(entry)
         return Need(*shape, *self._time(entry, shape[3]))
 
-    def _shape(self, entry: Entry) -> tuple[int, int, int, int]:
+    def _shape(self, entry: Entry) -> tuple[int, int, int, int, int]:
         spec = self.spec
         threads = -(-entry.items // spec.warp) * spec.warp
         registers = threads * entry.registers if spec.registers else 0
@@ -62,7 +82,8 @@ class Costs:
                 f"launch {entry.number} ({entry.name}): a group of {threads} threads,"
                 f" {registers} registers and {local_bytes} bytes fits no unit of {spec.name}"
             )
-        return threads, registers, local_bytes, fit
+        together = packed(1, threads, registers, local_bytes)
+        return threads, registers, local_bytes, fit, together
 
     def _time(self, entry: Entry, fit: int) -> tuple[int, int]:
         spec = self.spec

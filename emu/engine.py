@@ -38,9 +38,13 @@ class Engine:
 
     def __init__(self) -> None:
         self.now = 0
-        self.steps = 0
         self._sequence = 0
         self._due: list[tuple[int, int, int, Callable[[Any], None], Any]] = []
+
+    @property
+    def steps(self) -> int:
+        """How many actions were called."""
+        return self._sequence - len(self._due)
 
     def at(self, time: int, priority: int, action: Callable[[Any], None], what: Any) -> None:
         """Call `action(what)` at `time`."""
@@ -49,20 +53,12 @@ class Engine:
         self._sequence += 1
         heappush(self._due, (time, priority, self._sequence, action, what))
 
-    def step(self) -> bool:
-        """Do what is due next; whether there was anything."""
-        if not self._due:
-            return False
-        self.now, _, _, action, what = heappop(self._due)
-        self.steps += 1
-        action(what)
-        return True
-
     def run(self) -> None:
-        """Do all of it."""
-        step = self.step
-        while step():
-            pass
+        """Do all that is due, and what that makes due."""
+        due = self._due
+        while due:
+            self.now, _, _, action, what = heappop(due)
+            action(what)
 
 
 class Server:

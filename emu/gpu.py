@@ -15,16 +15,17 @@ Invariants: no unit is ever over one of its limits; every group is placed exactl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from acs_cl.emu.bandwidth import Bandwidth
-from acs_cl.emu.cost import Costs, Need
+from acs_cl.emu.cost import GUARDS, Costs, Need, packed, unpacked
 from acs_cl.emu.engine import END, ISSUE, Engine, Server
 from acs_cl.emu.meters import Meter, Series
 from acs_cl.emu.spec import GpuSpec
 from acs_cl.emu.trace import HOST, KERNEL, Entry
 
-WITHOUT_LIMIT = 1 << 62
+NOTHING = Need(0, 0, 0, 0, 0, 0, 0)
 
 Placement = tuple[int, int, int, int, int]
 """Launch, unit, groups, start, end."""
@@ -74,14 +75,13 @@ class Gpu:
         self._queue: deque[_Job] = deque()
         self._due = False
         self._freed: dict[int, None] | None = None
-        """Units that changed since the first in line found no more room; None: look at all."""
+        """Units that may have room for what `_full_for` needs: the others have none. None: any."""
+        self._full_for = NOTHING
         self._turn = 0
-        units = range(spec.units)
-        self._threads = [spec.threads for _ in units]
-        self._groups = [spec.groups for _ in units]
-        self._registers = [spec.registers or WITHOUT_LIMIT for _ in units]
-        self._local = [spec.local_bytes or WITHOUT_LIMIT for _ in units]
-        self._since = [0 for _ in units]
+        self._empty = GUARDS | packed(spec.groups, spec.threads, spec.registers, spec.local_bytes)
+        self._left = [self._empty] * spec.units
+        """What is left of each unit, packed."""
+        self._since = [0] * spec.units
         self._bandwidth = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
@@ -112,63 +112,63 @@ class Gpu:
             if placed:
                 self._begin(job, placed)
             if job.left:
-                self._freed = {}
+                self._freed, self._full_for = {}, job.need
                 return
-            self._freed = None
             queue.popleft()
 
     def _place(self, job: _Job) -> list[tuple[int, int]]:
         """Units and how many groups each takes, as evenly as there is room."""
-        rooms = self._rooms(job)
-        left = job.left
-        if len(rooms) >= left:
-            placed = [(unit, 1) for unit, _ in rooms[:left]]
-        elif sum(room for _, room in rooms) <= left:
-            placed = rooms
+        units = self._with_room(job.need, job.left)
+        if len(units) == job.left:
+            placed = [(unit, 1) for unit in units]
         else:
-            placed = _even(rooms, left)
+            rooms = [(unit, self._room(unit, job.need)) for unit in units]
+            enough = sum(room for _, room in rooms) > job.left
+            placed = _even(rooms, job.left) if enough else rooms
         if placed:
             self._turn = (placed[-1][0] + 1) % self.spec.units
         return placed
 
-    def _rooms(self, job: _Job) -> list[tuple[int, int]]:
-        """Units with room, from where the last search ended; no more of them than groups left."""
-        if self._freed is not None:
-            units = list(self._freed)
-        else:
-            units = [*range(self._turn, self.spec.units), *range(self._turn)]
-        groups, threads, left = self._groups, self._threads, job.left
-        per_group = job.need.threads
-        tight = job.need.registers or job.need.local_bytes
-        rooms = []
-        for unit in units:
-            room = min(groups[unit], threads[unit] // per_group)
-            if room and tight:
-                room = self._room_for_rest(unit, room, job.need)
-            if room:
-                rooms.append((unit, room))
-                if len(rooms) == left:
+    def _with_room(self, need: Need, most: int) -> list[int]:
+        """Units that can take a group, from where the last search ended."""
+        left, one = self._left, need.packed
+        found = []
+        for unit in self._where(need):
+            if (left[unit] - one) & GUARDS == GUARDS:
+                found.append(unit)
+                if len(found) == most:
                     break
-        return rooms
+        return found
 
-    def _room_for_rest(self, unit: int, room: int, need: Need) -> int:
-        if need.registers:
-            room = min(room, self._registers[unit] // need.registers)
-        if need.local_bytes:
-            room = min(room, self._local[unit] // need.local_bytes)
-        return room
+    def _room(self, unit: int, need: Need) -> int:
+        """How many groups the unit can take, which is at least one."""
+        left, one = self._left[unit], need.packed
+        if (left - 2 * one) & GUARDS != GUARDS:  # on a full device one group ends at a time
+            return 1
+        pairs = zip(unpacked(left), unpacked(one), strict=True)
+        return min(have // use for have, use in pairs if use)
+
+    def _where(self, need: Need) -> Iterable[int]:
+        """Units that may have room. Where the others had none for a smaller need, they have none
+        for this one."""
+        full = self._full_for
+        if self._freed is not None:
+            if (need.packed | GUARDS) - full.packed & GUARDS == GUARDS:
+                return self._freed
+            self._freed = None
+        return chain(range(self._turn, self.spec.units), range(self._turn))
 
     def _begin(self, job: _Job, placed: list[tuple[int, int]]) -> None:
         now = self.engine.now
         if not job.started:
             job.started = True
             self.in_flight.add(1)
-        need, full = job.need, self.spec.groups
+        need, left, empty = job.need, self._left, self._empty
         total = 0
         for unit, count in placed:
-            if self._groups[unit] == full:
+            if left[unit] == empty:
                 self._since[unit] = now
-            self._take(unit, count, need)
+            left[unit] -= count * need.packed
             total += count
         job.left -= total
         job.running += total
@@ -178,15 +178,6 @@ class Gpu:
             self._bandwidth.begin(batch, need.bytes, total)
         self.engine.at(now + need.ns, END, self._part, batch)
 
-    def _take(self, unit: int, count: int, need: Need) -> None:
-        """Take resources of a unit, or give them back where `count` is negative."""
-        self._groups[unit] -= count
-        self._threads[unit] -= count * need.threads
-        if need.registers:
-            self._registers[unit] -= count * need.registers
-        if need.local_bytes:
-            self._local[unit] -= count * need.local_bytes
-
     def _part(self, batch: Batch) -> None:
         """The batch's time is over, or its bytes are through: the later of both ends it."""
         batch.parts -= 1
@@ -195,13 +186,13 @@ class Gpu:
 
     def _end(self, batch: Batch) -> None:
         now, job, start = self.engine.now, batch.job, batch.start_ns
-        need, full = job.need, self.spec.groups
+        need, left, empty, freed = job.need, self._left, self._empty, self._freed
         for unit, count in batch.placed:
-            self._take(unit, -count, need)
-            if self._groups[unit] == full:
+            left[unit] += count * need.packed
+            if left[unit] == empty:
                 self.active_ns += now - self._since[unit]
-            if self._freed is not None:
-                self._freed[unit] = None
+            if freed is not None:
+                freed[unit] = None
             if self.log is not None:
                 self.log.append((job.number, unit, count, start, now))
         threads = batch.groups * need.threads

@@ -45,9 +45,14 @@ class Series:
         self.bins = [0] * BINS
 
     def add(self, start_ns: int, end_ns: int, level: int) -> None:
-        """`level` from one time to another."""
-        self._reach(end_ns)
+        """`level` from one time to a later one."""
+        if end_ns > self.width_ns * BINS:
+            self._reach(end_ns)
         width = self.width_ns
+        place = start_ns // width
+        if end_ns <= (place + 1) * width:  # nearly always, in a long run
+            self.bins[place] += level * (end_ns - start_ns)
+            return
         while start_ns < end_ns:
             place = start_ns // width
             until = min(end_ns, (place + 1) * width)
