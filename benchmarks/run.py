@@ -30,6 +30,7 @@ BENCHMARKS = {
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
+    "native": "the check for hazards alone, in the native core and in Python",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 

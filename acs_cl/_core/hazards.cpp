@@ -82,7 +82,7 @@ void Hazards::move(Footprint &footprint, std::int64_t base,
         if (!own || own->span.base != base) continue;
         footprint.nodes.erase(own.get());
         footprint.met.erase(own.get());
-        unmark(own->writer);
+        if (own->writer_number == footprint.mark) own->set_writer(latest);
         std::for_each(own->readers.begin(), own->readers.end(), unmark);
     }
     auto &fresh = footprint.fresh;
@@ -189,8 +189,8 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<N
         for (const auto *nodes : {&reads, &writes})
             for (const Node *node : *nodes) find_reuse(node->span.base);
     for (const Node *node : reads) {
-        find_instead(node->writer, RAW);
-        for (const Node *near : node->near) find_instead(near->writer, RAW);
+        find_instead(node->writer(), RAW);
+        for (const Node *near : node->near) find_instead(near->writer(), RAW);
     }
     for (const Node *node : writes) find_near(*node, true);
     if (!found_.empty() && !marks_->by_number.empty()) resolve(&reads, writes);
@@ -200,7 +200,7 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<N
         node->readers.push_back(self);
         if (node->readers.size() > node->sweep_at) {
             keep_live(node->readers);
-            node->sweep_at = std::max<std::size_t>(16, 2 * node->readers.size());
+            node->sweep_at = std::uint32_t(std::max<std::size_t>(16, 2 * node->readers.size()));
         }
     }
     for (Node *node : writes) write(*node, self);
@@ -210,7 +210,7 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<N
 
 const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
     begin_search();
-    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_[at].after)
+    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.waits(at).after)
         find({live_[at].number, at}, ANY);
     for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
     resolve(nullptr, {});
@@ -240,7 +240,7 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
     if (index != bases_.end())
         for (const auto &[_, nodes] : index->second.by_size)
             for (const Node *node : nodes) {
-                add(node->writer);
+                add(node->writer());
                 std::for_each(node->readers.begin(), node->readers.end(), add);
             }
     add(barrier_);
@@ -277,8 +277,10 @@ std::size_t Hazards::held() const {
 // ---- the search for edges -----------------------------------------------------------------------
 
 void Hazards::begin_search() {
-    search_++;
     found_.clear();
+    if (++search_) return;
+    live_.forget_searches();  // all numbers of searches have been used
+    search_ = 1;
 }
 
 Hazards::Found *Hazards::found(const Use &use) {
@@ -305,7 +307,7 @@ inline void Hazards::find_instead(const Use &use, Kind kind) {
 
 inline void Hazards::find_near(const Node &node, bool written) {
     auto find_in = [&](const Node &other) {
-        find(other.writer, written ? WAW : RAW);
+        find(other.writer(), written ? WAW : RAW);
         if (written)
             for (const Use &reader : other.readers) find(reader, WAR);
     };
@@ -333,7 +335,7 @@ const std::vector<Edge> &Hazards::prune(std::int64_t number) {
               [](const Found &a, const Found &b) { return a.use.number > b.use.number; });
     if (number <= live_.newest_number())
         throw std::invalid_argument("launches enter in order of their numbers");
-    Launch &self = live_[live_.add(number)];
+    Waits &self = live_.waits(live_.add(number));
     if (found_.empty()) return kept_;
     std::int64_t reach = std::min(number - live_[live_.oldest()].number, REMEMBERED);
     self.words = int((reach + 63) / 64);
@@ -347,7 +349,7 @@ const std::vector<Edge> &Hazards::prune(std::int64_t number) {
                 continue;
             }
             word |= bit;
-            const Launch &upstream = live_[use.place];
+            const Waits &upstream = live_.waits(use.place);
             int words = int((distance + 1) / 64), bits = int((distance + 1) % 64);
             int many = std::min(upstream.words, self.words - words);
             for (int at = 0; at < many; at++)
@@ -365,10 +367,11 @@ const std::vector<Edge> &Hazards::prune(std::int64_t number) {
 }
 
 void Hazards::write(Node &node, const Use &use) {
-    node.writer = use;
+    node.set_writer(use);
     node.readers.clear();
+    if (node.near.empty()) return;
     for (Node *covered : node.covered) {
-        covered->writer = {};
+        covered->set_writer({});
         covered->readers.clear();
     }
 }
@@ -434,9 +437,9 @@ void Hazards::sweep(std::int64_t base) {
     std::vector<Node *> idle;
     for (const auto &[_, nodes] : place->second.by_size)
         for (Node *node : nodes) {
-            if (!live_.has(node->writer)) node->writer = {};
+            if (!live_.has(node->writer())) node->set_writer({});
             keep_live(node->readers);
-            node->gone = !node->writer.number && node->readers.empty();
+            node->gone = !node->writer_number && node->readers.empty();
             if (node->gone)
                 idle.push_back(node);
             else

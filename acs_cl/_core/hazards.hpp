@@ -23,16 +23,25 @@ struct Edge {
     Kind kind;
 };
 
-// A distinct span: its last writer, its readers since, and the nodes it shares bytes with.
-struct Node {
-    explicit Node(const Span &of) : span(of) {}
+// A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
+// check looks at comes first, and fits a cache line.
+struct alignas(64) Node {
+    explicit Node(const Span &of) : sweep_at(16), gone(0), span(of) {}
 
-    Span span;
-    Use writer;
+    std::int64_t writer_number = 0;
+    std::uint32_t writer_place = 0;
+    std::uint32_t sweep_at : 31;
+    std::uint32_t gone : 1;  // no longer in the index
     std::vector<Use> readers;
-    std::vector<Node *> near, covered;
-    std::size_t sweep_at = 16;
-    bool gone = false;  // no longer in the index
+    std::vector<Node *> near;
+    std::vector<Node *> covered;  // some of `near`
+    Span span;
+
+    Use writer() const { return {writer_number, writer_place}; }
+    void set_writer(const Use &use) {
+        writer_number = use.number;
+        writer_place = use.place;
+    }
 };
 
 using NodePointer = std::shared_ptr<Node>;
@@ -183,7 +192,7 @@ private:
     std::size_t sweep_at_ = 8192;
     std::vector<std::int64_t> crowded_;
 
-    std::uint64_t search_ = 0;
+    std::uint32_t search_ = 0;
     std::vector<Found> found_;
     std::vector<Edge> kept_;
 };

@@ -20,23 +20,29 @@ struct Use {
     std::uint32_t place = 0;
 };
 
+// What is looked at for every launch that a node names: small, so that all live ones stay near.
 struct Launch {
     std::int64_t number = 0;  // 0: this place is free
-    std::uint64_t search = 0;  // the search that found it last
+    std::uint32_t search = 0;  // the search that found it last
     std::uint32_t found_at = 0;  // and where in its list
+};
+
+// What is looked at for those that are waited for.
+struct Waits {
+    std::array<std::uint64_t, WORDS> ancestors;  // bit k: launch `number - 1 - k` is waited for
+    int words = 0;  // how many of them are in use
     std::uint32_t before = NOBODY, after = NOBODY;  // launches in the order in which they entered
-    int words = 0;  // how many of `ancestors` are in use
-    std::array<std::uint64_t, WORDS> ancestors{};  // bit k: launch `number - 1 - k` is waited for
 };
 
 class Live {
 public:
-    Live() : launches_(1), table_(64, 0) {}  // place 0 is nobody's
+    Live() : launches_(1), waits_(1), table_(64, 0) {}  // place 0 is nobody's
 
     std::size_t size() const { return size_; }
     Launch &operator[](std::uint32_t place) { return launches_[place]; }
+    Waits &waits(std::uint32_t place) { return waits_[place]; }
     bool has(const Use &use) const { return use.number && launches_[use.place].number == use.number; }
-    // The launches, not the marks, by `Launch::after`; `NOBODY` where there are none.
+    // The launches, not the marks, by `Waits::after`; `NOBODY` where there are none.
     std::uint32_t oldest() const { return oldest_; }
     std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : launches_[newest_].number; }
 
@@ -57,18 +63,19 @@ public:
         if (4 * (size_ + 1) > table_.size()) grow();
         std::uint32_t place = unused_;
         if (place) {
-            unused_ = launches_[place].after;
+            unused_ = waits_[place].after;
         } else {
             place = std::uint32_t(launches_.size());
             launches_.emplace_back();
+            waits_.emplace_back();
         }
-        Launch &launch = launches_[place];
-        launch.number = number;
-        launch.words = 0;
+        launches_[place].number = number;
+        Waits &waits = waits_[place];
+        waits.words = 0;
         if (number > 0) {
-            launch.before = newest_;
-            launch.after = NOBODY;
-            (newest_ == NOBODY ? oldest_ : launches_[newest_].after) = place;
+            waits.before = newest_;
+            waits.after = NOBODY;
+            (newest_ == NOBODY ? oldest_ : waits_[newest_].after) = place;
             newest_ = place;
         }
         put(place);
@@ -91,15 +98,19 @@ public:
             }
         }
         table_[hole] = 0;
-        Launch &launch = launches_[place];
+        Waits &waits = waits_[place];
         if (number > 0) {
-            (launch.before == NOBODY ? oldest_ : launches_[launch.before].after) = launch.after;
-            (launch.after == NOBODY ? newest_ : launches_[launch.after].before) = launch.before;
+            (waits.before == NOBODY ? oldest_ : waits_[waits.before].after) = waits.after;
+            (waits.after == NOBODY ? newest_ : waits_[waits.after].before) = waits.before;
         }
-        launch.number = 0;
-        launch.after = unused_;
+        launches_[place].number = 0;
+        waits.after = unused_;
         unused_ = place;
         size_--;
+    }
+
+    void forget_searches() {
+        for (Launch &launch : launches_) launch.search = 0;
     }
 
 private:
@@ -120,6 +131,7 @@ private:
     }
 
     std::vector<Launch> launches_;
+    std::vector<Waits> waits_;
     std::vector<std::uint32_t> table_;  // places, at or after where the hash of a number says
     std::size_t size_ = 0;
     std::uint32_t unused_ = 0, oldest_ = NOBODY, newest_ = NOBODY;

@@ -4,8 +4,8 @@
 
 #include <Python.h>
 
-#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "hazards.hpp"
@@ -48,10 +48,11 @@ private:
 };
 
 // The nodes of spans that were met before, by the identity of their objects: an array gives the same
-// object at each launch. Bounded, and it holds the objects, so that none is mistaken for another.
+// object at each launch. Each object has one place, and another one may take it: there are four times
+// as many places as nodes. It holds the objects, so that none is mistaken for another.
 class SeenSpans {
 public:
-    SeenSpans() = default;
+    SeenSpans() : seen_(256), held_(256) {}
     SeenSpans(const SeenSpans &) = delete;
     SeenSpans &operator=(const SeenSpans &) = delete;
     ~SeenSpans() {
@@ -60,23 +61,46 @@ public:
 
     // Null for a span of `EVERYTHING`.
     Node *node(PyObject *object, Hazards &hazards) {
-        Seen &seen = seen_[(reinterpret_cast<std::uintptr_t>(object) >> 4) % seen_.size()];
-        if (seen.object == object && !seen.node->gone) return seen.node.get();
+        std::size_t at = place(object);
+        if (seen_[at].object == object && !seen_[at].node->gone) return seen_[at].node;
         Span span = span_of(object);
         if (span.base == EVERYTHING) return nullptr;
-        seen.node = hazards.node(span);
+        if (4 * hazards.spans() > seen_.size()) {
+            grow();
+            at = place(object);
+        }
+        held_[at] = hazards.node(span);
+        seen_[at].node = held_[at].get();
         Py_INCREF(object);
-        Py_XSETREF(seen.object, object);
-        return seen.node.get();
+        Py_XSETREF(seen_[at].object, object);
+        return held_[at].get();
     }
 
 private:
     struct Seen {
         PyObject *object = nullptr;
-        NodePointer node;
+        Node *node = nullptr;
     };
 
-    std::array<Seen, 2048> seen_;
+    std::size_t place(PyObject *object) const {
+        std::uint64_t hash = reinterpret_cast<std::uintptr_t>(object) * 0x9E3779B97F4A7C15u;
+        return hash >> 32 & (seen_.size() - 1);
+    }
+
+    void grow() {
+        auto seen = std::exchange(seen_, std::vector<Seen>(4 * seen_.size()));
+        auto held = std::exchange(held_, std::vector<NodePointer>(seen_.size()));
+        for (std::size_t before = 0; before < seen.size(); before++) {
+            if (!seen[before].object) continue;
+            std::size_t at = place(seen[before].object);
+            Py_XDECREF(seen_[at].object);
+            seen_[at] = seen[before];
+            held_[at] = std::move(held[before]);
+        }
+    }
+
+    std::vector<Seen> seen_;
+    std::vector<NodePointer> held_;  // keeps the nodes of `seen_`
 };
 
 }  // namespace acs_cl
