@@ -1,0 +1,146 @@
+"""``python -m acs_cl.emu``: run, compare and sweep simulated machines; make and convert traces.
+
+In: options. Out: tables on stdout, or JSON with ``--json``, a PNG with ``--png``; the exit code.
+
+Invariant: what goes wrong by the user's fault is one message on stderr and exit code 1. `options`
+and `main` are what a command of its own needs to offer the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from acs_cl.emu import report
+from acs_cl.emu.convert import from_timeline
+from acs_cl.emu.generate import GRAPHS, Sizes, generate
+from acs_cl.emu.plots import draw
+from acs_cl.emu.policies import ALL, POLICIES
+from acs_cl.emu.spec import MACHINES, machine
+from acs_cl.emu.trace import Trace, load, save
+from acs_cl.errors import AcsError, InternalError, UsageError
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    run = commands.add_parser("run", help="one policy, and the serial stream")
+    run.add_argument("policy", help=_policies())
+    compare = commands.add_parser("compare", help="several policies, and the bounds")
+    compare.add_argument("policies", nargs="*", help=f"each as for run; without any: all. {ALL}")
+    sweep = commands.add_parser("sweep", help="one policy with one number at several values")
+    sweep.add_argument("policy", help="as for run")
+    sweep.add_argument("axis", help=f"a number of the policy, or {', '.join(report.OF_MACHINE)}")
+    sweep.add_argument("values", nargs="+", type=int)
+    for parser_ in (run, compare, sweep):
+        _source(parser_)
+        parser_.add_argument("--machine", default="paper", help=", ".join(MACHINES))
+        parser_.add_argument("--json", action="store_true", help="print one JSON document")
+        parser_.add_argument("--png", metavar="FILE", help="draw a picture, too")
+    make = commands.add_parser("make", help="write a made-up trace")
+    _source(make)
+    make.add_argument("--spans", action="store_true", help="edges as bytes read and written")
+    make.add_argument("--out", metavar="FILE", required=True)
+    convert = commands.add_parser("convert", help="a timeline of rt.trace.save as a trace")
+    convert.add_argument("timeline")
+    convert.add_argument("--items", type=int, default=256, help="work-items of a group")
+    convert.add_argument("--out", metavar="FILE", required=True)
+
+
+def _policies() -> str:
+    said = [f"{name} ({policy.help})" for name, policy in POLICIES.items()]
+    return "; ".join(said) + ". Numbers in brackets: 'acs_hw(N=16, M=64)'"
+
+
+def _source(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--trace", metavar="FILE", help="a trace, see docs/emulator.md")
+    where.add_argument("--graph", choices=sorted(GRAPHS), default="layers", help="a made-up one")
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=32)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--groups", type=int, nargs=2, default=Sizes().groups, metavar="N")
+    parser.add_argument("--group-ns", type=int, nargs=2, default=Sizes().group_ns, metavar="NS")
+
+
+def _trace(args: argparse.Namespace) -> Trace:
+    if args.trace:
+        return load(args.trace)
+    for name, (least, most) in (("groups", args.groups), ("group-ns", args.group_ns)):
+        if not 1 <= least <= most:
+            raise UsageError(
+                f"--{name} are two numbers from 1, the lower first, got {least} {most}"
+            )
+    sizes = Sizes(groups=tuple(args.groups), group_ns=tuple(args.group_ns))
+    return generate(
+        args.graph, args.width, args.steps, args.seed, sizes, getattr(args, "spans", False)
+    )
+
+
+def _run(args: argparse.Namespace) -> None:
+    _show(args, report.compare(_trace(args), machine(args.machine), [args.policy]))
+
+
+def _compare(args: argparse.Namespace) -> None:
+    _show(args, report.compare(_trace(args), machine(args.machine), args.policies or ALL))
+
+
+def _sweep(args: argparse.Namespace) -> None:
+    trace, where = _trace(args), machine(args.machine)
+    _show(args, report.sweep(trace, where, args.policy, args.axis, args.values))
+
+
+def _show(args: argparse.Namespace, found: report.Comparison | report.Sweep) -> None:
+    if args.json:
+        print(json.dumps(report.plain(found), indent=1))
+    elif isinstance(found, report.Comparison):
+        print(report.comparison_text(found))
+    else:
+        print(report.sweep_text(found))
+    if args.png:
+        draw(found, args.png)
+
+
+def _make(args: argparse.Namespace) -> None:
+    trace = _trace(args)
+    save(trace, args.out)
+    print(f"{args.out}: {len(trace.entries)} launches, {trace.name}")
+
+
+def _convert(args: argparse.Namespace) -> None:
+    trace, missing = from_timeline(args.timeline, args.items)
+    save(trace, args.out)
+    print(f"{args.out}: {len(trace.entries)} launches. What it does not tell:")
+    for sentence in missing:
+        print(f"- {sentence}")
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "run": _run,
+    "compare": _compare,
+    "sweep": _sweep,
+    "make": _make,
+    "convert": _convert,
+}
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what the options say; the exit code."""
+    COMMANDS[args.what](args)
+    return 0
+
+
+def command_line(argv: Sequence[str] | None = None) -> int:
+    """From the words of a command line."""
+    parser = argparse.ArgumentParser(prog="python -m acs_cl.emu", description="The emulator.")
+    options(parser)
+    args = parser.parse_args(argv)
+    try:
+        return main(args)
+    except InternalError:
+        raise
+    except AcsError as error:
+        print(f"emu {args.what}: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,186 @@
+"""Reports of simulated runs: comparisons, sweeps, and their tables.
+
+In: a trace, a machine, and policies, or a policy with one number that varies. Out: records, plain
+values for JSON, and text. Speedups are over the serial stream on the same machine.
+
+Invariant: everything that leaves here says that it is simulated, of what trace, and on what
+machine; times are on the model's clock, and no measured time stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tabulate import tabulate
+
+from acs_cl.emu.model import Outcome
+from acs_cl.emu.policies import ALL, POLICIES, bounds, simulate
+from acs_cl.emu.spec import Machine
+from acs_cl.emu.trace import Trace, resolved
+from acs_cl.errors import UsageError
+
+VERSION = 1
+OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "clock_mhz")
+"""What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
+
+
+class Comparison(NamedTuple):
+    """Runs of one trace on one machine. The first is the serial stream."""
+
+    trace: str
+    machine: str
+    complete: bool
+    bounds_ns: dict[str, int]
+    outcomes: tuple[Outcome, ...]
+
+
+class Sweep(NamedTuple):
+    """One policy at several values of one number."""
+
+    trace: str
+    policy: str
+    axis: str
+    values: tuple[int, ...]
+    outcomes: tuple[Outcome, ...]
+    serial: tuple[Outcome, ...]
+    """At the same values: a machine's number changes the serial stream, too."""
+
+
+def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Comparison:
+    """Run a trace under policies.
+
+    >>> from acs_cl.emu.generate import generate
+    >>> from acs_cl.emu.spec import MACHINES
+    >>> found = compare(generate("chains", 4, 4), MACHINES["paper"], ["ideal"])
+    >>> [outcome.policy for outcome in found.outcomes]
+    ['serial', 'ideal']
+    """
+    trace = resolved(trace)
+    texts = ["serial", *(text for text in policies if text != "serial")]
+    outcomes = tuple(simulate(text, trace, machine) for text in texts)
+    return Comparison(trace.name, machine.name, trace.complete, bounds(trace, machine), outcomes)
+
+
+def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequence[int]) -> Sweep:
+    """Run a trace under one policy with one number at several values."""
+    trace = resolved(trace)
+    outcomes: list[Outcome] = []
+    serial: list[Outcome] = []
+    for value in values:
+        here, text = _at(machine, policy, axis, value)
+        outcomes.append(simulate(text, trace, here))
+        same = bool(serial) and here is machine
+        serial.append(serial[0] if same else simulate("serial", trace, here))
+    return Sweep(trace.name, policy, axis, tuple(values), tuple(outcomes), tuple(serial))
+
+
+def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, str]:
+    """The machine and the policy with the axis at a value."""
+    name, _, rest = policy.strip().partition("(")
+    if name in POLICIES and axis in POLICIES[name].numbers:
+        given = [part for part in rest.rstrip(") ").split(",") if part.strip()]
+        kept = [part for part in given if part.partition("=")[0].strip() != axis]
+        return machine, f"{name}({', '.join([*kept, f'{axis}={value}'])})"
+    if axis == "units":
+        return machine._replace(gpu=machine.gpu._replace(units=value)), policy
+    if axis == "clock_mhz":
+        return machine._replace(window=machine.window._replace(clock_mhz=value)), policy
+    if axis in OF_MACHINE:
+        change: dict[str, Any] = {axis: value}
+        return machine._replace(host=machine.host._replace(**change)), policy
+    numbers = POLICIES[name].numbers if name in POLICIES else {}
+    raise UsageError(f"{policy} has no {axis!r}; vary {', '.join([*numbers, *OF_MACHINE])}")
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def comparison_text(found: Comparison) -> str:
+    """Tables of a comparison."""
+    serial = found.outcomes[0]
+    rows = [_row(outcome, serial, outcome.policy) for outcome in found.outcomes]
+    least = max(found.bounds_ns.values())
+    for name, ns in found.bounds_ns.items():
+        rows.append([f"bound: {name}", _ms(ns), _over(serial.makespan_ns, ns)])
+    lines = [_title(found.trace, found.machine), "", _table(rows), ""]
+    lines.append("Host threads and window unit, ms (simulated):")
+    lines += ["", _overheads(found.outcomes), ""]
+    lines.append(f"No run on this device can be shorter than {_ms(least)} ms.")
+    if not found.complete:
+        lines.append(
+            "Edges are known to be missing in this trace: real runs have more to wait for."
+        )
+    return "\n".join(lines)
+
+
+def sweep_text(found: Sweep) -> str:
+    """The table of a sweep."""
+    rows = [
+        _row(outcome, serial, value)
+        for value, outcome, serial in zip(found.values, found.outcomes, found.serial, strict=True)
+    ]
+    title = _title(found.trace, found.outcomes[0].machine)
+    return f"{title}\n{found.policy}, by {found.axis}\n\n{_table(rows, found.axis)}"
+
+
+def _title(trace: str, machine: str) -> str:
+    return f"Simulated (model clock): {trace}, on machine {machine!r}"
+
+
+def _row(outcome: Outcome, serial: Outcome, label: object) -> list[object]:
+    return [
+        label,
+        _ms(outcome.makespan_ns),
+        _over(serial.makespan_ns, outcome.makespan_ns),
+        f"{outcome.achieved_occupancy:.0%}",
+        f"{outcome.occupancy:.0%}",
+        f"{outcome.kernels_in_flight:.1f}",
+        f"{outcome.window_slots:.1f}" if outcome.window_slots else "",
+    ]
+
+
+def _table(rows: list[list[object]], first: str = "policy") -> str:
+    heads = [first, "ms", "speedup", "achieved occupancy", "occupancy", "in flight", "window"]
+    return str(tabulate(rows, heads, disable_numparse=True, colalign=("left", *["right"] * 6)))
+
+
+def _overheads(outcomes: Sequence[Outcome]) -> str:
+    names = sorted({name for outcome in outcomes for name in outcome.overheads_ns})
+    if not names:
+        return "none"
+    rows = [
+        [outcome.policy, *(_ms(outcome.overheads_ns.get(name, 0)) for name in names)]
+        for outcome in outcomes
+    ]
+    right = ["right"] * len(names)
+    heads = ["policy", *names]
+    return str(tabulate(rows, heads, disable_numparse=True, colalign=("left", *right)))
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:.3f}"
+
+
+def _over(serial_ns: int, ns: int) -> str:
+    return f"{serial_ns / ns:.2f}x" if ns else ""
+
+
+# ---- plain values --------------------------------------------------------------------------------
+
+
+def plain(found: Comparison | Sweep) -> dict[str, Any]:
+    """For JSON: the same bytes for the same run."""
+    document: dict[str, Any] = {"acs_cl_emu": VERSION, "simulated": True, "clock": "model"}
+    for name, value in found._asdict().items():
+        if name in ("outcomes", "serial"):
+            document[name] = [_plain(outcome) for outcome in value]
+        else:
+            document[name] = list(value) if isinstance(value, tuple) else value
+    return document
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    values = outcome._asdict()
+    del values["occupied"]  # a thousand numbers, for pictures
+    return values
