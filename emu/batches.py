@@ -126,8 +126,8 @@ class CudaReplay(CudaGraph):
 
 
 class OnDevice(Batches):
-    """Epochs of this project's scheduler (`docs/scheduler.md`): sent when full, when the device is
-    idle and there are enough tasks, and when the program waits. The rule of 1 ms is not modelled.
+    """Epochs of this project's scheduler (`docs/scheduler.md`): sent when full, when the program
+    waits, when the device is idle at a look, and after a millisecond while it has less than two.
     Transfers and host tasks are not tasks: they go alone, as epochs and lanes wait for each other.
     """
 
@@ -141,6 +141,8 @@ class OnDevice(Batches):
         self.node_ns = self.scheduler.task_ns
         self.batch_ns = self.scheduler.epoch_ns
         self.fused = _fused(trace)
+        self.look = self.scheduler.first_look
+        self.opened_ns = 0
 
     def device(self) -> GpuSpec:
         """Groups of the scheduler are resident, not those of the kernels."""
@@ -159,11 +161,29 @@ class OnDevice(Batches):
         return self.batch_ns if batch[-1].kind == KERNEL else 0
 
     def launched(self, entry: Entry) -> None:
+        if not self.open:
+            self.opened_ns = self.engine.now
         super().launched(entry)
-        idle = not self.left and not self.coming and not self.sending
-        enough = self.scheduler.few if idle else self.scheduler.epoch_tasks
-        if entry.kind != KERNEL or len(self.open) >= enough:
+        if entry.kind != KERNEL or self._is_time():
             self.hand_over()
+
+    def _is_time(self) -> bool:
+        """Whether the open epoch is sent now; where a look finds the device busy, the next look is
+        so many tasks later."""
+        tasks, scheduler = len(self.open), self.scheduler
+        on_the_way = len(self.coming) + self.sending + bool(self.left)
+        if tasks >= scheduler.epoch_tasks:
+            return True
+        if tasks >= self.look:
+            if not on_the_way:
+                self.look = min(2 * self.look, scheduler.epoch_tasks)
+                return True
+            self.look = tasks + scheduler.first_look
+        return self.engine.now - self.opened_ns > scheduler.open_ns and on_the_way < 2
+
+    def paused(self) -> None:
+        super().paused()
+        self.look = self.scheduler.first_look
 
     def dispatch(self, number: int, delay_ns: int) -> None:
         """A fused task is run by the group that ran the one before, without the queue."""

@@ -86,8 +86,10 @@ class SchedulerSpec(NamedTuple):
     epoch_ns: int
     """Of the host: an upload and a launch."""
     epoch_tasks: int
-    few: int
-    """An idle device gets an epoch with at least so many."""
+    first_look: int
+    """Tasks at which an epoch is sent if the device is idle; then twice as many each time."""
+    open_ns: int
+    """After which an epoch is sent if the device has less than two."""
     queue_ns: int
     """From the end of a task to the start of one behind it, through the queue."""
     fused_ns: int
@@ -217,7 +219,8 @@ SCHEDULER_H200 = SchedulerSpec(
     record_ns=8_200,  # launch_ns of ACS_CL_H200 less SAVED_US of acs_cl/choice.py, 5 us
     epoch_ns=60_000,  # FEW of acs_cl/choice.py times SAVED_US: 12 launches' worth
     epoch_tasks=4_096,  # docs/scheduler.md
-    few=12,  # docs/scheduler.md
+    first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
+    open_ns=1_000_000,  # docs/scheduler.md
     queue_ns=2_700,  # measured, H200: one chain through the queue
     fused_ns=200,  # measured, H200: a chain run by one group
     task_ns=7,  # measured, H200: 0.007 us a task at width 1,024
@@ -253,7 +256,8 @@ def machine(name: str) -> Machine:
 def free(machine: Machine) -> Machine:
     """The same device, where nothing but the groups themselves takes time."""
     host = HostSpec("free", 0, 0, 0, 0, 0, machine.host.queue_depth, 0, NO_CHECKS, 0, 0, 0, 0)
-    scheduler = SchedulerSpec(0, 0, machine.scheduler.epoch_tasks, 1, 0, 0, 0, machine.gpu.groups)
+    tasks = machine.scheduler.epoch_tasks
+    scheduler = SchedulerSpec(0, 0, tasks, 1, 0, 0, 0, 0, machine.gpu.groups)
     window = machine.window._replace(clock_mhz=0)
     return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)
 
