@@ -1,7 +1,8 @@
 """Which core serves: the native one where it was built, Python wherever it was not.
 
-In: what was installed, and the environment. Out: `hazards()`, whether it is native, and what to
-say about it. Both give the same answers, edge by edge; nobody else asks which one there is.
+In: what was installed, and the environment. Out: `hazards()` and `recorder()`, whether they are
+native, and what to say about it. Both give the same answers, edge by edge and word by word; nobody
+else asks which one there is.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 from importlib import import_module
 from typing import Any
 
+from . import epochs
 from .footprints import ReplayHazards
 
-INTERFACE = 1
+INTERFACE = 2
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -40,3 +42,17 @@ def hazards() -> ReplayHazards:
     """A new index of live accesses."""
     made: ReplayHazards = native.Hazards() if NATIVE else ReplayHazards()
     return made
+
+
+def _recorder() -> type[epochs.Recorder]:
+    """Takes tasks as the core does, and makes images of them as Python does."""
+    if not NATIVE:
+        return epochs.Recorder
+    made: Any = type("Recorder", (native.Recorder,), {})
+    made.image, made._assemble = epochs.Recorder.image, epochs.Recorder._assemble
+    native_recorder: type[epochs.Recorder] = made
+    return native_recorder
+
+
+recorder = _recorder()
+"""A new recorder of an epoch."""

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from twins import needs_core
 
-from acs_cl import core
+from acs_cl import core, epochs
 from acs_cl.footprints import ReplayHazards
 from acs_cl.hazards import REMEMBERED
 from acs_cl.records import EVERYTHING, Span
@@ -182,6 +182,47 @@ def test_nothing_is_held_longer_than_it_has_to_be() -> None:
     del native
     assert [sys.getrefcount(span) for span in kept] == before
     assert abs(sys.getrefcount(None) - nothing) < 100
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_epochs_are_the_same_word_by_word(seed: int) -> None:
+    rng = random.Random(seed)
+    python, native = epochs.Recorder(), core.recorder()
+    assert type(native) is not type(python)
+    for task in range(rng.choice((1, 40, 400))):
+        shape = epochs.shape((rng.randint(1, 3), 2), (1, 1), None) if rng.random() < 0.2 else None
+        blob = rng.randbytes(rng.choice((0, 8, 64, 72, 200)))
+        tiles = rng.choice((1, 1, 3))
+        record = epochs.head(rng.randrange(9), tiles, tiles * 4, 4, 4, len(blob), shape is not None)
+        if len(blob) == 64 and rng.random() < 0.5:
+            record, blob = record + blob, None
+        many = rng.choice((0, 1, 1, 2, 5))
+        upstream = sorted(rng.sample(range(task), min(many, task)))
+        upstream = tuple(upstream) if rng.random() < 0.5 else upstream
+        assert python.add(record, blob, shape, upstream) == task
+        assert native.add(record, blob, shape, upstream) == task
+    assert python.tasks == native.tasks
+    critical = epochs.ORDERS["critical_path"]
+    for how in ({}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2}):
+        ours, theirs = python.image(8, **how), native.image(8, **how)
+        assert ours.words.tolist() == theirs.words.tolist(), how
+        assert ours[1:] == theirs[1:], how
+
+
+def test_tasks_that_make_no_sense_are_refused() -> None:
+    native = core.native.Recorder()
+    head = epochs.head(0, 1, 4, 4, 4, 0)
+    native.add(head, b"", None, ())
+    for other in (1, -1, 1 << 40):
+        with pytest.raises(IndexError):
+            native.add(head, b"", None, (other,))
+    for record, blob in ((head, None), (head + bytes(64), b""), (b"", b"")):
+        with pytest.raises(ValueError, match="128 bytes"):
+            native.add(record, blob, None, ())
+    for wrong in (1, "text", bytearray(8)):
+        with pytest.raises((TypeError, RuntimeError)):
+            native.add(head, wrong, None, ())
+    assert native.tasks == 1
 
 
 def test_what_is_not_a_span_is_refused() -> None:

@@ -36,7 +36,6 @@ MAY_IMPORT = {
     "ranges": "records errors",
     "hazards": "records ranges errors",
     "footprints": "records ranges hazards",
-    "core": "footprints",
     "window": "records errors",
     "poison": "records ranges errors",
     "skipped": "",
@@ -97,6 +96,7 @@ MAY_IMPORT = {
     "building": "errors",
     # the scheduler on the device
     "epochs": "",
+    "core": "footprints epochs",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "hazards.hpp"
+#include "recorder.hpp"
 #include "spans.hpp"
 
 namespace nb = nanobind;
@@ -111,13 +112,49 @@ private:
     std::vector<Node *> read_, written_;
 };
 
+// The recorder as Python has it: bytes and sequences of numbers.
+class PythonRecorder {
+public:
+    std::uint32_t add(nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
+        std::string_view blob_bytes, shape_bytes;
+        upstream_.clear();
+        for (PyObject *other : Items(upstream.ptr())) {
+            std::int64_t number = whole_number(other);
+            if (number < 0 || number >= recorder.tasks())
+                throw std::out_of_range("a task follows only those before it");
+            upstream_.push_back(std::uint32_t(number));
+        }
+        return recorder.add({record.c_str(), record.size()}, some(blob, blob_bytes),
+                            some(shape, shape_bytes), upstream_);
+    }
+
+    template <auto column>
+    nb::bytes words() const {
+        const auto &values = recorder.*column;
+        return nb::bytes(reinterpret_cast<const char *>(values.data()),
+                         values.size() * sizeof(values[0]));
+    }
+
+    Recorder recorder;
+
+private:
+    static const std::string_view *some(nb::handle object, std::string_view &place) {
+        if (object.is_none()) return nullptr;
+        nb::bytes bytes = nb::cast<nb::bytes>(object);
+        place = {bytes.c_str(), bytes.size()};
+        return &place;
+    }
+
+    std::vector<std::uint32_t> upstream_;
+};
+
 }  // namespace
 
 NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 1;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 2;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -151,6 +188,23 @@ NB_MODULE(_core, module) {
         .def_prop_ro("edges", &PythonHazards::counted)
         .def_prop_ro("pruned", [](PythonHazards &self) { return self.hazards.pruned; })
         .def_prop_ro("_held", [](PythonHazards &self) { return self.hazards.held(); });
+
+    // The columns are as `epochs.Recorder.image` reads them.
+    nb::class_<PythonRecorder>(module, "Recorder")
+        .def(nb::init<>())
+        .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
+             "upstream"_a)
+        .def_prop_ro("tasks", [](PythonRecorder &self) { return self.recorder.tasks(); })
+        .def_prop_ro("_records", [](PythonRecorder &self) {
+            return nb::make_tuple(self.words<&Recorder::records>());
+        })
+        .def_prop_ro("_extra", &PythonRecorder::words<&Recorder::extra>)
+        .def_prop_ro("_heirs", &PythonRecorder::words<&Recorder::heirs>)
+        .def_prop_ro("_counts", &PythonRecorder::words<&Recorder::counts>)
+        .def_prop_ro("_initial", &PythonRecorder::words<&Recorder::initial>)
+        .def_prop_ro("_upstream", &PythonRecorder::words<&Recorder::upstream>)
+        .def_prop_ro("_downstream", &PythonRecorder::words<&Recorder::downstream>)
+        .def_prop_ro("_patches", [](PythonRecorder &self) { return self.recorder.patches; });
 }
 
 }  // namespace acs_cl
