@@ -1,0 +1,139 @@
+"""What the emulator tells: tables, JSON, pictures, and its command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from emu_runs import SMALL, random_trace
+
+from acs_cl.emu.cli import command_line
+from acs_cl.emu.generate import generate
+from acs_cl.emu.plots import draw
+from acs_cl.emu.policies import ALL
+from acs_cl.emu.report import compare, comparison_text, plain, sweep, sweep_text
+from acs_cl.emu.spec import MACHINES
+from acs_cl.errors import UsageError
+
+GRAPH = ["--graph", "fft", "--width", "4", "--steps", "5"]
+
+
+def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command that goes well prints."""
+    assert command_line(words) == 0
+    return capsys.readouterr().out
+
+
+def test_a_comparison_has_all_policies_the_bounds_and_says_simulated() -> None:
+    found = compare(random_trace(3), SMALL)
+    assert [outcome.policy.partition("(")[0] for outcome in found.outcomes] == list(ALL)
+    text = comparison_text(found)
+    assert text.startswith("Simulated (model clock)")
+    assert "bound: critical path" in text
+    assert "bound: work" in text
+    assert "missing" not in text
+    document = plain(found)
+    assert document["simulated"] is True
+    assert document["clock"] == "model"
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_trace_with_missing_edges_says_so() -> None:
+    found = compare(random_trace(3)._replace(complete=False), SMALL, ["ideal"])
+    assert "Edges are known to be missing" in comparison_text(found)
+
+
+@pytest.mark.parametrize(
+    ("policy", "axis"),
+    [("acs_hw(M=9)", "N"), ("acs_hw", "M"), ("acs_sw(N=4, threads=2)", "threads"),
+     ("streams", "S"), ("serial", "units"), ("ideal", "units"), ("acs_hw", "clock_mhz"),
+     ("acs_sw", "latency_ns"), ("acs_sw", "sync_ns"), ("serial", "launch_ns")],
+)  # fmt: skip
+def test_a_sweep_varies_one_number(policy: str, axis: str) -> None:
+    found = sweep(random_trace(4), SMALL, policy, axis, [1, 2, 8])
+    assert len(found.outcomes) == len(found.serial) == 3
+    assert found.outcomes[0].policy.partition("(")[0] == policy.partition("(")[0]
+    if axis in ("N", "M", "threads", "S"):
+        assert f"{axis}=2" in found.outcomes[1].policy or axis == "S"
+        assert found.serial[0] == found.serial[1]
+    text = sweep_text(found)
+    assert text.startswith("Simulated (model clock)")
+    assert f"by {axis}" in text
+
+
+def test_what_cannot_be_varied_is_refused() -> None:
+    with pytest.raises(UsageError, match="serial has no 'N'; vary units"):
+        sweep(random_trace(4), SMALL, "serial", "N", [1])
+
+
+def test_pictures_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    trace = random_trace(5)
+    draw(compare(trace, SMALL, ["acs_hw", "ideal"]), tmp_path / "a.png")
+    draw(sweep(trace, SMALL, "acs_hw", "N", [1, 4]), tmp_path / "b.png")
+    for name in ("a.png", "b.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_line_runs_compares_and_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
+    one = said(["run", "acs_hw(N=8, M=16)", *GRAPH], capsys)
+    assert "acs_hw(N=8, M=16)" in one
+    assert "serial" in one
+    assert "streams" not in one
+    several = said(["compare", *GRAPH, "--machine", "h200"], capsys)
+    assert "on machine 'h200'" in several
+    assert all(name in several for name in ALL)
+    swept = said(["sweep", "acs_hw", "N", "1", "2", *GRAPH, "--json"], capsys)
+    assert json.loads(swept)["values"] == [1, 2]
+
+
+def test_a_trace_that_was_made_is_run_from_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By spans, too: the same edges, so the same times."""
+    texts = []
+    for extra in ([], ["--spans"]):
+        path = str(tmp_path / f"made{len(extra)}.jsonl")
+        assert "20 launches" in said(["make", *GRAPH, *extra, "--out", path], capsys)
+        texts.append(said(["compare", "--trace", path, "serial", "ideal"], capsys))
+    assert texts[0].splitlines()[4] == texts[1].splitlines()[4]
+    assert generate("fft", 4, 5).name in texts[0]
+
+
+def test_a_timeline_is_converted_with_its_gaps_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "timeline.jsonl"
+    one = {"number": 1, "name": "k", "clock": "device", "start_ns": 0, "end_ns": 9}
+    lines = [{"acs_cl_trace": 1}, one | {"upstream": [], "groups": 3}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    out = str(tmp_path / "trace.jsonl")
+    assert "What it does not tell" in said(["convert", str(path), "--out", out], capsys)
+    assert "known to be missing" in said(["compare", "--trace", out, "ideal"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["run", "nothing"], "no policy is called"),
+        (["run", "serial", "--machine", "abacus"], "no machine is called"),
+        (["run", "serial", "--trace", "nowhere.jsonl"], "cannot be read"),
+        (["run", "serial", "--groups", "3", "2"], "the lower first"),
+        (["run", "serial", "--width", "0"], "at least 1"),
+    ],
+)
+def test_a_wrong_option_is_one_message(
+    words: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line(words) == 1
+    caught = capsys.readouterr()
+    assert what in caught.err
+    assert not caught.out
+
+
+def test_every_machine_runs() -> None:
+    trace = generate("layers", 6, 8)
+    for machine in MACHINES.values():
+        found = compare(trace, machine, ALL)
+        assert all(outcome.makespan_ns for outcome in found.outcomes)
