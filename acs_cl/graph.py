@@ -276,7 +276,7 @@ class Graph:
         def change(array: Array) -> Array:
             if array._base is not base:
                 return array
-            _check_inside(array, to, by)
+            _check_place(array, to, by)
             return Array(
                 array.runtime, to, array._offset + by, array.shape, array.strides, array.dtype
             )
@@ -452,11 +452,18 @@ def _same(array: Array) -> Array:
     return array
 
 
-def _check_inside(array: Array, base: Base, by: int) -> None:
+def _check_place(array: Array, base: Base, by: int) -> None:
     start = min(span.start for span in array._spans) + by
     end = max(span.end for span in array._spans) + by
     if start < 0 or end > base.nbytes:
         raise UsageError(
             f"swap: the graph uses a view {array!r} of the same memory, which would be bytes "
             f"{start}..{end} of {base.nbytes:,}"
+        )
+    item = array.dtype.itemsize
+    unit = item & -item  # what its elements are aligned to
+    if by % unit and not array._offset % unit:
+        raise UsageError(
+            f"swap: the graph uses a view {array!r} of the same memory, which would start at byte "
+            f"{array._offset + by}, between elements"
         )
