@@ -53,6 +53,10 @@ class Engine:
         self._sequence += 1
         heappush(self._due, (time, priority, self._sequence, action, what))
 
+    def is_due_now(self, priority: int) -> bool:
+        """Whether anything of a lower priority number is still to be done at this time."""
+        return bool(self._due) and self._due[0][0] == self.now and self._due[0][1] < priority
+
     def run(self) -> None:
         """Do all that is due, and what that makes due."""
         due = self._due

@@ -45,7 +45,7 @@ class _Job:
 
 
 class Batch:
-    """Groups of one kernel that began together. `parts`: its own time, and its bytes."""
+    """Groups of one kernel that began together. `parts`: its own time, and maybe its bytes."""
 
     __slots__ = ("groups", "job", "parts", "placed", "start_ns")
 
@@ -119,14 +119,15 @@ class Gpu:
     def _place(self, job: _Job) -> list[tuple[int, int]]:
         """Units and how many groups each takes, as evenly as there is room."""
         units = self._with_room(job.need, job.left)
+        if not units:
+            return []
         if len(units) == job.left:
             placed = [(unit, 1) for unit in units]
         else:
             rooms = [(unit, self._room(unit, job.need)) for unit in units]
             enough = sum(room for _, room in rooms) > job.left
             placed = _even(rooms, job.left) if enough else rooms
-        if placed:
-            self._turn = (placed[-1][0] + 1) % self.spec.units
+        self._turn = (placed[-1][0] + 1) % self.spec.units
         return placed
 
     def _with_room(self, need: Need, most: int) -> list[int]:
@@ -176,7 +177,9 @@ class Gpu:
         if need.bytes:
             batch.parts = 2
             self._bandwidth.begin(batch, need.bytes, total)
-        self.engine.at(now + need.ns, END, self._part, batch)
+            self.engine.at(now + need.ns, END, self._part, batch)
+        else:
+            self.engine.at(now + need.ns, END, self._end, batch)
 
     def _part(self, batch: Batch) -> None:
         """The batch's time is over, or its bytes are through: the later of both ends it."""
@@ -202,8 +205,12 @@ class Gpu:
         if not job.left and not job.running:
             self.in_flight.add(-1)
             self._ended(job.number)
-        if self._queue:
+        if not self._queue or self._due:
+            return
+        if self.engine.is_due_now(ISSUE):
             self._look()
+        else:  # the same without a detour through the heap
+            self._issue(None)
 
 
 def _even(rooms: list[tuple[int, int]], left: int) -> list[tuple[int, int]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,12 @@ from acs_cl.emu.generate import generate
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL
 from acs_cl.emu.report import compare, comparison_text, plain, sweep, sweep_text
-from acs_cl.emu.spec import MACHINES
+from acs_cl.emu.spec import MACHINES, WindowSpec
+from acs_cl.emu.trace import HEAD_KEYS, KEYS, parse
+from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
 
+DOCS = (Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text("utf-8")
 GRAPH = ["--graph", "fft", "--width", "4", "--steps", "5"]
 
 
@@ -137,3 +142,49 @@ def test_every_machine_runs() -> None:
     for machine in MACHINES.values():
         found = compare(trace, machine, ALL)
         assert all(outcome.makespan_ns for outcome in found.outcomes)
+
+
+# ---- docs/emulator.md ----------------------------------------------------------------------------
+
+
+def block(kind: str) -> str:
+    """The first block of a kind."""
+    found = re.search(rf"^```{kind}\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_python_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(block("python"), "emulator.md", "exec"), {"__name__": "docs"})
+    assert "acs_sw(N=32, threads=8)" in capsys.readouterr().out
+
+
+def test_the_trace_of_the_docs_is_one() -> None:
+    assert len(parse(block("json").splitlines(), "emulator.md").entries) == 3
+
+
+def test_the_docs_know_every_key_of_a_trace() -> None:
+    known = set(re.findall(r"`([\w-]+)(?:\([\w, ]*\))?`", DOCS))
+    assert known >= KEYS | HEAD_KEYS
+    assert known >= set(ALL) | set(MACHINES)
+
+
+def test_the_commands_of_the_docs_are_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.jsonl").write_text(block("json"), encoding="utf-8")
+    lines = re.findall(r"^python -m acs_cl\.emu (.*)$", DOCS, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        said(shlex.split(line.partition("#")[0]), capsys)
+
+
+def test_the_docs_have_the_sizes_of_units() -> None:
+    row = r"^\| (\d+) \| (\d+) bits \| ([\d,]+) bytes \| (\d+) cycles, (\d+) ns \|"
+    rows = re.findall(row, DOCS, re.MULTILINE)
+    assert len(rows) == 4
+    for slots, bits, sram, cycles, ns in rows:
+        unit = estimate(WindowSpec(int(slots), id_bits=int(bits)))
+        assert unit.sram_bytes == int(sram.replace(",", ""))
+        assert (unit.insert_cycles, unit.insert_ns) == (int(cycles), int(ns))
