@@ -37,14 +37,13 @@ class Batches(Model):
         self.left = 0
         """Launches of the batch on the device that have not ended."""
         self.sending = 0
-        self.owed_ns = 0
-        """What handing over took of the program's time since its last launch."""
+        self.busy_until_ns = 0
+        """The program hands a batch over."""
         self.dispatcher = Server(self.engine)
 
     def cost(self, entry: Entry) -> int:
         takes = self.node_cost(entry)
-        owed, self.owed_ns = self.owed_ns, 0
-        return owed + takes
+        return takes + max(0, self.busy_until_ns - self.engine.now)
 
     def node_cost(self, entry: Entry) -> int:
         """The program's time to add a launch to the batch."""
@@ -60,15 +59,14 @@ class Batches(Model):
     def paused(self) -> None:
         if self.open:
             self.hand_over()
-        self.owed_ns = 0  # while it waits it has nothing else to do
 
     def hand_over(self) -> None:
         """Close the batch and send it; the program is busy for a while."""
         batch, self.open = self.open, []
         self.sending += 1
-        self.owed_ns += self.book(self.batch_name, self.handing_ns(batch))
-        arrives = self.engine.now + self.owed_ns + self.host.latency_ns
-        self.engine.at(arrives, HOST, self._arrive, batch)
+        takes = self.book(self.batch_name, self.handing_ns(batch))
+        self.busy_until_ns = max(self.busy_until_ns, self.engine.now) + takes
+        self.engine.at(self.busy_until_ns + self.host.latency_ns, HOST, self._arrive, batch)
 
     def _arrive(self, batch: list[Entry]) -> None:
         self.sending -= 1

@@ -15,7 +15,7 @@ from acs_cl.emu.batches import Batches
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.model import Model
 from acs_cl.emu.policies import ALL, bounds, model, simulate
-from acs_cl.emu.spec import Machine, WindowSpec, free, machine
+from acs_cl.emu.spec import ACS_CL_POCL, Machine, WindowSpec, free, machine
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.emu.window_unit import WindowUnit
 from acs_cl.emu.windows import AcsHw
@@ -23,6 +23,8 @@ from acs_cl.errors import AcsError, InternalError, UsageError
 
 PAPER = machine("paper")
 FREE = free(SMALL)
+FAR = SMALL._replace(name="far", host=ACS_CL_POCL._replace(queue_depth=3))
+MACHINES = (SMALL, FREE, FAR)
 SEEDS = range(12)
 
 
@@ -30,7 +32,7 @@ SEEDS = range(12)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("where", [SMALL, FREE], ids=["with costs", "free"])
+@pytest.mark.parametrize("where", MACHINES, ids=lambda where: where.name)
 def test_every_group_runs_once_within_limits_and_bounds(policy: str, where: Machine) -> None:
     for seed in SEEDS:
         trace = random_trace(seed)

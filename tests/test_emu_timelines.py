@@ -91,3 +91,21 @@ def test_a_trace_of_nothing_takes_no_time(policy: str) -> None:
     outcome = model(policy, Trace("nothing", []), PAPER).run()
     assert outcome.launches == 0
     assert outcome.busy_ns == 0
+
+
+def test_nothing_overtakes_an_epoch_that_is_being_sent() -> None:
+    """The second epoch is sent, for 60 us, when the program waits for the first at 76.4 us. At
+    95.2 us the program knows that the first has ended, but its copy comes behind the second."""
+    scheduler = PAPER.scheduler._replace(first_look=1)
+    entries = [
+        Entry(1, "first", groups=1, items=32, group_ns=20_000),
+        Entry(2, "second", groups=1, items=32, group_ns=10_000),
+        Entry(3, "copy", "copy", upstream=(2,), waits=(1,), total_ns=1_000),
+        Entry(4, "last", upstream=(3,), waits=(3,), groups=1, items=32, group_ns=10_000),
+    ]
+    run = model("on_device", Trace("sent", entries), PAPER._replace(scheduler=scheduler), log=True)
+    run.run()
+    ran = times(run)
+    assert ran[1] == (68_207, 88_207)
+    assert ran[2] == (136_407, 146_407)
+    assert ran[4][0] > 147_407  # the copy comes between
