@@ -331,8 +331,9 @@ const std::vector<Edge> &Hazards::prune(std::int64_t number) {
     kept_.clear();
     auto gone = [](const Found &edge) { return edge.use.number == 0; };
     found_.erase(std::remove_if(found_.begin(), found_.end(), gone), found_.end());
-    std::sort(found_.begin(), found_.end(),
-              [](const Found &a, const Found &b) { return a.use.number > b.use.number; });
+    if (found_.size() > 1)
+        std::sort(found_.begin(), found_.end(),
+                  [](const Found &a, const Found &b) { return a.use.number > b.use.number; });
     if (number <= live_.newest_number())
         throw std::invalid_argument("launches enter in order of their numbers");
     Waits &self = live_.waits(live_.add(number));
@@ -350,15 +351,13 @@ const std::vector<Edge> &Hazards::prune(std::int64_t number) {
             }
             word |= bit;
             const Waits &upstream = live_.waits(use.place);
-            int words = int((distance + 1) / 64), bits = int((distance + 1) % 64);
+            int words = int(distance / 64), bits = int(distance % 64);
             int many = std::min(upstream.words, self.words - words);
             for (int at = 0; at < many; at++)
-                self.ancestors[at + words] |= upstream.ancestors[at] << bits;
-            if (bits) {
-                many = std::min(upstream.words, self.words - words - 1);
-                for (int at = 0; at < many; at++)
-                    self.ancestors[at + words + 1] |= upstream.ancestors[at] >> (64 - bits);
-            }
+                self.ancestors[at + words] |= upstream.ancestors[at] << 1 << bits;
+            many = std::min(upstream.words, self.words - words - 1);
+            for (int at = 0; at < many; at++)
+                self.ancestors[at + words + 1] |= upstream.ancestors[at] >> (63 - bits);
         }
         kept_.push_back({use.number, kind});
         edges[kind]++;
