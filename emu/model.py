@@ -41,6 +41,9 @@ class Outcome(NamedTuple):
     """Threads in use over those there are, over the whole makespan."""
     achieved_occupancy: float
     """The same while a unit has something to do: the profilers' `achieved occupancy`."""
+    units_busy: float
+    """Units with something to do over all, over the whole makespan: what tells on a CPU, where a
+    unit has one group at a time."""
     window_slots: float
     """In use on average until the last launch ended; 0 where there is no window."""
     overheads_ns: dict[str, int]
@@ -159,6 +162,7 @@ class Model:
             most_in_flight=flights.most,
             occupancy=gpu.thread_ns / (threads * gpu.spec.units * makespan),
             achieved_occupancy=gpu.thread_ns / (threads * max(1, gpu.active_ns)),
+            units_busy=gpu.active_ns / (gpu.spec.units * makespan),
             window_slots=self.window.total / max(1, self.last_end_ns),
             overheads_ns=dict(sorted(self.ledger.items())),
             occupied=gpu.occupied.levels(self.last_end_ns),

@@ -135,14 +135,17 @@ def _row(outcome: Outcome, serial: Outcome, label: object) -> list[object]:
         _over(serial.makespan_ns, outcome.makespan_ns),
         f"{outcome.achieved_occupancy:.0%}",
         f"{outcome.occupancy:.0%}",
+        f"{outcome.units_busy:.0%}",
         f"{outcome.kernels_in_flight:.1f}",
         f"{outcome.window_slots:.1f}" if outcome.window_slots else "",
     ]
 
 
 def _table(rows: list[list[object]], first: str = "policy") -> str:
-    heads = [first, "ms", "speedup", "achieved occupancy", "occupancy", "in flight", "window"]
-    return str(tabulate(rows, heads, disable_numparse=True, colalign=("left", *["right"] * 6)))
+    heads = [first, "ms", "speedup", "achieved occupancy", "occupancy", "units busy", "in flight"]
+    heads.append("window")
+    right = ["right"] * (len(heads) - 1)
+    return str(tabulate(rows, heads, disable_numparse=True, colalign=("left", *right)))
 
 
 def _overheads(outcomes: Sequence[Outcome]) -> str:

@@ -42,6 +42,7 @@ def test_every_group_runs_once_within_limits_and_bounds(policy: str, where: Mach
         least = bounds(trace, where)
         assert outcome.makespan_ns >= max(least.values()), (policy, seed, least)
         assert 0 < outcome.occupancy <= outcome.achieved_occupancy <= 1
+        assert outcome.occupancy <= outcome.units_busy <= 1
         assert outcome.most_in_flight <= where.gpu.kernels
 
 
