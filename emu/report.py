@@ -21,7 +21,7 @@ from acs_cl.emu.trace import Trace, resolved
 from acs_cl.errors import UsageError
 
 VERSION = 1
-OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "clock_mhz")
+OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "build_node_ns", "clock_mhz")
 """What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
 
 

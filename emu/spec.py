@@ -184,7 +184,9 @@ CUDA = HostSpec(
     queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
     update_ns=410,  # the paper gives none: taken as its cheapest check
     checks=PAPER_CHECKS,
-    build_node_ns=10_000,  # measured, H200: 7-13 us a node
+    # benchmarks/results/nvidia-h200.json: new graphs less their replays, 1.7-2.9 us a node. Earlier
+    # readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on it.
+    build_node_ns=1_900,
     launch_graph_ns=3_000,  # as one launch
     graph_edge_ns=750,  # measured, H200: 0.75 us a node in one chain
     graph_node_ns=170,  # measured, H200: 0.17 us a node in 8 to 64 chains
@@ -216,14 +218,14 @@ ACS_CL_POCL = HostSpec(
 # ---- the scheduler on the device -----------------------------------------------------------------
 
 SCHEDULER_H200 = SchedulerSpec(
-    record_ns=8_200,  # launch_ns of ACS_CL_H200 less SAVED_US of acs_cl/choice.py, 5 us
-    epoch_ns=60_000,  # FEW of acs_cl/choice.py times SAVED_US: 12 launches' worth
+    record_ns=6_200,  # benchmarks/results/nvidia-h200.json: the cheapest new graph, end to end
+    epoch_ns=60_000,  # FEW of acs_cl/choice.py times its SAVED_US: 12 launches' worth
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
-    queue_ns=2_700,  # measured, H200: one chain through the queue
-    fused_ns=200,  # measured, H200: a chain run by one group
-    task_ns=7,  # measured, H200: 0.007 us a task at width 1,024
+    queue_ns=2_700,  # measured on a prototype, H200: one chain through the queue
+    fused_ns=478,  # benchmarks/results/nvidia-h200.json: one chain, its small kernels included
+    task_ns=3,  # the same, 1,024 chains
     groups=4,  # measured, H200: 528 groups of 256 threads on 132 units
 )
 SCHEDULER_POCL = SCHEDULER_H200._replace(
