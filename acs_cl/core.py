@@ -48,8 +48,12 @@ def _recorder() -> type[epochs.Recorder]:
     """Takes tasks as the core does, and makes images of them as Python does."""
     if not NATIVE:
         return epochs.Recorder
-    made: Any = type("Recorder", (native.Recorder,), {})
-    made.image, made._assemble = epochs.Recorder.image, epochs.Recorder._assemble
+
+    def image(self: Any, *arguments: Any, **options: Any) -> epochs.Image:
+        return epochs.Recorder.image(self, *arguments, **options)
+
+    made: Any = type("Recorder", (native.Recorder,), {"image": image})
+    made._assemble = epochs.Recorder._assemble
     native_recorder: type[epochs.Recorder] = made
     return native_recorder
 

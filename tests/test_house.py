@@ -104,7 +104,8 @@ MAY_IMPORT = {
     "segments": "epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
-    "backends.sender": "backends.base driver epochs decisions memory schedulers segments errors",
+    "backends.sender": "backends.base core driver epochs decisions memory schedulers segments"
+    " errors",
     "backends.device": "choice backends.base backends.sender driver epochs commands decisions"
     " memory records schedulers cutting segments tasks errors",
     "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"

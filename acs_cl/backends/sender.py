@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from .. import driver, epochs
+from .. import core, driver, epochs
 from ..decisions import WrongCountError
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
@@ -68,7 +68,7 @@ class Epoch:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.recorder = epochs.Recorder()
+        self.recorder = core.recorder()
         self.index: dict[int, int] = {}
         self.wait_for: list[Any] = []
         self.entries = 0
