@@ -70,8 +70,8 @@ def converter(kernel: Kernel) -> Convert:
     if not plain:
         return type(kernel)._slow
     body = (
-        f"return (native, {_tuple(pointers)}, {_tuple(values)}, "
-        f"new(Access, ({_tuple(reads)}, {_tuple(writes)}, ())))"
+        f"return (native, {tuple_of(pointers)}, {tuple_of(values)}, "
+        f"new(Access, ({tuple_of(reads)}, {tuple_of(writes)}, ())))"
     )
     text = "\n".join(
         [
@@ -85,10 +85,16 @@ def converter(kernel: Kernel) -> Convert:
             "    return kernel._slow(args)",
         ]
     )
-    exec(compile(text, f"<arguments of {kernel.name}>", "exec"), scope)
-    convert: Convert = scope.pop("convert")  # or it would hold itself
+    convert: Convert = generated("convert", text, f"<arguments of {kernel.name}>", scope)
     return convert
 
 
-def _tuple(parts: list[str]) -> str:
+def generated(name: str, text: str, where: str, scope: dict[str, Any]) -> Any:
+    """The function `name` of a text, which sees what is in `scope`."""
+    exec(compile(text, where, "exec"), scope)
+    return scope.pop(name)  # or it would hold itself
+
+
+def tuple_of(parts: list[str]) -> str:
+    """The text of a tuple."""
     return f"({', '.join(parts)},)" if parts else "()"

@@ -15,6 +15,7 @@ import numpy as np
 from . import scalars
 from .arrays import Array
 from .commands import KernelCommand
+from .converter import generated, tuple_of
 from .epochs import PLAIN
 from .records import EVERYTHING, Access
 from .tasks import Body, TaskCommand
@@ -39,18 +40,22 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
     parts: list[str] = []
     reads: list[str] = []
     writes: list[str] = []
-    for name, parameter, field in zip(
-        names, signature.parameters, body.function.fields, strict=True
+    pointers: list[str] = []
+    numbers: list[str] = []
+    for index, (name, parameter, field) in enumerate(
+        zip(names, signature.parameters, body.function.fields, strict=True)
     ):
         if parameter.is_pointer and parameter.space == "global":
             tests.append(f"type({name}) is Array and {name}._home is runtime")
             parts.append(f"{name}._address")
+            pointers.append(f"{index}, {name}._argument")
             if "r" in parameter.mode:
                 reads.append(f"{name}._span")
             if "w" in parameter.mode:
                 writes.append(f"{name}._span")
         elif scalars.code(parameter) is not None and field.kind == "value":
             parts.append(name)
+            numbers.append(name)
         else:
             return None
     scope: dict[str, Any] = {
@@ -65,14 +70,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
         ),
         "scheduler": scheduler,
     }
-    pointers: list[str] = []
-    numbers: list[str] = []
-    for index, (name, parameter) in enumerate(zip(names, signature.parameters, strict=True)):
-        if parameter.is_pointer:
-            pointers.append(f"{index}, {name}._argument")
-        else:
-            numbers.append(name)
-    access = f"new(Access, ({_tuple(reads)}, {_tuple(writes)}, ()))"
+    access = f"new(Access, ({tuple_of(reads)}, {tuple_of(writes)}, ()))"
     text = "\n".join(
         [
             "def pack(kernel, global_size, local_size, args):",
@@ -87,16 +85,15 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             "            head, shape, tiles = heads[global_size, local_size, None]",
             f"            record = pack_record({', '.join(['head', *parts])})",
             f"            task = ({kernel.name!r}, scheduler, record, None, shape, tiles,",
-            f"                    global_size, local_size, plain, {_tuple(pointers)},",
-            f"                    {_tuple(numbers)})",
+            f"                    global_size, local_size, plain, {tuple_of(pointers)},",
+            f"                    {tuple_of(numbers)})",
             f"            return new(TaskCommand, task), {access}",
             "    except Exception:",
             "        pass",
             "    return None",
         ]
     )
-    exec(compile(text, f"<records of {kernel.name}>", "exec"), scope)
-    pack: Pack = scope.pop("pack")  # or it would hold itself
+    pack: Pack = generated("pack", text, f"<records of {kernel.name}>", scope)
     return pack
 
 
@@ -142,7 +139,3 @@ class _Plain:
             task.name, self._native, task.global_size, task.local_size, task.pointers,
             tuple(values), None,
         )  # fmt: skip
-
-
-def _tuple(parts: list[str]) -> str:
-    return f"({', '.join(parts)},)" if parts else "()"

@@ -13,14 +13,13 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
-import hashlib
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from struct import pack
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyopencl as cl
 
@@ -31,9 +30,9 @@ from .errors import AcsError
 from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
 from .tasks import Body, Limits, Unfit
-from .translate import worker
-from .translate.clang import CannotParse
-from .translate.functions import CannotTranslate, Function, Functions, is_kept, translate
+
+if TYPE_CHECKING:
+    from .translate.functions import Function, Functions
 
 MOST_BODIES = 16
 """Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
@@ -75,12 +74,11 @@ class Scheduler:
     """One built scheduler."""
 
     def __init__(
-        self, native: Any, limits: Limits, bodies: dict[Origin, Body], steady: bool, facts: Facts
+        self, native: Any, limits: Limits, bodies: dict[Origin, Body], facts: Facts
     ) -> None:
         self.native = native
         self.limits = limits
         self.bodies = bodies
-        self.steady = steady
         self.facts = facts
         self.declared = -1
         """Up to which allocation of the store the driver knows what it may follow pointers into."""
@@ -117,14 +115,11 @@ class _Set:
 class Schedulers:
     """All schedulers of a runtime."""
 
-    def __init__(
-        self, context: Any, device: Any, tier: str, groups: int | None, ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, context: Any, device: Any, tier: str, groups: int | None) -> None:
         self._context = context
         self._device = device
         self.tier = tier
         self._cap = groups
-        self._ready = ready
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
         self._lock = threading.Condition()
@@ -250,9 +245,12 @@ class Schedulers:
                     self._busy = False
                     self._pending.difference_update(asked)
                     self._lock.notify_all()
-            self._ready()
 
     def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
+        # here, so that programs whose kernels never get hot do not load it
+        from .translate.clang import CannotParse
+        from .translate.functions import CannotTranslate
+
         for origin, group in asked:
             if self._closed:
                 return
@@ -319,6 +317,11 @@ class Schedulers:
             there.stale = True
 
     def _translate(self, origin: Origin) -> None:
+        import hashlib
+
+        from .translate import worker
+        from .translate.functions import is_kept, translate
+
         source, options, name = origin
         if not source:
             raise Unfit("the driver does not give its source")
@@ -354,31 +357,34 @@ class Schedulers:
         ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
         functions = [there.functions[origin][0] for origin in ordered]
         texts = sorted({there.functions[origin][1] for origin in ordered})
-        steady = self._loops and group > 1
         args = max(function.blob_bytes for function in functions)
         source = scheduler_source(
             self.tier, group, there.arena_bytes, args,
-            [Case(function.symbol, function.tiled) for function in functions], texts, steady,
+            [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
         )  # fmt: skip
         words = build_options(self.tier, options)
         program = build(self._context, self._device, source, words)
         name = "acs_level" if self.tier == "levels" else "acs_scheduler"
         native = OwnKernel(program, name)
         log = program.get_build_info(self._device, cl.program_build_info.LOG)
-        registers = _REGISTERS.search(str(log))
-        limits = self._limits(native, group, int(registers.group(1)) if registers else None, there)
+        told = _REGISTERS.search(str(log))
+        registers = int(told.group(1)) if told else None
+        limits = self._limits(group, registers, there)
         self._warm_up(native, group)
         self.builds += 1
         facts = Facts(
-            group, tuple(origin[2] for origin in ordered), int(registers.group(1)) if registers else
-            None, int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE,
-            self._device)), limits.groups, round(perf_counter() - started, 3),
-        )  # fmt: skip
+            group,
+            tuple(origin[2] for origin in ordered),
+            registers,
+            int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
+            limits.groups,
+            round(perf_counter() - started, 3),
+        )
         bodies = {
             origin: Body(function, number, limits)
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
-        return Scheduler(native, limits, bodies, steady, facts)
+        return Scheduler(native, limits, bodies, facts)
 
     def _warm_up(self, native: Any, group: int) -> None:
         """Some drivers compile at the first launch: have that behind us, with an epoch of
@@ -393,7 +399,7 @@ class Schedulers:
         set_arguments(native, (0, region), launch_arguments())
         cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
 
-    def _limits(self, native: Any, group: int, registers: int | None, there: _Set) -> Limits:
+    def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
         units = int(self._device.max_compute_units)
         if self._loops:
             groups = 4 * units

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from . import epochs
+from . import core, epochs
 from .decisions import DecidedCommand
 from .errors import DeviceError
-from .hazards import Hazards
 from .poison import lost
 from .records import Access, Command, Launch
 from .schedulers import Scheduler
@@ -100,7 +99,7 @@ class Segment:
         self.counted = {
             index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
         }
-        recorder, hazards = epochs.Recorder(), Hazards()
+        recorder, hazards = core.recorder(), core.hazards()
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
             found = hazards.enter(number, access.reads, access.writes)
             recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])

@@ -12,14 +12,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyopencl as cl
 
 from . import epochs
 from .commands import KernelCommand
 from .decisions import Decision
-from .translate.functions import Field, Function
+
+if TYPE_CHECKING:
+    from .translate.functions import Field, Function
 
 SMALLEST_TILE = 256
 """Items of a tile at least, where one work-item runs a whole tile: taking a tile costs as much as

@@ -101,7 +101,7 @@ MAY_IMPORT = {
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"
     " translate.functions translate.worker",
-    "segments": "epochs tasks schedulers decisions hazards poison records errors",
+    "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
     "backends.sender": "backends.base core driver epochs decisions memory schedulers segments"
@@ -116,7 +116,7 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "scalars arrays commands epochs records tasks",
+    "packer": "converter scalars arrays commands epochs records tasks",
     "kernel": "packer translate.offsets translate.clang inference signature scalars standing"
     " records"
     " arrays access building"

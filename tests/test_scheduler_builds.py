@@ -7,7 +7,6 @@ import faulthandler
 import gc
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from time import perf_counter, time_ns
 from typing import Any
@@ -15,10 +14,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import in_threads
 
 import acs_cl as acs
 from acs_cl import schedulers
 from acs_cl.errors import BuildError
+from acs_cl.translate import functions
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -243,7 +244,7 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
         raise ValueError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schedulers, "translate", broken)
+        patch.setattr(functions, "translate", broken)
         rt.prebuild(program.inc)
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [1] * 8
@@ -329,29 +330,18 @@ def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> N
 
 
 def test_threads_that_launch_while_schedulers_are_built_get_right_results(rt: acs.Runtime) -> None:
-    errors: list[BaseException] = []
-
     def work(index: int) -> None:
-        try:
-            program = rt.build(many(2, 10 * index) + SOURCE)
-            kernels = [getattr(program, f"k{10 * index + i}") for i in range(2)]
-            x = rt.zeros(32, "u4")
-            for step in range(200):
-                kernels[step % 2]((32,), None, x)
-                program.inc((32,), None, x, step)
-                if step == 100:
-                    rt.prebuild(*kernels)
-            assert (x.get() == 100 * (20 * index + 3) + 19900).all()
-        except BaseException as error:
-            errors.append(error)
+        program = rt.build(many(2, 10 * index) + SOURCE)
+        kernels = [getattr(program, f"k{10 * index + i}") for i in range(2)]
+        x = rt.zeros(32, "u4")
+        for step in range(200):
+            kernels[step % 2]((32,), None, x)
+            program.inc((32,), None, x, step)
+            if step == 100:
+                rt.prebuild(*kernels)
+        assert (x.get() == 100 * (20 * index + 3) + 19900).all()
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    in_threads(work, 3)
 
 
 def test_a_runtime_that_is_dropped_while_building_goes_away(device: cl.Device) -> None:

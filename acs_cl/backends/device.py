@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import prod
 from time import perf_counter
 from typing import Any
 
@@ -50,8 +51,7 @@ OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
 
 DECIDED = -9001
-"""Status of a launch whose count on the device was refused."""
-
+"""Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
 
 REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
@@ -78,7 +78,7 @@ class Device(Backend):
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
         self._store = store
-        self._schedulers = Schedulers(context, device, tier, settings.groups, lambda: None)
+        self._schedulers = Schedulers(context, device, tier, settings.groups)
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
         self._open: Epoch | None = None
@@ -191,11 +191,8 @@ class Device(Backend):
             at = index.get(upstream)
             if at is not None:
                 inside.append(at)
-            elif upstream not in self._epoch_of:
-                event = self.lanes.event(upstream)
-                if event is not None:
-                    epoch.wait_for.append(event)
-                    self.waits += 1
+            else:
+                self._wait_for_lane(epoch, upstream)
         at = index[number] = epoch.recorder.add(record, blob, shape, inside)
         if choice is not None and at < FEW:
             self._commands.append(launch)
@@ -235,10 +232,7 @@ class Device(Backend):
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
             raise Unfit("its arguments are not all memory of this runtime")
-        group = 1
-        for length in command.local_size or (0,):
-            group *= length
-        return self._schedulers.find(origin, group)
+        return self._schedulers.find(origin, prod(command.local_size or (0,)))
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
         """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
@@ -272,6 +266,13 @@ class Device(Backend):
                     extra.append(epoch.event)
         return extra or None
 
+    def _wait_for_lane(self, epoch: Epoch, number: int) -> None:
+        """An epoch waits for a launch, unless that is in an epoch sent before, or has ended."""
+        event = self.lanes.event(number) if number not in self._epoch_of else None
+        if event is not None:
+            epoch.wait_for.append(event)
+            self.waits += 1
+
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
         here is its failure."""
@@ -282,14 +283,11 @@ class Device(Backend):
         epoch.index[number] = 0
         epoch.segment = command.segment
         for other in upstream:
-            event = self.lanes.event(other) if other not in self._epoch_of else None
-            if event is not None:
-                epoch.wait_for.append(event)
-                self.waits += 1
+            self._wait_for_lane(epoch, other)
         self._epoch_of[number] = epoch
         self._sent.append(epoch)
         self.tasks_sent += len(command.segment)
-        self._sender.replay(epoch, command)
+        self._sender.send(epoch, command)
 
     def _in_hand(self) -> int:
         """Epochs that the device has not finished. While it has two, nothing is gained by sending
@@ -477,8 +475,6 @@ def _key(command: Any) -> Any:
     """A kernel and its sizes: what launches are alike for. None for other commands."""
     if type(command) is DecidedCommand:
         command = command.plain
-    if type(command) is TaskCommand:
-        return command.name, command.global_size, command.local_size
-    if type(command) is KernelCommand:
+    if type(command) in (TaskCommand, KernelCommand):
         return command.name, command.global_size, command.local_size
     return None

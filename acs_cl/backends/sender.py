@@ -26,7 +26,7 @@ from ..driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..memory import Store
 from ..schedulers import Scheduler, launch_arguments
-from ..segments import Segment, SegmentCommand
+from ..segments import MOST_LAUNCHES, Segment, SegmentCommand
 from .base import Backend
 
 MOST_TASKS = 4096
@@ -40,8 +40,6 @@ SPARE_REGIONS = 4
 
 TIMED_TASKS = 64
 """Tasks of an epoch from which the time of a task is told."""
-
-MOST_SLICES = 16
 
 CLEANS, MAY_NARROW = 1, 2
 
@@ -123,17 +121,14 @@ class Sender:
             return self.settings.polls
         return 0 if self._cpu else POLLS
 
-    def send(self, epoch: Epoch) -> None:
-        """Upload and launch. What the driver refuses is the failure of all launches in it."""
+    def send(self, epoch: Epoch, command: SegmentCommand | None = None) -> None:
+        """Upload and launch what was collected, or launch the segment of `command` again. What the
+        driver refuses is the failure of all launches in it."""
         try:
-            self._enqueue(epoch)
-        except (cl.Error, MemoryError) as error:
-            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
-
-    def replay(self, epoch: Epoch, command: SegmentCommand) -> None:
-        """Launch a segment again. What the driver refuses is its failure."""
-        try:
-            self._enqueue_replay(epoch, command)
+            if command is None:
+                self._send_collected(epoch)
+            else:
+                self._send_segment(epoch, command)
         except (cl.Error, MemoryError) as error:
             epoch.error = DeviceError(f"the scheduler was not launched: {error}")
 
@@ -141,62 +136,58 @@ class Sender:
         """Of memory for epochs to come."""
         self._regions.clear()
 
-    def _enqueue(self, epoch: Epoch) -> None:
-        scheduler, settings, queue = epoch.scheduler, self.settings, self._queue
-        groups = min(scheduler.limits.groups, epoch.entries)
+    def _send_collected(self, epoch: Epoch) -> None:
+        settings = self.settings
+        groups = min(epoch.scheduler.limits.groups, epoch.entries)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
         image = epoch.recorder.image(
             spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
             gang=settings.gang and self.polls > 0, with_levels=self._levels,
         )  # fmt: skip
-        epoch.words = image.words
         epoch.region = self._region(image.words.nbytes)
-        epoch.status = np.empty(epochs.STATUS_WORDS, np.uint32)
-        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
+        self._enqueue(epoch, image, [(0, image.words)], groups, epochs.STATUS_WORDS)
+
+    def _send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """No upload but of changed words."""
+        segment = command.segment
+        image, groups = segment.image, epoch.scheduler.limits.groups
+        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+        epoch.region = segment.region
+        if self._levels:  # which clean nothing, and so use one block only
+            writes.append((4 * image.block, segment.fresh))
+            self._enqueue(epoch, image, writes, groups, segment.status_words)
+        else:
+            which = segment.turn()
+            self._enqueue(epoch, image, writes, groups, segment.status_words, which, CLEANS)
+
+    def _enqueue(
+        self,
+        epoch: Epoch,
+        image: epochs.Image,
+        writes: list[tuple[int, epochs.Words]],
+        groups: int,
+        status_words: int,
+        which: int = 0,
+        cleans: int = 0,
+    ) -> None:
+        """Words to their places in the region, the launches in block `which`, what became of it."""
+        queue, events = self._queue, epoch.wait_for
+        wait_for = [event for event in events if event.get_info(STATUS) > 0] or None
         if wait_for:
             self._lanes.flush()
-        epoch.wait_for.clear()
-        scheduler.declare(self._store.generation, self._store.allocations())
-        upload = driver.write(
-            queue, driver.Place(epoch.region, 0, image.words.nbytes), image.words, wait_for
-        )
-        del upload
+        events.clear()
+        epoch.counts, epoch.words = image, writes
+        epoch.status = np.empty(status_words, np.uint32)
+        for start, words in writes:
+            driver.write(queue, driver.Place(epoch.region, start, words.nbytes), words, wait_for)
+            wait_for = None  # the queue is in order
+        epoch.scheduler.declare(self._store.generation, self._store.allocations())
         if self._levels:
             self._launch_levels(epoch, image)
         else:
-            self._launch(epoch, image, groups)
-        at = driver.Place(epoch.region, 4 * image.block, epoch.status.nbytes)
-        epoch.event = driver.read(queue, epoch.status, at, None)
-        epoch.counts = image
-        queue.flush()
-        epoch.sent = perf_counter()
-
-    def _enqueue_replay(self, epoch: Epoch, command: SegmentCommand) -> None:
-        """Changed words, the launch, and what became of it: no upload."""
-        segment, queue = command.segment, self._queue
-        image, levels = segment.image, self._levels
-        which = 0 if levels else segment.turn()
-        block = 4 * (image.block + which * image.block_words)
-        epoch.counts, epoch.region = image, segment.region
-        wait_for = [event for event in epoch.wait_for if event.get_info(STATUS) > 0] or None
-        if wait_for:
-            self._lanes.flush()
-        epoch.wait_for.clear()
-        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
-        if levels:  # which clean nothing
-            writes.append((block, segment.fresh))
-        epoch.words = writes
-        for start, words in writes:
-            place = driver.Place(segment.region, start, words.nbytes)
-            driver.write(queue, place, words, wait_for)
-            wait_for = None
-        epoch.scheduler.declare(self._store.generation, self._store.allocations())
-        if levels:
-            self._launch_levels(epoch, image)
-        else:
-            self._launch(epoch, image, epoch.scheduler.limits.groups, which, CLEANS, wait_for)
-        epoch.status = np.empty(segment.status_words, np.uint32)
-        at = driver.Place(segment.region, block, epoch.status.nbytes)
+            self._launch(epoch, image, groups, which, cleans, wait_for)
+        start = 4 * (image.block + which * image.block_words)
+        at = driver.Place(epoch.region, start, epoch.status.nbytes)
         epoch.event = driver.read(queue, epoch.status, at, None)
         queue.flush()
         epoch.sent = perf_counter()
@@ -206,9 +197,9 @@ class Sender:
         epoch: Epoch,
         image: epochs.Image,
         groups: int,
-        block: int = 0,
-        cleans: int = 0,
-        wait_for: list[Any] | None = None,
+        block: int,
+        cleans: int,
+        wait_for: list[Any] | None,
     ) -> None:
         """Launches that may leave work, where there is reason to, and one that leaves none. The
         first of them waits, and cleans."""
@@ -238,7 +229,7 @@ class Sender:
         if settings.turns < tasks:
             return 1
         if tasks * self._task_s > settings.slice_s / 2:
-            return min(MOST_SLICES, 1 + int(tasks * self._task_s / settings.slice_s))
+            return min(MOST_LAUNCHES - 1, 1 + int(tasks * self._task_s / settings.slice_s))
         # on a CPU groups leave as soon as there is nothing for them: come back once
         return 1 if self._cpu and groups > 1 else 0
 
