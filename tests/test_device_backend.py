@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
 from programs import MODES, AcsMachine, NumpyMachine, compare, run
 from programs import SOURCE as PROGRAMS
@@ -407,25 +408,15 @@ def test_two_runtimes_do_not_disturb_each_other(device: cl.Device, program: acs.
 
 
 def test_threads_that_launch_at_once_keep_their_orders(program: acs.Program) -> None:
-    errors: list[BaseException] = []
     together = threading.Barrier(4)
 
     def work(seed: int) -> None:
-        try:
-            rng = random.Random(seed)
-            one = Run(program, graph(rng, 200, kernels=CASES[:4], lanes=0.03))
-            together.wait()
-            one.launch_all().check()
-        except BaseException as error:
-            errors.append(error)
+        rng = random.Random(seed)
+        one = Run(program, graph(rng, 200, kernels=CASES[:4], lanes=0.03))
+        together.wait()
+        one.launch_all().check()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    in_threads(work, 4)
 
 
 # ---- plain launches, which are packed in one step ------------------------------------------------
@@ -755,9 +746,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(device: cl.Device) -> 
     assert "parent: 3" in done.stdout
 
 
-def test_level_by_level_gives_the_same(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_level_by_level_gives_the_same(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = runtime_module.plan
     monkeypatch.setattr(
         runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
@@ -786,5 +775,3 @@ def test_expected_is_what_the_serial_backend_gives(device: cl.Device) -> None:
         one = Run(rt.build(SOURCE), tasks).launch_all()
         one.check()
         assert (one.v.get() == expected(tasks)).all()
-
-

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import threading
 from collections.abc import Callable, Iterator
 
 import pyopencl as cl
 import pytest
-from conftest import CONFIGURATIONS
+from conftest import CONFIGURATIONS, in_threads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import (
@@ -136,23 +135,11 @@ def test_random_programs_of_several_threads_do_not_disturb_each_other(
 ) -> None:
     """Each thread has arrays of its own; the runtime, its window and its memory are shared."""
     made = kept(*configuration, window, "svm")
-    errors: list[BaseException] = []
-    together = threading.Barrier(len(several))
 
-    def one(program: list[Step]) -> None:
-        try:
-            together.wait()
-            check(program, made, failing=False)
-        except BaseException as error:
-            errors.append(error)
+    def one(index: int) -> None:
+        check(several[index], made, failing=False)
 
-    threads = [threading.Thread(target=one, args=(program,)) for program in several]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    in_threads(one, len(several))
 
 
 @pytest.mark.parametrize("seed", range(2))

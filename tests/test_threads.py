@@ -6,11 +6,11 @@ What threads with random programs of their own do to one another is in test_rand
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import THREADS, in_threads
 
 import acs_cl as acs
 
@@ -18,29 +18,6 @@ SOURCE = """
 kernel void blend(global const uint *shared, global uint *x, uint a)
 { size_t i = get_global_id(0); x[i] = x[i] * a + shared[i]; }
 """
-
-THREADS = 4
-
-
-def in_threads(work: Callable[[int], None]) -> None:
-    """Run `work(0)` … `work(THREADS - 1)` at the same time; raise what one of them raised."""
-    errors: list[BaseException] = []
-    together = threading.Barrier(THREADS)
-
-    def one(index: int) -> None:
-        try:
-            together.wait()
-            work(index)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=one, args=(index,)) for index in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def chain(program: acs.Program, shared: acs.Array, index: int) -> None:
