@@ -20,11 +20,9 @@ GROUP = 16
 RELAXED = {"-cl-fast-relaxed-math", "-cl-unsafe-math-optimizations", "-cl-mad-enable"}
 GROUPS = (4, 2)
 
-_CALLER = """
-__attribute__((reqd_work_group_size({x}, {y}, {z})))
-__kernel void acs_caller(__global const uchar *blob, __local uchar *arena) {{
+OWN_CONTEXT = """
     acs_context context;
-    for (uint d = 0; d < 3; ++d) {{
+    for (uint d = 0; d < 3; ++d) {
         context.global_id[d] = get_global_id(d);
         context.local_id[d] = get_local_id(d);
         context.group_id[d] = get_group_id(d);
@@ -32,8 +30,15 @@ __kernel void acs_caller(__global const uchar *blob, __local uchar *arena) {{
         context.local_size[d] = get_local_size(d);
         context.num_groups[d] = get_num_groups(d);
         context.global_offset[d] = get_global_offset(d);
-    }}
+    }
     context.work_dim = get_work_dim();
+"""
+"""What a kernel gives a function that is to see the kernel's own launch."""
+
+_CALLER = """
+__attribute__((reqd_work_group_size({x}, {y}, {z})))
+__kernel void acs_caller(__global const uchar *blob, __local uchar *arena) {{
+    {context}
     {symbol}(&context, blob, arena);
 }}
 """
@@ -157,7 +162,7 @@ def _call(
         blob[field.offset : field.offset + field.size] = data
     sizes, local = _sizes(function, groups)
     x, y, z = local
-    text += _CALLER.format(x=x, y=y, z=z, symbol=function.symbol)
+    text += _CALLER.format(context=OWN_CONTEXT, x=x, y=y, z=z, symbol=function.symbol)
     program: Any = cl.Program(queue.context, text)
     kernel = cl.Kernel(program.build(list(options), cache_dir=False), "acs_caller")
     packed = _memory(cl, queue, bytes(blob))

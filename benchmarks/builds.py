@@ -27,7 +27,7 @@ from acs_cl.benchmarks.harness import (
     spread,
     target,
 )
-from acs_cl.benchmarks.startup import CACHES
+from acs_cl.benchmarks.startup import PLAIN_BEGIN, caches
 
 KERNELS = 20
 """New kernels that become hot while launches are timed."""
@@ -118,18 +118,6 @@ SOURCE = chr(10).join(
 """
 
 _PLAIN = f"""
-import sys
-import numpy as np
-import pyopencl as cl
-start = perf_counter()
-from acs_cl import devices
-excluded = perf_counter() - start
-there = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-device = there[int(sys.argv[1])]
-devices.repair(device)
-context = cl.Context([device])
-queue = cl.CommandQueue(context)
-program = cl.Program(context, SOURCE).build()
 x = cl.Buffer(context, cl.mem_flags.READ_WRITE, 256)
 host = np.zeros(64, np.float32)
 cl.enqueue_copy(queue, x, host)
@@ -164,14 +152,11 @@ print(json.dumps({{"took_s": took, "excluded_s": excluded}}))
 
 def _first_results(settings: Settings) -> dict[str, Any]:
     took: dict[str, list[float]] = {"plain": [], "ours": []}
-    programs = {"plain": _SOURCE + _PLAIN + _END, "ours": _SOURCE + _OURS + _END}
+    programs = {"plain": _SOURCE + PLAIN_BEGIN + _PLAIN + _END, "ours": _SOURCE + _OURS + _END}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(ROUNDS[settings.quick] + 1):
             for name in list(programs)[:: 1 if turn % 2 else -1]:
-                caches = {key: Path(folder, name, key) for key in CACHES}
-                for path in caches.values():
-                    path.mkdir(parents=True, exist_ok=True)
-                words = {key: str(path) for key, path in caches.items()}
+                words = caches(Path(folder, name))
                 printed, wall_s = fresh_python(
                     ["-c", programs[name], str(settings.position)], **words
                 )

@@ -39,7 +39,7 @@ import json
 print(json.dumps({"took_s": took, "excluded_s": excluded}))
 """
 
-_PLAIN = """
+PLAIN_BEGIN = """
 import sys
 import numpy as np
 import pyopencl as cl
@@ -52,6 +52,9 @@ devices.repair(device)
 context = cl.Context([device])
 queue = cl.CommandQueue(context)
 program = cl.Program(context, SOURCE).build()
+"""
+
+_PLAIN = """
 scale = program.scale
 scale.set_scalar_arg_dtypes([None, None, np.float32])
 host = np.arange(64, dtype=np.float32)
@@ -82,7 +85,7 @@ import acs_cl
 print(perf_counter() - start)
 """
 
-PROGRAMS = {"plain": _BEGIN + _PLAIN + _END, "ours": _BEGIN + _OURS + _END}
+PROGRAMS = {"plain": _BEGIN + PLAIN_BEGIN + _PLAIN + _END, "ours": _BEGIN + _OURS + _END}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
@@ -97,7 +100,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             for state, name in product(("cold", "warm"), names):
                 printed, wall_s = fresh_python(
-                    ["-c", PROGRAMS[name], str(settings.position)], **_caches(Path(folder, name))
+                    ["-c", PROGRAMS[name], str(settings.position)], **caches(Path(folder, name))
                 )
                 said = json.loads(printed)
                 process.setdefault((name, state), []).append(wall_s - said["excluded_s"])
@@ -126,12 +129,12 @@ def measure(settings: Settings) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _caches(folder: Path) -> dict[str, str]:
+def caches(folder: Path) -> dict[str, str]:
     """The folders, made where they are not there, that every cache is pointed at."""
-    caches = {key: folder / key for key in CACHES}
-    for path in caches.values():
+    paths = {key: folder / key for key in CACHES}
+    for path in paths.values():
         path.mkdir(parents=True, exist_ok=True)
-    return {key: str(path) for key, path in caches.items()}
+    return {key: str(path) for key, path in paths.items()}
 
 
 def _compared(times: dict[tuple[str, str], list[float]], state: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import cltypes
 
+from acs_cl.benchmarks.agreement import OWN_CONTEXT
 from acs_cl.driver import declare_svm
 from acs_cl.kernel_files import kernel_source
 from acs_cl.translate import cache, clang
@@ -21,17 +22,7 @@ from acs_cl.translate.tokens import Tokens
 DRIVER = """
 {attribute} __kernel void acs_drive(__global const uchar *packed, __local uchar *blob,
                                     __local uchar *arena) {{
-    acs_context context;
-    for (uint d = 0; d < 3; ++d) {{
-        context.global_id[d] = get_global_id(d);
-        context.local_id[d] = get_local_id(d);
-        context.group_id[d] = get_group_id(d);
-        context.global_size[d] = get_global_size(d);
-        context.local_size[d] = get_local_size(d);
-        context.num_groups[d] = get_num_groups(d);
-        context.global_offset[d] = get_global_offset(d);
-    }}
-    context.work_dim = get_work_dim();
+    {context}
     const uint items = get_local_size(0) * get_local_size(1) * get_local_size(2);
     const uint item = acs_get_local_linear_id(&context);
     for (uint i = item; i < {bytes}; i += items)
@@ -100,6 +91,7 @@ class Bench:
         local = (*groups, 1, 1)[:3]
         attribute = f"__attribute__((reqd_work_group_size({', '.join(map(str, local))})))"
         driver = DRIVER.format(
+            context=OWN_CONTEXT,
             attribute=attribute, bytes=function.blob_bytes, symbol=function.symbol,
             blob="blob" if space == "__local" else "packed",
         )  # fmt: skip
