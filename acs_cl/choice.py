@@ -27,6 +27,9 @@ SLOWDOWN = 0.3
 """How much longer a kernel takes in a scheduler on a CPU at worst: measured on PoCL 3.0 with loops
 of float arithmetic, where nothing is lost to half as much again."""
 
+REMEMBERED = 4096
+"""Kernels at a size whose times are kept."""
+
 FEW = 12
 """Tasks of an epoch that cost the host on lanes what the epoch costs."""
 
@@ -50,10 +53,12 @@ class Choice:
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
-        return self.on_cpu and len(self._times.setdefault(key, [])) < SAMPLES
+        return self.on_cpu and len(self._times.get(key, ())) < SAMPLES
 
     def timed(self, key: Any, us: float) -> None:
         """A launch on a lane took so long on the device."""
+        if len(self._times) >= REMEMBERED:  # a program whose sizes never repeat
+            self._times.clear()
         self._times.setdefault(key, []).append(us)
 
     def refusal(self, key: Any, tiles: int, groups: int) -> str | None:

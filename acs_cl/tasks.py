@@ -27,6 +27,9 @@ SMALLEST_TILE = 256
 """Items of a tile at least, where one work-item runs a whole tile: taking a tile costs as much as
 running some ten of them."""
 
+MOST_HEADS = 4096
+"""Sizes of a kernel for which heads of records are kept."""
+
 
 class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
     """This launch is not for the scheduler; `reason` says why."""
@@ -102,6 +105,8 @@ class Body:
         key = command.global_size, command.local_size, command.offset
         found = self.heads.get(key)
         if found is None:
+            if len(self.heads) >= MOST_HEADS:  # a program whose sizes never repeat
+                self.heads.clear()
             found = self.heads[key] = self._head(command, None, 0, 0)
         head, shape, tiles = found
         return Task(head, self._blob(command, owns), shape, tiles)
