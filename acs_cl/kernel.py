@@ -117,7 +117,7 @@ class Kernel:
                     reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
                 )  # fmt: skip
             offer = None  # which gives records; a graph keeps commands, and makes records of them
-        if offer is not None:  # a scheduler on the device has the kernel: the launch may be a record
+        if offer is not None:  # a scheduler on the device has the kernel: maybe a record
             if offer is not self._offer:
                 self._offer, self._pack = offer, packer(self, *offer)
             if (
