@@ -425,6 +425,7 @@ def run_python(code: str, cache: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.alone
 def test_import_is_quick_and_loads_no_tools(tmp_path: Path) -> None:
     code = (
         "import sys, time, pyopencl\n"

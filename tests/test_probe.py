@@ -296,6 +296,7 @@ def test_in_flight_counts_open_intervals() -> None:
     assert overlap.in_flight([]) == 0
 
 
+@pytest.mark.alone
 def test_a_real_measurement_is_short_and_complete(device: cl.Device, measured: Probe) -> None:
     assert measured.measured
     assert measured.took_s < 8
@@ -310,6 +311,7 @@ def test_a_real_measurement_is_short_and_complete(device: cl.Device, measured: P
     assert measured.may_poll == bool(device.type & cl.device_type.GPU)
 
 
+@pytest.mark.alone
 def test_two_compute_units_of_pocl_overlap(device: cl.Device, measured: Probe) -> None:
     if device.platform.name.strip() != devices.POCL_PLATFORM or device.max_compute_units < 2:
         pytest.skip("this device is not PoCL on two or more compute units")
