@@ -1,1 +1,21 @@
-"""Workloads: one module each, with the NumPy reference that its results are checked against."""
+"""Workloads: a module for each family, with the NumPy reference that results are checked against.
+
+In: names. Out: `Workload` records, of which `catalogue` has all.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from acs_cl.benchmarks.workloads.workload import Workload
+
+MODULES = ("pipelines",)
+
+
+def catalogue() -> dict[str, Workload]:
+    """All workloads by name, families one after the other."""
+    found: dict[str, Workload] = {}
+    for module in MODULES:
+        for workload in import_module(f"acs_cl.benchmarks.workloads.{module}").WORKLOADS:
+            found[workload.name] = workload
+    return found

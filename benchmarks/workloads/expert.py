@@ -1,0 +1,118 @@
+"""The platform of experts: queues and events by hand, in bare PyOpenCL.
+
+In: launches that name what they come after, and the queue they go to. Out: commands with wait
+lists. On a device whose driver overlaps within an out-of-order queue there is one such queue; else
+several in-order ones, where an event is waited for only across queues.
+
+Invariant: nothing is found out here. What an expert forgets to name is a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from acs_cl.benchmarks.workloads.bare import BareArray, BareKernel, InOrder, plain
+from acs_cl.devices import kind
+
+LANES = 16
+
+
+class Token(NamedTuple):
+    """A launch that others may come after."""
+
+    event: Any
+    lane: int
+
+
+class Queues(InOrder):
+    """Programs and arrays as on `InOrder`; launches go where the expert says."""
+
+    def __init__(self, device: Any, context: Any = None, lanes: int = LANES) -> None:
+        super().__init__(device, context)
+        mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        self._one = kind(device) == "CPU" and bool(device.queue_properties & mode)
+        if self._one:
+            self._lanes = [cl.CommandQueue(self.context, device, properties=mode)]
+        else:
+            self._lanes = [cl.CommandQueue(self.context, device) for _ in range(lanes)]
+        self._used: set[int] = set()
+
+    def launch(
+        self,
+        kernel: BareKernel,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        *args: Any,
+        after: Sequence[Token] = (),
+        on: int = 0,
+    ) -> Token:
+        """Enqueue behind `after`, on queue `on` where there are several."""
+        lane, events = self._behind(after, on)
+        event = kernel.native(
+            self._lanes[lane], global_size, local_size, *plain(args), wait_for=events
+        )
+        return Token(event, lane)
+
+    def copy(
+        self, target: BareArray, source: BareArray, after: Sequence[Token] = (), on: int = 0
+    ) -> Token:
+        """Copy all of an array."""
+        lane, events = self._behind(after, on)
+        event = cl.enqueue_copy(
+            self._lanes[lane], target.buffer, source.buffer,
+            byte_count=target.nbytes, wait_for=events,
+        )  # fmt: skip
+        return Token(event, lane)
+
+    def read(self, array: BareArray, out: Any, after: Sequence[Token] = (), on: int = 0) -> Token:
+        """Read back, without waiting for it: `wait` does."""
+        lane, events = self._behind(after, on)
+        event = cl.enqueue_copy(
+            self._lanes[lane], out, array.buffer, is_blocking=False, wait_for=events
+        )
+        return Token(event, lane)
+
+    def write(
+        self, array: BareArray, values: Any, after: Sequence[Token] = (), on: int = 0
+    ) -> Token:
+        """Write host values, which must stay as they are until that has ended."""
+        lane, events = self._behind(after, on)
+        event = cl.enqueue_copy(
+            self._lanes[lane], array.buffer, values, is_blocking=False, wait_for=events
+        )
+        return Token(event, lane)
+
+    def wait(self, token: Token) -> None:
+        """Wait for one launch; everything enqueued is under way."""
+        self.flush()
+        token.event.wait()
+
+    def flush(self) -> None:
+        """Have every queue work."""
+        for lane in self._used:
+            self._lanes[lane].flush()
+        self._used.clear()
+
+    def finish(self) -> None:
+        """Wait for everything."""
+        super().finish()
+        self.flush()
+        for queue in self._lanes:
+            queue.finish()
+
+    def _behind(self, after: Sequence[Token], on: int) -> tuple[int, list[Any] | None]:
+        """The queue, and the events to wait for in it: none for what its own order keeps."""
+        if self._one:
+            self._used.add(0)
+            return 0, [token.event for token in after] or None
+        lane = on % len(self._lanes)
+        self._used.add(lane)
+        across = [token for token in after if token.lane != lane]
+        for token in across:
+            if token.lane in self._used:  # a queue never flushed is never begun
+                self._lanes[token.lane].flush()
+                self._used.discard(token.lane)
+        return lane, [token.event for token in across] or None

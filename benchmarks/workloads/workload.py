@@ -1,0 +1,94 @@
+"""What a workload is: a computation in three sizes, its program, and its reference in NumPy.
+
+In: a platform, a size and a seed. Out: a `Run`, whose `step` launches one unit of the computation
+(a simulation's steps, one inference, one pipeline), and `Results` to compare with those of
+`reference`. The program is the same text for every platform: an `acs_cl.Runtime` with any backend,
+or `bare.InOrder`, which is PyOpenCL by itself. It launches in program order and never mentions
+hazards, queues or events; only an `expert` does.
+
+Invariant: what `step` computes depends on the size and the seed alone; `reset` puts everything back
+that a step changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+Results = dict[str, np.ndarray[Any, Any]]
+"""Named arrays on the host."""
+
+PRESETS = ("tiny", "small", "paper")
+
+
+class Platform(Protocol):
+    """Where a program runs. `acs_cl.Runtime` is one."""
+
+    def build(self, source: str, options: Any = (), macros: Any = None) -> Any:
+        """A program: its kernels are attributes, called `(global_size, local_size, *args)`."""
+
+    def array(self, values: Any, dtype: Any = None) -> Any:
+        """An array with these values."""
+
+    def empty(self, shape: Any, dtype: Any = np.float32) -> Any:
+        """An array with undefined contents."""
+
+    def zeros(self, shape: Any, dtype: Any = np.float32) -> Any:
+        """An array of zeros."""
+
+    def finish(self) -> None:
+        """Wait for everything."""
+
+
+class Run(Protocol):
+    """A program that is ready: built, its arrays filled."""
+
+    def reset(self) -> None:
+        """Put back what a step changes."""
+
+    def step(self) -> None:
+        """Launch one unit."""
+
+    def results(self) -> Results:
+        """What it computed, read back."""
+
+
+Make = Callable[[Any, Any, int], Run]
+"""(platform, size, seed) -> run."""
+
+
+class Workload(NamedTuple):
+    """One workload. `host_decided` is its twin for platforms on which a kernel cannot take its
+    decision from device memory; `expert` is written by hand with queues and events
+    (`expert.Queues` is its platform)."""
+
+    name: str
+    family: str
+    about: str
+    presets: Mapping[str, Any]
+    make: Make
+    reference: Callable[[Any, int], Results]
+    expert: Make | None = None
+    host_decided: Make | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+
+
+def differences(workload: Workload, got: Results, expected: Results) -> str:
+    """What is wrong with results, in a sentence; empty if they are right."""
+    if got.keys() != expected.keys():
+        return f"results {sorted(got)}, expected {sorted(expected)}"
+    for name, right in expected.items():
+        found = got[name]
+        if found.shape != right.shape:
+            return f"{name} has shape {found.shape}, expected {right.shape}"
+        close = np.isclose(found, right, rtol=workload.rtol, atol=workload.atol)
+        if not close.all():
+            place = tuple(int(index) for index in np.argwhere(~close)[0])
+            return (
+                f"{name}{list(place)} is {found[place]}, expected {right[place]} "
+                f"({np.count_nonzero(~close)} of {close.size} differ)"
+            )
+    return ""
