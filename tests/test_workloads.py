@@ -24,10 +24,14 @@ def ran(workload: Workload, make: Any, platform: Any, seed: int) -> str:
     """What is wrong after two steps from the same beginning."""
     size = workload.presets[PRESET]
     run = make(platform, size, seed)
+    platform.finish()
     run.step()
+    platform.finish()
     first = run.results()
     run.reset()
+    platform.finish()
     run.step()
+    platform.finish()
     expected = workload.reference(size, seed)
     return differences(workload, first, expected) or differences(workload, run.results(), expected)
 

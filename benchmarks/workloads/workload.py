@@ -7,7 +7,8 @@ or `bare.InOrder`, which is PyOpenCL by itself. It launches in program order and
 hazards, queues or events; only an `expert` does.
 
 Invariant: what `step` computes depends on the size and the seed alone; `reset` puts everything back
-that a step changes.
+that a step changes. Whoever drives a run calls the platform's `finish` after making it, after
+`reset` and after `step`: queues of an expert know nothing of what came before by another queue.
 """
 
 from __future__ import annotations
