@@ -11,18 +11,21 @@ Invariant: every interval names its clock; `overlap` refuses to mix clocks.
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyopencl as cl
 
-from .records import Launch
+from .records import Launch, Span
 
-VERSION = 1
+VERSION = 2
 
 
 class Slice(NamedTuple):
-    """One launch as it ran. `clock` is 'device' or 'host'; stages are host nanoseconds."""
+    """One launch as it ran. `clock` is 'device' or 'host'; stages are host nanoseconds. `upstream`
+    is what it waited for: launches that had ended when it was made are not in it, but `reads` and
+    `writes` tell those edges, too."""
 
     number: int
     name: str
@@ -34,6 +37,10 @@ class Slice(NamedTuple):
     groups: int
     hazards_ns: int
     submit_ns: int
+    items: int = 0
+    """Work-items of a group; 0 where the driver chose, and for what is no kernel."""
+    reads: tuple[Span, ...] = ()
+    writes: tuple[Span, ...] = ()
 
 
 class Trace:
@@ -62,6 +69,7 @@ class Trace:
 
     def _add(self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int) -> None:
         stages = self._stages.pop(launch.number, (0, 0))
+        groups, items = _groups(launch)
         self.slices.append(
             Slice(
                 launch.number,
@@ -71,8 +79,11 @@ class Trace:
                 start_ns,
                 end_ns,
                 launch.upstream,
-                _groups(launch),
+                groups,
                 *stages,
+                items,
+                launch.access.reads,
+                launch.access.writes,
             )
         )
 
@@ -115,12 +126,13 @@ class Trace:
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _groups(launch: Launch) -> int:
-    """Work-groups of a kernel; 0 for other commands and where the driver chose the size."""
+def _groups(launch: Launch) -> tuple[int, int]:
+    """Work-groups of a kernel and work-items of each; zeros for other commands and where the driver
+    chose the size."""
     local = getattr(launch.command, "local_size", None)
     if not local:
-        return 0
+        return 0, 0
     groups = 1
     for items, size in zip(launch.command.global_size, local, strict=True):  # type: ignore[attr-defined]
         groups *= -(-items // size)
-    return groups
+    return groups, prod(local)

@@ -3,9 +3,9 @@
 In: the JSON Lines of `acs_cl.trace.Trace.save`. Out: a trace in program order with the measured
 time of each launch, and sentences about what the timeline does not tell.
 
-Invariant: nothing is made up in silence. The timeline names only upstream launches that were still
-live, so where a launch had ended before its dependant was made the edge is missing, and the trace
-says that it is not complete. What is guessed stands in the sentences.
+Invariant: nothing is made up in silence. Edges come from the bytes that launches read and wrote, so
+those to launches that had ended when their dependant was made are there too; but a launch without
+times, which failed, is missing with its edges. What is guessed stands in the sentences.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 
 from acs_cl.emu.trace import HOST, KERNEL, KINDS, Entry, Trace
 from acs_cl.errors import UsageError
+from acs_cl.records import Span
+from acs_cl.trace import VERSION
 
 TIMELINE = "acs_cl_trace"
-FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "upstream", "groups")
+FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "reads", "writes")
 TRANSFERS = set(KINDS) - {KERNEL, HOST}
 
 
@@ -31,15 +33,17 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
         head = json.loads(lines[0]) if lines else {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
-    if not isinstance(head, dict) or head.get(TIMELINE) != 1:
-        raise UsageError(f"{path.name}, line 1: expected a head with {TIMELINE!r}: 1")
+    if not isinstance(head, dict) or head.get(TIMELINE) != VERSION:
+        raise UsageError(f"{path.name}, line 1: expected a head with {TIMELINE!r}: {VERSION}")
     slices = [_slice(line, f"{path.name}, line {count}") for count, line in enumerate(lines[1:], 2)]
     slices.sort(key=lambda one: int(one["number"]))
     places = {one["number"]: place for place, one in enumerate(slices, 1)}
     if len(places) != len(slices):
         raise UsageError(f"{path.name}: a launch is there twice")
-    entries = [_entry(one, places, items) for one in slices]
-    return Trace(path.stem, entries, "device", complete=False), _missing(slices, places, items)
+    entries = [_entry(one, places[one["number"]], items) for one in slices]
+    whole = not slices or places[slices[-1]["number"]] == slices[-1]["number"]
+    trace = Trace(path.stem, entries, "device", edges="spans", complete=whole)
+    return trace, _missing(slices, items)
 
 
 def _slice(line: str, where: str) -> dict[str, Any]:
@@ -50,36 +54,38 @@ def _slice(line: str, where: str) -> dict[str, Any]:
             raise ValueError(f"there is no {', '.join(short)}")
         if found["end_ns"] < found["start_ns"]:
             raise ValueError(f"it ends at {found['end_ns']}, before it starts")
+        for way in ("reads", "writes"):
+            found[way] = tuple(Span(*map(int, span)) for span in found[way])
     except (ValueError, TypeError) as error:
         raise UsageError(f"{where}: not a slice: {error}") from None
     assert isinstance(found, dict)
     return found
 
 
-def _entry(one: dict[str, Any], places: dict[int, int], items: int) -> Entry:
+def _entry(one: dict[str, Any], number: int, items: int) -> Entry:
     name = one["name"]
     kind = HOST if one["clock"] == "host" else name if name in TRANSFERS else KERNEL
-    upstream = tuple(sorted(places[other] for other in one["upstream"] if other in places))
     total_ns = max(1, one["end_ns"] - one["start_ns"])
-    entry = Entry(places[one["number"]], name, kind, upstream, total_ns=total_ns)
+    entry = Entry(number, name, kind, total_ns=total_ns, reads=one["reads"], writes=one["writes"])
     if kind == KERNEL:
-        return entry._replace(groups=one["groups"] or 1, items=items)
+        return entry._replace(groups=one["groups"] or 1, items=one["items"] or items)
     return entry
 
 
-def _missing(slices: list[dict[str, Any]], places: dict[int, int], items: int) -> list[str]:
+def _missing(slices: list[dict[str, Any]], items: int) -> list[str]:
     """What a reader of the trace has to know, each a sentence."""
     unsized = sum(not one["groups"] and one["clock"] != "host" for one in slices)
-    gone = sum(other not in places for one in slices for other in one["upstream"])
+    last = slices[-1]["number"] if slices else 0
     said = [
-        "Edges to launches that had ended when their dependant was made are missing.",
-        f"Groups are taken to have {items} work-items, and no registers or local memory are known.",
+        "No registers or local memory are known.",
         "What the program waited for, and did between launches, is not in a timeline.",
-        "Durations are those of launches beside others, not of launches alone.",
+        "Durations are those of launches beside others, where they overlapped.",
         "A kernel of the user's that is called copy, fill, read or write is taken for a transfer.",
     ]
     if unsized:
-        said.append(f"{unsized} launches do not say how many groups they have; kernels get one.")
-    if gone:
-        said.append(f"{gone} edges lead to launches without times, which failed, and are dropped.")
+        said.append(
+            f"{unsized} launches do not say how many groups they have; kernels get one of {items}."
+        )
+    if last > len(slices):
+        said.append(f"{last - len(slices)} launches have no times, since they failed or never ran.")
     return said

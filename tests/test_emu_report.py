@@ -110,8 +110,8 @@ def test_a_timeline_is_converted_with_its_gaps_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "timeline.jsonl"
-    one = {"number": 1, "name": "k", "clock": "device", "start_ns": 0, "end_ns": 9}
-    lines = [{"acs_cl_trace": 1}, one | {"upstream": [], "groups": 3}]
+    one = {"number": 2, "name": "k", "clock": "device", "start_ns": 0, "end_ns": 9}
+    lines = [{"acs_cl_trace": 2}, one | {"groups": 3, "items": 8, "reads": [], "writes": []}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     out = str(tmp_path / "trace.jsonl")
     assert "What it does not tell" in said(["convert", str(path), "--out", out], capsys)

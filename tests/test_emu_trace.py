@@ -140,28 +140,30 @@ def test_sizes_stay_between_their_limits() -> None:
 
 
 def test_a_timeline_becomes_a_trace_and_says_what_is_missing(tmp_path: Path) -> None:
+    one, other = [1, 0, 64, 1, 64], [2, 0, 64, 1, 64]
     slices = [
-        {"number": 4, "name": "late", "clock": "device", "start_ns": 30, "end_ns": 70,
-         "upstream": [2, 3], "groups": 4},
-        {"number": 2, "name": "early", "clock": "device", "start_ns": 0, "end_ns": 20,
-         "upstream": [], "groups": 0},
-        {"number": 7, "name": "task", "clock": "host", "start_ns": 0, "end_ns": 9,
-         "upstream": [4], "groups": 0},
+        {"number": 3, "name": "late", "clock": "device", "start_ns": 30, "end_ns": 70,
+         "groups": 4, "items": 32, "reads": [one], "writes": [other]},
+        {"number": 1, "name": "early", "clock": "device", "start_ns": 0, "end_ns": 20,
+         "groups": 0, "items": 0, "reads": [], "writes": [one]},
+        {"number": 5, "name": "task", "clock": "host", "start_ns": 0, "end_ns": 9,
+         "groups": 0, "items": 0, "reads": [other], "writes": []},
     ]  # fmt: skip
-    head = {"acs_cl_trace": 1, "clocks": ["device", "host"], "unit": "ns"}
+    head = {"acs_cl_trace": 2, "clocks": ["device", "host"], "unit": "ns"}
     path = tmp_path / "timeline.jsonl"
     path.write_text("\n".join(map(json.dumps, [head, *slices])) + "\n", encoding="utf-8")
     trace, missing = from_timeline(path, items=64)
     assert not trace.complete
     assert trace.clock == "device"
-    assert [(e.name, e.kind, e.upstream, e.groups, e.total_ns) for e in trace.entries] == [
-        ("early", "kernel", (), 1, 20),
-        ("late", "kernel", (1,), 4, 40),
-        ("task", "host", (2,), 0, 9),
+    entries = resolved(trace).entries
+    assert [(e.name, e.kind, e.upstream, e.groups, e.items, e.total_ns) for e in entries] == [
+        ("early", "kernel", (), 1, 64, 20),
+        ("late", "kernel", (1,), 4, 32, 40),
+        ("task", "host", (2,), 0, 0, 9),
     ]
     said = " ".join(missing)
     assert "1 launches do not say how many groups" in said
-    assert "1 edges lead to launches without times" in said
+    assert "2 launches have no times" in said
     save(trace, tmp_path / "trace.jsonl")
     assert load(tmp_path / "trace.jsonl") == trace
     path.write_text(json.dumps(head) + '\n{"number": 1}\n', encoding="utf-8")

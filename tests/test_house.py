@@ -153,7 +153,7 @@ MAY_IMPORT = {
 }
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
-    "emu": {"records", "ranges", "hazards", "window", "errors", "emu"},
+    "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
     | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"},
 }
