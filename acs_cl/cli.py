@@ -29,7 +29,8 @@ class Command(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    args = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    args = _parser(words).parse_args(words)
     command: Command = COMMANDS[args.command]
     try:
         return command.run(args)
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser. Only commands that are named have their options, some of which are a load."""
     parser = argparse.ArgumentParser(
         prog="acs-cl",
         description="Launch OpenCL kernels in program order; the independent ones run together.",
@@ -51,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"acs-cl {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        command.options(commands.add_parser(name, help=command.help, description=command.help))
+        one = commands.add_parser(name, help=command.help, description=command.help)
+        if name in words:
+            command.options(one)
     return parser
 
 
@@ -84,6 +88,15 @@ def _runs(module: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
+def _has(module: str) -> Callable[[argparse.ArgumentParser], None]:
+    """The ``options(parser)`` of a module, in the same way."""
+
+    def options(parser: argparse.ArgumentParser) -> None:
+        importlib.import_module(module).options(parser)
+
+    return options
+
+
 COMMANDS: dict[str, Command] = {
     "doctor": Command(
         "say what devices there are, and what auto chooses on them",
@@ -94,5 +107,15 @@ COMMANDS: dict[str, Command] = {
         "run an input-dependent pipeline, serial and concurrent, and draw both",
         _demo_options,
         _runs("acs_cl.demo"),
+    ),
+    "bench": Command(
+        "time the workloads on every backend, beside PyOpenCL by itself",
+        _has("acs_cl.benchmarks.suite_cli"),
+        _runs("acs_cl.benchmarks.suite_cli"),
+    ),
+    "emu": Command(
+        "run, compare and sweep simulated machines",
+        _has("acs_cl.emu.cli"),
+        _runs("acs_cl.emu.cli"),
     ),
 }

@@ -148,7 +148,7 @@ MAY_IMPORT = {
     "pictures": "trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
-    "cli": "_version devices doctor demo benchmarks errors",
+    "cli": "_version devices doctor demo benchmarks emu errors",
     "__main__": "cli",
 }
 FOLDERS_MAY_IMPORT = {

@@ -73,6 +73,8 @@ class Workload(NamedTuple):
     reference: Callable[[Any, int], Results]
     expert: Make | None = None
     host_decided: Make | None = None
+    replayable: bool = True
+    """Whether a step can be recorded and replayed: it reads nothing back in between."""
     rtol: float = 1e-4
     atol: float = 1e-5
 

@@ -1,0 +1,365 @@
+"""``acs-cl bench``: the workloads on every backend, beside PyOpenCL by itself and by hand.
+
+In: which workloads, in which size, on which device and backends. Out: a table, one JSON document
+that describes itself, and pictures.
+
+All contestants of a workload are built first, and checked against the reference: one whose results
+are wrong is reported as failed, and not timed. Those left take turns. The baseline is the faster of
+`serial` and PyOpenCL by itself on one in-order queue. Time is that from the first launch of a step
+to the end of the last.
+
+Invariant: every ratio is one of times from the same run, taken in turns; slow-downs are printed
+like speed-ups.
+"""
+
+# Long because: what is run, compared and timed of one workload is one sequence.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl import AcsError, devices
+from acs_cl.benchmarks.bounds import Bound, bound
+from acs_cl.benchmarks.harness import (
+    ONE,
+    TINY,
+    interleave,
+    machine,
+    noise,
+    quantile,
+    spread,
+    typed_kernel,
+    zeroed_buffer,
+)
+from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
+
+VERSION = 1
+
+ABOUT = (
+    "Times of irregular graphs of kernels on one OpenCL device, as acs-cl bench measured them. For "
+    "each workload: what it consists of, how fast it could be, and for each contestant the time of "
+    "a step in ms, and how many times faster than the baseline of the same run it is, with the "
+    "quartiles over the runs."
+)
+
+BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
+BASELINES = (BARE, SERIAL)
+
+
+class Plan(NamedTuple):
+    """What is to be measured."""
+
+    device: cl.Device
+    workloads: Sequence[Workload]
+    preset: str
+    backends: Sequence[str]
+    runs: int = 7
+    seed: int = 0
+
+
+class Contestant(NamedTuple):
+    """A workload on a platform."""
+
+    platform: Any
+    run: Run
+
+
+class Sample(NamedTuple):
+    """Seconds of one step: until the last launch was made, and until all had ended."""
+
+    launching: float
+    total: float
+
+
+def backends_of(device: cl.Device) -> list[str]:
+    """All backends that a device has."""
+    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    found = [SERIAL]
+    if device.queue_properties & mode:
+        found.append("out_of_order")
+    return [*found, "lanes", "device", "auto"]
+
+
+def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
+    """The document of a run. `say` hears what is done at the moment."""
+    devices.repair(plan.device)
+    there = machine(plan.device)
+    unrest = [noise()]
+    launch_us = launch_cost(plan.device)
+    found: dict[str, Any] = {}
+    for count, workload in enumerate(plan.workloads, 1):
+        say(f"[{count}/{len(plan.workloads)}] {workload.name}")
+        start = perf_counter()
+        found[workload.name] = one(plan, workload, launch_us, say)
+        found[workload.name]["took_s"] = round(perf_counter() - start, 1)
+        unrest.append(noise())
+    there["noise"] = unrest
+    return {
+        "acs_cl_bench": VERSION,
+        "about": ABOUT,
+        "machine": there,
+        "preset": plan.preset,
+        "runs": plan.runs,
+        "seed": plan.seed,
+        "bare_launch_us": round(launch_us, 3),
+        "workloads": found,
+    }
+
+
+def one(
+    plan: Plan, workload: Workload, launch_us: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """What there is to say of one workload."""
+    size = workload.presets[plan.preset]
+    say(f"{workload.name}: reference")
+    expected = workload.reference(size, plan.seed)
+    failed: dict[str, str] = {}
+    with contestants(plan, workload, expected, failed, say) as ready:
+        say(f"{workload.name}: bound")
+        limits, overlap = _traced(plan, workload, launch_us)
+        samples: dict[str, list[Sample]] = {}
+        if ready:
+            say(f"{workload.name}: {plan.runs} runs of {', '.join(ready)}")
+            timers = {name: _timer(contestant) for name, contestant in ready.items()}
+            samples = interleave(timers, plan.runs)
+        where = {name: _where(contestant) for name, contestant in ready.items()}
+    return {
+        "family": workload.family,
+        "about": workload.about,
+        "size": _plain(size),
+        "bound": limits.plain(),
+        "overlap": overlap,
+        **compared(samples, limits),
+        "failed": failed,
+        "where": where,
+    }
+
+
+def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str, Any]:
+    """Each contestant beside the baseline: the faster of those that may be it."""
+    medians = {name: quantile([s.total for s in taken], 0.5) for name, taken in samples.items()}
+    possible = [name for name in BASELINES if name in medians]
+    if not possible:
+        return {"baseline": "", "rows": {}}
+    baseline = min(possible, key=medians.__getitem__)
+    rows = {}
+    for name, taken in samples.items():
+        times = [sample.total * 1e3 for sample in taken]
+        pairs = zip(samples[baseline], taken, strict=True)
+        launching = quantile([sample.launching for sample in taken], 0.5)
+        rows[name] = {
+            "ms": spread(times, 4),
+            "speedup": spread([base.total / sample.total for base, sample in pairs], 3),
+            "of_bound": round(limits.least_ms / quantile(times, 0.5), 3),
+            "host_us_per_launch": round(launching / max(limits.launches, 1) * 1e6, 3),
+            "launches_per_s": round(limits.launches / medians[name]),
+        }
+    return {"baseline": baseline, "rows": rows}
+
+
+# ---- contestants ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def contestants(
+    plan: Plan,
+    workload: Workload,
+    expected: Results,
+    failed: dict[str, str],
+    say: Callable[[str], None],
+) -> Iterator[dict[str, Contestant]]:
+    """All that give the right results; what is wrong with the others is in `failed`."""
+    ready: dict[str, Contestant] = {}
+    runtimes: list[acs.Runtime] = []
+    makers = _makers(plan, workload, runtimes)
+    try:
+        for name, make in makers.items():
+            say(f"{workload.name}: {name}")
+            try:
+                contestant = make()
+                wrong = _check(contestant, workload, expected)
+            except (AcsError, cl.Error, MemoryError) as error:
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong:
+                failed[name] = wrong
+            else:
+                ready[name] = contestant
+        yield ready
+    finally:
+        for runtime in runtimes:
+            try:
+                runtime.close()
+            except AcsError as error:
+                failed.setdefault("close", str(error))
+
+
+def _makers(
+    plan: Plan, workload: Workload, runtimes: list[acs.Runtime]
+) -> dict[str, Callable[[], Contestant]]:
+    size, seed = workload.presets[plan.preset], plan.seed
+    plain = workload.host_decided or workload.make
+
+    def bare() -> Contestant:
+        platform = InOrder(plan.device)
+        return Contestant(platform, plain(platform, size, seed))
+
+    def expert() -> Contestant:
+        platform = Queues(plan.device)
+        assert workload.expert is not None
+        return Contestant(platform, workload.expert(platform, size, seed))
+
+    def on(backend: str, make: Any) -> Callable[[], Contestant]:
+        def made() -> Contestant:
+            runtime = acs.Runtime(plan.device, backend=backend)
+            runtimes.append(runtime)
+            return Contestant(runtime, make(runtime, size, seed))
+
+        return made
+
+    def replay() -> Contestant:
+        found = on("auto", workload.make)()
+        return Contestant(found.platform, Replay(found.platform, found.run))
+
+    makers: dict[str, Callable[[], Contestant]] = {BARE: bare}
+    # serial is the baseline, so it gets whichever way to decide is better for it
+    makers |= {name: on(name, plain if name == SERIAL else workload.make) for name in plan.backends}
+    if workload.host_decided is not None and "auto" in plan.backends:
+        makers[HOST_GATES] = on("auto", workload.host_decided)
+    if workload.replayable and "auto" in plan.backends:
+        makers[REPLAY] = replay
+    if workload.expert is not None:
+        makers[EXPERT] = expert
+    return makers
+
+
+class Replay:
+    """A run whose step was recorded once."""
+
+    def __init__(self, runtime: acs.Runtime, run: Run) -> None:
+        self._run = run
+        with runtime.record() as self._graph:
+            run.step()
+        self.reset, self.results = run.reset, run.results
+
+    def step(self) -> None:
+        """All of it again."""
+        self._graph.replay()
+
+
+def _check(contestant: Contestant, workload: Workload, expected: Results) -> str:
+    """Two steps from the same beginning, results compared; then what is built behind the back of
+    the program is waited for, and a third one."""
+    platform, run = contestant
+    for turn in range(3):
+        run.reset()
+        run.step()
+        platform.finish()
+        wrong = differences(workload, run.results(), expected)
+        if wrong:
+            return wrong
+        if turn and isinstance(platform, acs.Runtime):
+            for _ in range(4):  # a kernel has to be used some times to be built in
+                run.reset()
+                run.step()
+            platform.finish()
+            platform.prebuild()
+    return ""
+
+
+def _timer(contestant: Contestant) -> Callable[[], Sample]:
+    platform, run = contestant
+
+    def sample() -> Sample:
+        run.reset()
+        platform.finish()
+        start = perf_counter()
+        run.step()
+        launched = perf_counter()
+        platform.finish()
+        return Sample(launched - start, perf_counter() - start)
+
+    return sample
+
+
+def _where(contestant: Contestant) -> dict[str, Any]:
+    """What ran where, and why."""
+    if not isinstance(contestant.platform, acs.Runtime):
+        return {}
+    stats = contestant.platform.stats()
+    kept = {key: stats[key] for key in ("backend", "why", "core", "event_waits")}
+    if "scheduler" in stats:
+        kept["scheduler"] = stats["scheduler"]
+    return _json(kept)  # type: ignore[no-any-return]
+
+
+# ---- what it consists of -------------------------------------------------------------------------
+
+
+def _traced(plan: Plan, workload: Workload, launch_us: float) -> tuple[Bound, float | None]:
+    """The bound, from a run on `serial` with a timeline; and launches in flight on average of one
+    on the fastest backend that keeps times for each."""
+    size = workload.presets[plan.preset]
+    overlap = None
+    for backend in (SERIAL, "lanes"):
+        with acs.Runtime(plan.device, backend=backend, trace=True) as runtime:
+            run = workload.make(runtime, size, plan.seed)
+            for _ in range(2):  # the first is cold
+                run.reset()
+                runtime.finish()
+                runtime.trace.clear()
+                run.step()
+                runtime.finish()
+            if backend == SERIAL:
+                shared = devices.kind(plan.device) == "CPU"
+                limits = bound(
+                    runtime.trace.slices, plan.device.max_compute_units, launch_us, shared
+                )
+            else:
+                overlap = round(runtime.trace.overlap(), 3)
+    return limits, overlap
+
+
+def launch_cost(device: cl.Device, count: int = 2000) -> float:
+    """Microseconds of the host for a typed launch in bare PyOpenCL."""
+    queue = cl.CommandQueue(cl.Context([device]), device)
+    kernel: Any = typed_kernel(queue, TINY, "tiny", None, None, np.uint32)
+    x, y = zeroed_buffer(queue, 256), zeroed_buffer(queue, 256)
+    times = []
+    for _ in range(7):
+        queue.finish()
+        start = perf_counter()
+        for value in range(count // 7):
+            kernel(queue, ONE, ONE, x, y, value)
+        times.append((perf_counter() - start) / (count // 7) * 1e6)
+    queue.finish()
+    return quantile(times, 0.5)
+
+
+def _plain(size: Any) -> dict[str, Any]:
+    return _json(size._asdict() if hasattr(size, "_asdict") else {"size": size})  # type: ignore[no-any-return]
+
+
+def _json(value: Any) -> Any:
+    """Plain values only."""
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    return str(value)
+
+
+def geomean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return float(prod(values) ** (1 / len(values))) if values else 0.0

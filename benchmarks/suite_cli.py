@@ -1,0 +1,189 @@
+"""The options of ``acs-cl bench``, and what becomes of them.
+
+In: a command line. Out: tables on stdout, progress on stderr, JSON and PNG files. The exit code is
+1 if any result was wrong, or if something moved for the worse with `--compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from acs_cl import UsageError, devices
+from acs_cl.benchmarks import suite, suite_plots, suite_tables
+from acs_cl.benchmarks.harness import OVERRIDES, Settings
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
+
+LEAST_RUNS = 7
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    add = parser.add_argument
+    add("workloads", nargs="*", metavar="WORKLOAD", help="names or families; without any: all")
+    add("--list", action="store_true", help="say which workloads there are")
+    add("--preset", choices=PRESETS, default="small", help="how large (small)")
+    add("--backend", action="append", metavar="NAME", help="may be given several times (all)")
+    add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
+    add("--runs", type=int, default=LEAST_RUNS, metavar="N", help=f"{LEAST_RUNS} at least")
+    add("--seed", type=int, default=0, help="of inputs and weights")
+    add("--json", metavar="FILE", help="write everything measured there")
+    add("--export", metavar="FILE", help="the same, for others to collect")
+    add("--plots", metavar="FOLDER", help="draw PNG pictures there")
+    add("--compare", metavar="OLD.json", help="say what moved beyond the spread")
+    add("--collect", metavar="FOLDER", help="measure nothing: a table of the results in there")
+    add("--show", metavar="FILE", help="measure nothing: the tables of one result")
+    add(
+        "--sweep", action="append", choices=("window", "lanes", "length", "groups"), default=[],
+        help="a synthetic graph over one of its numbers instead; may be given several times",
+    )  # fmt: skip
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what the options say; the exit code."""
+    if args.list:
+        return _list()
+    if args.collect:
+        print(suite_tables.collected(_collect(Path(args.collect))))
+        return 0
+    if args.show:
+        return _show(load(Path(args.show)))
+    overridden = [name for name in OVERRIDES if os.environ.get(name)]
+    if overridden:
+        raise UsageError(f"unset {', '.join(overridden)}: the benchmarks choose for themselves")
+    if args.plots:
+        suite_plots.check()
+    for target in filter(None, (args.json, args.export)):
+        if not Path(target).resolve().parent.is_dir():
+            raise UsageError(f"{target}: there is no such folder")
+    old = load(Path(args.compare)) if args.compare else None
+    if args.sweep:
+        return _sweep(args)
+    document = suite.measure(_plan(args), _say)
+    _say("")
+    for target in filter(None, (args.json, args.export)):
+        Path(target).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    code = _show(document)
+    if args.plots:
+        for path in suite_plots.draw(document, Path(args.plots)):
+            print(path)
+    if old is not None:
+        print()
+        print(suite_tables.comparison(old, document))
+        worse = {"slower", "fails"}
+        code |= int(any(row[-1] in worse for row in suite_tables.moved(old, document)))
+    return code
+
+
+def load(path: Path) -> dict[str, Any]:
+    """A document that was written before; `UsageError` for anything else."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path.name}: cannot be read: {error}") from None
+    version = document.get("acs_cl_bench") if isinstance(document, dict) else None
+    if version != suite.VERSION:
+        raise UsageError(
+            f"{path.name}: expected what acs-cl bench --json writes, with 'acs_cl_bench': "
+            f"{suite.VERSION}, got {version!r}"
+        )
+    assert isinstance(document, dict)
+    return document
+
+
+def chosen(names: Sequence[str]) -> list[Workload]:
+    """Workloads by name or family, in the order of the catalogue."""
+    there = catalogue()
+    families = {workload.family for workload in there.values()}
+    wrong = [name for name in names if name not in there and name not in families]
+    if wrong:
+        raise UsageError(
+            f"no workload or family is called {wrong[0]!r}; there are the families "
+            f"{', '.join(sorted(families))} and the workloads {', '.join(there)}"
+        )
+    return [
+        workload
+        for name, workload in there.items()
+        if not names or name in names or workload.family in names
+    ]
+
+
+def _plan(args: argparse.Namespace) -> suite.Plan:
+    device = devices.choose(args.device)
+    there = suite.backends_of(device)
+    asked = args.backend or there
+    for name in asked:
+        if name not in there:
+            raise UsageError(f"no backend {name!r} on this device: {', '.join(there)}")
+    if args.runs < LEAST_RUNS:
+        raise UsageError(f"--runs {args.runs}: a median needs {LEAST_RUNS} at least")
+    backends = [name for name in there if name in asked or name == suite.SERIAL]
+    return suite.Plan(device, chosen(args.workloads), args.preset, backends, args.runs, args.seed)
+
+
+def _show(document: dict[str, Any]) -> int:
+    print(suite_tables.overview(document))
+    print()
+    print(suite_tables.details(document))
+    print()
+    print(suite_tables.footer(document))
+    wrong = suite_tables.failures(document)
+    for line in wrong:
+        print(f"FAILED {line}")
+    return int(bool(wrong))
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    sweeps, sweep_plots = (
+        import_module(f"acs_cl.benchmarks.{name}") for name in ("sweeps", "sweep_plots")
+    )
+    found = sweeps.measure(Settings(devices.choose(args.device)), args.sweep, False)
+    for target in filter(None, (args.json, args.export)):
+        Path(target).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(sweeps.text(found))
+    if args.plots:
+        for path in sweep_plots.draw(found, Path(args.plots)):
+            print(path)
+    return 0
+
+
+def _list() -> int:
+    rows = [[one.name, one.family, one.about] for one in catalogue().values()]
+    print(suite_tables.table(rows, ["workload", "family", "what"]))
+    return 0
+
+
+def _collect(folder: Path) -> list[dict[str, Any]]:
+    """All results in a folder; files of other kinds are passed over, broken ones named."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder")
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found.append(load(path))
+        except UsageError as error:
+            print(f"passed over {error}", file=sys.stderr)
+    if not found:
+        raise UsageError(f"{folder}: no results of acs-cl bench in there")
+    return found
+
+
+_shown = 0
+
+
+def _say(text: str) -> None:
+    """Progress: on one line of a terminal, else a line each."""
+    global _shown
+    if not sys.stderr.isatty():
+        if text:
+            print(text, file=sys.stderr, flush=True)
+        return
+    print(f"\r{text:<{_shown}}", end="" if text else "\r", file=sys.stderr, flush=True)
+    _shown = len(text)

@@ -1,0 +1,160 @@
+"""`acs-cl bench`: what is wrong is not timed, what moved is named, bounds are lower limits."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from acs_cl import cli, devices
+from acs_cl.benchmarks import suite, suite_cli, suite_tables
+from acs_cl.benchmarks.bounds import bound
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.errors import UsageError
+from acs_cl.records import Span
+from acs_cl.trace import Slice
+
+pytestmark = pytest.mark.xdist_group("suite")  # which measures once
+
+
+@pytest.fixture(autouse=True)
+def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in suite_cli.OVERRIDES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    vec = catalogue()["vec"]
+    plan = suite.Plan(devices.choose(), [vec], "tiny", ["serial", "lanes", "auto"])
+    return suite.measure(plan, lambda text: None)
+
+
+def test_a_document_describes_itself(document: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(document)) == document
+    assert document["about"]
+    assert document["machine"]["driver"]
+    entry = document["workloads"]["vec"]
+    assert entry["failed"] == {}
+    assert set(entry["rows"]) == {"bare", "serial", "lanes", "auto", "replay", "expert"}
+    assert entry["baseline"] in ("bare", "serial")
+    assert entry["rows"][entry["baseline"]]["speedup"]["median"] == 1
+    assert entry["rows"]["lanes"]["ms"]["samples"] == 7
+    assert (entry["bound"]["launches"], entry["bound"]["edges"], entry["bound"]["depth"]) == (
+        4,
+        3,
+        3,
+    )
+    assert entry["bound"]["groups"]["max"] == 16
+    assert entry["where"]["lanes"]["backend"] == "lanes"
+
+
+def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
+    text = suite_tables.overview(document)
+    for name in ("vec", "bare", "serial", "lanes", "expert"):
+        assert name in text
+    assert "critical path" in suite_tables.details(document) or "launches" in suite_tables.details(
+        document
+    )
+    assert document["machine"]["driver"] in suite_tables.footer(document)
+    assert document["machine"]["date"] in suite_tables.collected([document])
+
+
+def test_what_is_wrong_is_reported_and_not_timed() -> None:
+    vec = catalogue()["vec"]
+
+    def wrong(size: Any, seed: int) -> dict[str, Any]:
+        return {"total": np.array([7.0])}
+
+    plan = suite.Plan(devices.choose(), [vec._replace(reference=wrong)], "tiny", ["serial"])
+    document = suite.measure(plan, lambda text: None)
+    entry = document["workloads"]["vec"]
+    assert set(entry["failed"]) == {"bare", "serial", "expert"}
+    assert "total[0] is" in entry["failed"]["bare"]
+    assert entry["rows"] == {}
+    assert "failed" in suite_tables.overview(document)
+    assert len(suite_tables.failures(document)) == 3
+
+
+def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) -> None:
+    assert suite_tables.moved(document, document) == []
+    other = copy.deepcopy(document)
+    row = other["workloads"]["vec"]["rows"]["lanes"]["speedup"]
+    row.update({key: value / 3 for key, value in row.items()})
+    found = suite_tables.moved(document, other)
+    assert [(name, way) for _, name, _, _, way in found] == [("lanes", "slower")]
+    assert "slower" in suite_tables.comparison(document, other)
+    assert [line[-1] for line in suite_tables.moved(other, document)] == ["faster"]
+    other["workloads"]["vec"]["failed"]["expert"] = "no"
+    assert "fails" in [line[-1] for line in suite_tables.moved(document, other)]
+
+
+def test_bound_is_the_longest_of_path_work_and_launches() -> None:
+    def slice_(number: int, ms: float, groups: int, reads: int, writes: int) -> Slice:
+        def span(base: int) -> tuple[Span, ...]:
+            return (Span(base, 0, 4, 1, 4),) if base else ()
+
+        times = ("device", 0, int(ms * 1e6))
+        ways = (span(reads), span(writes))
+        return Slice(number, "k", 0, *times, (), groups, 0, 0, 64, *ways)
+
+    pair = [slice_(1, 2, 1, 0, 1), slice_(2, 2, 1, 0, 2)]
+    found = bound(pair, 2, 1.0, False)
+    assert (found.edges, found.depth, found.critical_ms, found.work_ms) == (0, 1, 2, 2)
+    chain = [slice_(1, 2, 1, 0, 1), slice_(2, 3, 1, 1, 2)]
+    found = bound(chain, 2, 1.0, False)
+    assert (found.edges, found.depth, found.critical_ms, found.work_ms) == (1, 2, 5, 2.5)
+    assert (found.least_ms, found.limit) == (5, "critical path")
+    wide = [slice_(1, 2, 8, 0, 1), slice_(2, 2, 8, 0, 2)]
+    assert bound(wide, 2, 1.0, False).work_ms == 4
+    assert bound(wide, 2, 1e4, False).limit == "launches"
+    assert bound(wide, 2, 1000.0, True).work_ms == 5
+    assert bound([], 2, 1.0, True).least_ms == 0
+
+
+def test_the_command_writes_shows_compares_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "one.json"
+    words = ["bench", "vec", "--preset", "tiny", "--backend", "lanes"]
+    assert cli.main([*words, "--export", str(path), "--plots", str(tmp_path / "p")]) == 0
+    assert "vec" in capsys.readouterr().out
+    assert {one.name for one in (tmp_path / "p").iterdir()} == {"speedups.png", "launch-cost.png"}
+    assert cli.main(["bench", "--show", str(path)]) == 0
+    assert cli.main(["bench", "--collect", str(tmp_path)]) == 0
+    assert "pipelines" in capsys.readouterr().out
+    cli.main([*words, "--compare", str(path)])
+    said = capsys.readouterr().out
+    assert "moved" in said or "speed-up before" in said
+    assert cli.main(["bench", "--list"]) == 0
+    assert "differences of squares" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["nothing"], "no workload or family is called 'nothing'"),
+        (["--backend", "fast"], "no backend 'fast'"),
+        (["--runs", "3"], "needs 7"),
+        (["--json", "/nowhere/at/all.json"], "no such folder"),
+        (["--compare", "nowhere.json"], "cannot be read"),
+        (["--collect", "nowhere"], "no such folder"),
+    ],
+)
+def test_wrong_words_are_one_message(
+    words: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["bench", *words]) == 1
+    assert what in capsys.readouterr().err
+
+
+def test_a_result_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"acs_cl_benchmarks": 1}', encoding="utf-8")
+    with pytest.raises(UsageError, match="expected what acs-cl bench --json writes"):
+        suite_cli.load(path)
