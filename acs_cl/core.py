@@ -14,7 +14,7 @@ from typing import Any
 from . import epochs
 from .footprints import ReplayHazards
 
-INTERFACE = 2
+INTERFACE = 3
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -42,6 +42,11 @@ def hazards() -> ReplayHazards:
     """A new index of live accesses."""
     made: ReplayHazards = native.Hazards() if NATIVE else ReplayHazards()
     return made
+
+
+def queues() -> Any:
+    """What keeps the queues of a host backend, or None: then the backend does."""
+    return native.Queues if NATIVE else None
 
 
 def _recorder() -> type[epochs.Recorder]:

@@ -36,10 +36,11 @@ class OwnKernel(cl.Kernel):
     OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
     the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
-    on the device that runs it, and its body there, once there is one.
+    on the device that runs it, and its body there, once there is one. `queued`: the native core's
+    own kernel for it, once it was launched there.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin", "reason")
+    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -48,6 +49,7 @@ class OwnKernel(cl.Kernel):
         self.reason = "its kernel was not launched often yet"
         self.offer: Any = None
         self.origin: Any = None
+        self.queued: Any = None
 
 
 def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:
@@ -55,6 +57,19 @@ def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -
     kernel._set_arg_multi(pointers)
     kernel.current = pointers
     kernel._set_arg_buf_multi(values)
+
+
+_FUNCTIONS = (
+    "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
+    "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
+)  # fmt: skip
+
+
+def functions() -> list[int]:
+    """Where the loader has what the native core calls, in its order. PyOpenCL's extension module is
+    linked with the loader, so these are the functions that PyOpenCL calls itself."""
+    loader = ctypes.CDLL(_cl.__file__)
+    return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
 
 
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS

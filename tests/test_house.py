@@ -97,6 +97,7 @@ MAY_IMPORT = {
     # the scheduler on the device
     "epochs": "",
     "core": "footprints epochs",
+    "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
     "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"
@@ -108,8 +109,8 @@ MAY_IMPORT = {
     " errors",
     "backends.device": "choice backends.base backends.sender driver epochs commands decisions"
     " memory records schedulers cutting segments tasks errors",
-    "backends": "choice backends.base backends.serial backends.out_of_order backends.lanes"
-    " backends.sender backends.device errors",
+    "backends": "choice backends.native backends.base backends.serial backends.out_of_order"
+    " backends.lanes backends.sender backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"

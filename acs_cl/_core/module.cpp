@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "hazards.hpp"
+#include "queues.hpp"
 #include "recorder.hpp"
 #include "spans.hpp"
 
@@ -154,7 +155,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 2;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 3;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -205,6 +206,21 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_upstream", &PythonRecorder::words<&Recorder::upstream>)
         .def_prop_ro("_downstream", &PythonRecorder::words<&Recorder::downstream>)
         .def_prop_ro("_patches", [](PythonRecorder &self) { return self.recorder.patches; });
+
+    module.def("open_driver", &open_driver, "functions"_a);
+    nb::class_<QueueKernel>(module, "QueueKernel");
+    nb::class_<Queues>(module, "Queues")
+        .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
+        .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
+        .def("event", &Queues::event, "number"_a)
+        .def("oldest", &Queues::oldest)
+        .def("poll", &Queues::poll, "most"_a = 64)
+        .def("poll_up_to", &Queues::poll_up_to, "number"_a)
+        .def("flush", &Queues::flush)
+        .def("forget", &Queues::forget)
+        .def("used", &Queues::used)
+        .def_ro("waits", &Queues::waits)
+        .def_prop_ro("in_flight", &Queues::in_flight);
 }
 
 }  // namespace acs_cl

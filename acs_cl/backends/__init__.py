@@ -13,6 +13,7 @@ from ..errors import UsageError
 from .base import Backend, Ended
 from .device import DECIDED, Device
 from .lanes import Lanes
+from .native import kept
 from .out_of_order import OutOfOrder
 from .sender import Settings
 from .serial import Serial
@@ -36,12 +37,14 @@ NAMES = (*HOST, "device")
 def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
     """The host backend called `name` on one device."""
     if name == "serial":
-        return Serial(context, device, profiling)
-    if name == "out_of_order":
-        return OutOfOrder(context, device, profiling)
-    if name == "lanes":
-        return Lanes(context, device, lanes, profiling)
-    raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
+        backend: Backend = Serial(context, device, profiling)
+    elif name == "out_of_order":
+        backend = OutOfOrder(context, device, profiling)
+    elif name == "lanes":
+        backend = Lanes(context, device, lanes, profiling)
+    else:
+        raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
+    return kept(backend)
 
 
 def create_device(

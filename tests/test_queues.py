@@ -1,0 +1,196 @@
+"""Host backends and their twin in the native core: the same launches wait for the same events."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.backends import HOST, Backend, create
+from acs_cl.backends import native as native_backend
+from acs_cl.commands import FillCommand, KernelCommand
+from acs_cl.driver import OwnKernel, Place
+from acs_cl.records import Access, Launch
+from tests.twins import needs_core
+
+ADD = """
+kernel void add(global const int *x, global int *y, int a, local int *unused, char b)
+{ y[get_global_id(0)] = x[get_global_id(0)] * a + b; }
+"""
+NOTHING = Access((), ())
+CROWD = 1500  # more than the core takes before it lets others have the interpreter
+
+
+@contextmanager
+def held(queues: list[cl.CommandQueue]) -> Iterator[None]:
+    """What is enqueued meanwhile starts afterwards."""
+    gate = cl.UserEvent(queues[0].context)
+    for queue in queues:
+        cl.enqueue_barrier(queue, wait_for=[gate])
+        queue.flush()
+    try:
+        yield
+    finally:
+        gate.set_status(cl.command_execution_status.COMPLETE)
+
+
+class Twins:
+    """A backend in Python and in the core, which are given the same launches."""
+
+    def __init__(self, name: str, context: cl.Context, lanes: int) -> None:
+        device = context.devices[0]
+        self.python, self.native = self.both = (
+            _python(name, context, device, lanes),
+            create(name, context, device, lanes, False),
+        )
+        assert isinstance(self.native, native_backend.Native)
+        program = cl.Program(context, ADD).build()
+        self.kernels = [OwnKernel(program, "add") for _ in range(3)]
+        self.buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 256) for _ in range(4)]
+
+    def command(self, rng: random.Random) -> Any:
+        if rng.random() < 0.2:  # which the core leaves to Python
+            return FillCommand(Place(rng.choice(self.buffers), 0, 256), np.zeros(1, np.uint8))
+        x, y = rng.sample(self.buffers, 2)
+        pointers = 0, x, 1, y, 3, cl.LocalMemory(rng.choice((4, 8)))
+        values = 2, np.int32(rng.randrange(2)).tobytes(), 4, bytes([rng.randrange(2)])
+        return KernelCommand("add", rng.choice(self.kernels), (4,), None, pointers, values, None)
+
+    def submit(self, launch: Launch) -> None:
+        for backend in self.both:
+            backend.submit(launch)
+        assert self.python.used == self.native.used, launch
+        if not self.python.in_order:
+            assert self.python.waits == self.native.waits, launch
+        assert self.python.in_flight == self.native.in_flight
+        assert isinstance(self.native.event(launch.number), cl.Event)
+
+
+def _python(name: str, context: cl.Context, device: cl.Device, lanes: int) -> Backend:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acs_cl.backends.kept", lambda backend: backend)
+        return create(name, context, device, lanes, False)
+
+
+@needs_core
+@pytest.mark.parametrize("name", HOST)
+@pytest.mark.parametrize("seed", range(6))
+def test_twins_choose_the_same_lanes_and_wait_for_the_same(
+    name: str, seed: int, context: cl.Context
+) -> None:
+    rng = random.Random(seed)
+    twins = Twins(name, context, rng.choice((1, 2, 4)))
+    number = 0
+    for _ in range(4):
+        first = number + 1
+        with held([queue for backend in twins.both for queue in backend.queues]):
+            for _ in range(rng.choice((1, 20, 90))):
+                number += rng.choice((1, 1, 3))
+                recent = range(max(1, number - 8), number)
+                upstream = rng.sample(recent, rng.randint(0, min(3, len(recent))))
+                twins.submit(Launch(number, twins.command(rng), NOTHING, tuple(upstream)))
+            assert all(not backend.poll() for backend in twins.both)
+            for other in range(first, number + 1):
+                one, two = (backend.event(other) is None for backend in twins.both)
+                assert one is two
+        for backend in twins.both:
+            backend.wait_all()
+        fates: tuple[list[Any], ...] = [], []
+        while twins.python.in_flight:
+            most, up_to = rng.choice((1, 7, 64)), rng.randint(first, number)
+            by_number = rng.random() < 0.3
+            for backend, seen in zip(twins.both, fates, strict=True):
+                ended = backend.poll_up_to(up_to) if by_number else backend.poll(most)
+                seen += [(number, status, lane) for number, status, _, lane in ended]
+            if name != "serial":  # which the core polls as it does lanes
+                assert fates[0] == fates[1]
+        for backend, seen in zip(twins.both, fates, strict=True):
+            ended = backend.poll_up_to(number)
+            seen += [(number, status, lane) for number, status, _, lane in ended]
+            assert not backend.in_flight
+            assert backend.oldest() is None
+            assert backend.event(number) is None
+        assert fates[0] == fates[1]
+    for backend in twins.both:
+        backend.close()
+
+
+@needs_core
+def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Context) -> None:
+    twins = Twins("lanes", context, 2)
+    command = next(filter(_is_kernel, (twins.command(random.Random(n)) for n in range(100))))
+    twins.native.submit(Launch(1, command, NOTHING, ()))
+    event = twins.native.event(1)
+    twins.native.wait_all()
+    references = event.reference_count
+    twins.native.close()
+    assert event.reference_count == references - 1
+    assert twins.native.event(1) is None
+    assert not twins.native.in_flight
+
+
+def _is_kernel(command: Any) -> bool:
+    return isinstance(command, KernelCommand)
+
+
+def test_arguments_that_stay_the_same_are_what_they_were(make: Callable[..., acs.Runtime]) -> None:
+    rt = make()
+    rng = random.Random(5)
+    add = rt.build(ADD).add
+    arrays = [rt.array(np.arange(8) + 100 * place, "i4") for place in range(3)]
+    values = [array.get() for array in arrays]
+    for _ in range(100):
+        (x, y), (a, b) = rng.sample(range(3), 2), (rng.randint(-2, 2), rng.randint(-3, 3))
+        low = rng.choice((0, 4))
+        view = slice(low, low + 4)
+        add((4,), None, arrays[x][view], arrays[y][view], a, cl.LocalMemory(8), b)
+        with np.errstate(over="ignore"):
+            values[y][view] = values[x][view] * np.int32(a) + np.int32(b)
+    for array, expected in zip(arrays, values, strict=True):
+        np.testing.assert_array_equal(array.get(), expected)
+
+
+def test_what_the_program_does_to_our_kernel_concerns_nobody(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    rt = make(memory="buffers")
+    add = rt.build(ADD).add
+    x, y = rt.array(range(4), "i4"), rt.zeros(4, "i4")
+    other = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 16)
+    for _ in range(2):
+        add((4,), None, x, y, 2, cl.LocalMemory(8), 1)
+        rt.finish()
+        add.native.set_args(other, other, np.int32(7), cl.LocalMemory(4), np.int8(9))
+    assert y.get().tolist() == [1, 3, 5, 7]
+
+
+def test_memory_of_an_argument_lives_until_there_is_another(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    rt = make()
+    add = rt.build(ADD).add
+    y = rt.zeros(4, "i4")
+    for turn in range(20):
+        foreign = cl.Buffer(
+            rt.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR,
+            hostbuf=np.full(4, turn, np.int32),
+        )  # fmt: skip
+        add((4,), None, foreign, y, 2, cl.LocalMemory(8), 1)
+        del foreign
+        assert y.get().tolist() == [2 * turn + 1] * 4
+
+
+def test_a_crowded_queue_takes_more(make: Callable[..., acs.Runtime]) -> None:
+    rt = make()
+    add = rt.build(ADD).add
+    x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
+    with held(rt._backend.queues):
+        for turn in range(CROWD):
+            add((4,), None, x, y, 1, cl.LocalMemory(8), turn % 100)
+    assert y.get().tolist() == [(CROWD - 1) % 100] * 4
