@@ -1,7 +1,8 @@
 """Pipelines of image, finance, graph and learning programs: the six of GrCUDA's benchmarks.
 
-In: sizes and seeds. Out: workloads. Each is a few dozen launches at most, over large arrays: what
-is gained comes from running branches side by side.
+In: sizes and seeds. Out: the workloads `vec` and `bs`; `images`, `links` and `learning` have the
+others. Each is a few dozen launches at most, over large arrays: what is gained comes from running
+branches side by side.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from acs_cl.benchmarks.workloads.workload import Results, Workload
 from acs_cl.kernel_files import kernel_source
 
 GROUP = 64
+
+
+def across(length: int) -> tuple[int]:
+    """The global size that has a work-item for each of `length`, in whole groups."""
+    return (-(-length // GROUP) * GROUP,)
 
 
 # ---- VEC: the sum of differences of squares ------------------------------------------------------
@@ -47,8 +53,8 @@ class Vec:
         """Four launches."""
         length, groups = self.size
         program = self.program
-        program.square((length,), (GROUP,), self.x, self.xx, length)
-        program.square((length,), (GROUP,), self.y, self.yy, length)
+        program.square(across(length), (GROUP,), self.x, self.xx, length)
+        program.square(across(length), (GROUP,), self.y, self.yy, length)
         program.partial_sums((groups * GROUP,), (GROUP,), self.xx, self.yy, self.partial, length)
         program.sum_of((GROUP,), (GROUP,), self.partial, self.total, groups)
 
@@ -68,8 +74,8 @@ class VecByHand(Vec):
         """The two squares go to two queues."""
         length, groups = self.size
         launch, program = self.queues.launch, self.program
-        one = launch(program.square, (length,), (GROUP,), self.x, self.xx, length)
-        two = launch(program.square, (length,), (GROUP,), self.y, self.yy, length, on=1)
+        one = launch(program.square, across(length), (GROUP,), self.x, self.xx, length)
+        two = launch(program.square, across(length), (GROUP,), self.y, self.yy, length, on=1)
         parts = launch(
             program.partial_sums, (groups * GROUP,), (GROUP,),
             self.xx, self.yy, self.partial, length, after=[one, two],
@@ -84,18 +90,108 @@ def vec_reference(size: VecSize, seed: int) -> Results:
     return {"total": np.array([np.sum(x * x - y * y)])}
 
 
+# ---- B&S: prices of options ----------------------------------------------------------------------
+
+STRIKE, RATE, VOLATILITY, YEARS = 60.0, 0.08, 0.3, 1.0
+PRICINGS = 10
+
+
+class BsSize(NamedTuple):
+    """Prices of the share, for each of the pricings."""
+
+    length: int
+
+
+class Bs:
+    """Independent pricings by Black and Scholes, in double precision."""
+
+    def __init__(self, platform: Any, size: BsSize, seed: int) -> None:
+        self.size = size
+        self.program = platform.build(kernel_source("pipelines.cl"))
+        self.shares = [platform.array(one) for one in shares(size, seed)]
+        self.calls = [platform.empty(size.length, np.float64) for _ in range(PRICINGS)]
+
+    def reset(self) -> None:
+        """Nothing is changed that a step reads."""
+
+    def step(self) -> None:
+        """A launch for each."""
+        length = self.size.length
+        for share, call in zip(self.shares, self.calls, strict=True):
+            self.program.price(
+                across(length), (GROUP,), share, call, length, STRIKE, RATE, VOLATILITY, YEARS
+            )
+
+    def results(self) -> Results:
+        """All prices."""
+        return {"calls": np.stack([call.get() for call in self.calls])}
+
+
+class BsByHand(Bs):
+    """The same with a queue for each."""
+
+    def __init__(self, queues: Queues, size: BsSize, seed: int) -> None:
+        super().__init__(queues, size, seed)
+        self.queues = queues
+
+    def step(self) -> None:
+        """Nothing comes after anything."""
+        length = self.size.length
+        for on, (share, call) in enumerate(zip(self.shares, self.calls, strict=True)):
+            self.queues.launch(
+                self.program.price, across(length), (GROUP,),
+                share, call, length, STRIKE, RATE, VOLATILITY, YEARS, on=on,
+            )  # fmt: skip
+
+
+def shares(size: BsSize, seed: int) -> Any:
+    """Prices of the share, around the strike."""
+    return np.random.default_rng(seed).uniform(30, 90, (PRICINGS, size.length))
+
+
+def normal(d: Any) -> Any:
+    """The normal distribution by Abramowitz and Stegun 26.2.17."""
+    k = 1 / (1 + 0.2316419 * np.abs(d))
+    terms = np.polyval([1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.31938153, 0], k)
+    tail = np.exp(-0.5 * d * d) / np.sqrt(2 * np.pi) * terms
+    return np.where(d > 0, 1 - tail, tail)
+
+
+def prices(share: Any) -> Any:
+    """Calls on a share."""
+    spread = VOLATILITY * np.sqrt(YEARS)
+    d = (np.log(share / STRIKE) + (RATE + 0.5 * VOLATILITY**2) * YEARS) / spread
+    return share * normal(d) - STRIKE * np.exp(-RATE * YEARS) * normal(d - spread)
+
+
+def bs_reference(size: BsSize, seed: int) -> Results:
+    """One pricing after another."""
+    return {"calls": np.stack([prices(share) for share in shares(size, seed)])}
+
+
 WORKLOADS = [
     Workload(
         name="vec",
         family="pipelines",
         about="the sum of differences of squares of two vectors",
         presets={
-            "tiny": VecSize(1 << 10, 4),
-            "small": VecSize(1 << 16, 16),
-            "paper": VecSize(1 << 24, 256),
+            "tiny": VecSize(1000, 4),
+            "small": VecSize(1 << 22, 64),
+            "paper": VecSize(1 << 26, 2048),
         },
         make=Vec,
         reference=vec_reference,
         expert=VecByHand,
+    ),
+    Workload(
+        name="bs",
+        family="pipelines",
+        about="ten independent pricings of options",
+        presets={"tiny": BsSize(300), "small": BsSize(1 << 16), "paper": BsSize(1 << 22)},
+        make=Bs,
+        reference=bs_reference,
+        expert=BsByHand,
+        rtol=1e-9,
+        atol=1e-9,
     ),
 ]

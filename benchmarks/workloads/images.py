@@ -1,0 +1,213 @@
+"""IMG: an image whose edges are kept sharp while the rest is blurred.
+
+In: sizes and seeds. Out: the workload `img`. Three blurs of one image, edges of two of them, the
+image sharpened with the third, and two combinations by the edges. Four launches can run side by
+side, if it is known that the image is only read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.workload import Results, Workload
+from acs_cl.kernel_files import kernel_source
+
+SMALL, LARGE, SHARP = (3, 1), (5, 10), (3, 5)
+"""Diameter and sigma of each blur."""
+
+
+class ImgSize(NamedTuple):
+    """The side of the image, and groups that look for its extremes."""
+
+    side: int
+    groups: int
+
+
+class Img:
+    """The pipeline."""
+
+    def __init__(self, platform: Any, size: ImgSize, seed: int) -> None:
+        side, groups = self.size = size
+        self.program = platform.build(kernel_source("pipelines.cl"))
+        self.image = platform.array(made_up(size, seed))
+        self.small_weights = platform.array(gauss(*SMALL))
+        self.large_weights = platform.array(gauss(*LARGE))
+        self.sharp_weights = platform.array(gauss(*SHARP))
+        one = (side, side)
+        self.small, self.large, self.soft = (platform.empty(one) for _ in range(3))
+        self.small_mask, self.large_mask = (platform.empty(one) for _ in range(2))
+        self.sharp, self.inner, self.result = (platform.empty(one) for _ in range(3))
+        self.largest_parts, self.smallest_parts = (platform.empty(groups) for _ in range(2))
+        self.largest, self.smallest = (platform.empty(1) for _ in range(2))
+        self.all = (*across(side), side)
+        self.flat = across(side * side)
+
+    def reset(self) -> None:
+        """Nothing is changed that a step reads."""
+
+    def step(self) -> None:
+        """Thirteen launches."""
+        program, row, one, flat = self.program, (GROUP, 1), (GROUP,), self.flat
+        side, groups = self.size
+        pixels, many = side * side, (groups * GROUP,)
+        program.blur(self.all, row, self.image, self.small, self.small_weights, side, SMALL[0])
+        program.blur(self.all, row, self.image, self.large, self.large_weights, side, LARGE[0])
+        program.blur(self.all, row, self.image, self.soft, self.sharp_weights, side, SHARP[0])
+        program.sobel(self.all, row, self.small, self.small_mask, side)
+        program.sobel(self.all, row, self.large, self.large_mask, side)
+        program.extreme(many, one, self.large_mask, self.largest_parts, pixels, 1.0)
+        program.extreme(one, one, self.largest_parts, self.largest, groups, 1.0)
+        program.extreme(many, one, self.large_mask, self.smallest_parts, pixels, -1.0)
+        program.extreme(one, one, self.smallest_parts, self.smallest, groups, -1.0)
+        program.stretch(flat, one, self.large_mask, self.smallest, self.largest, pixels)
+        program.unsharpen(flat, one, self.image, self.soft, self.sharp, pixels)
+        program.combine(flat, one, self.sharp, self.large, self.large_mask, self.inner, pixels)
+        program.combine(flat, one, self.inner, self.small, self.small_mask, self.result, pixels)
+
+    def results(self) -> Results:
+        """The image, and the mask that was stretched."""
+        return {"image": self.result.get(), "mask": self.large_mask.get()}
+
+
+class ImgByHand(Img):
+    """The same with events: a queue for each blur, one more for the smallest."""
+
+    def __init__(self, queues: Queues, size: ImgSize, seed: int) -> None:
+        super().__init__(queues, size, seed)
+        self.queues = queues
+
+    def step(self) -> None:
+        """The longest way, over the larger blur, comes first."""
+        launch, program, flat = self.queues.launch, self.program, self.flat
+        row, one = (GROUP, 1), (GROUP,)
+        side, groups = self.size
+        pixels, many = side * side, (groups * GROUP,)
+        large = launch(
+            program.blur, self.all, row,
+            self.image, self.large, self.large_weights, side, LARGE[0],
+        )  # fmt: skip
+        small = launch(
+            program.blur, self.all, row,
+            self.image, self.small, self.small_weights, side, SMALL[0], on=1,
+        )  # fmt: skip
+        soft = launch(
+            program.blur, self.all, row,
+            self.image, self.soft, self.sharp_weights, side, SHARP[0], on=2,
+        )  # fmt: skip
+        edges = launch(
+            program.sobel, self.all, row, self.large, self.large_mask, side, after=[large]
+        )
+        parts = launch(
+            program.extreme, many, one,
+            self.large_mask, self.largest_parts, pixels, 1.0, after=[edges],
+        )  # fmt: skip
+        others = launch(
+            program.extreme, many, one,
+            self.large_mask, self.smallest_parts, pixels, -1.0, after=[edges], on=3,
+        )  # fmt: skip
+        largest = launch(
+            program.extreme, one, one, self.largest_parts, self.largest, groups, 1.0, after=[parts]
+        )
+        smallest = launch(
+            program.extreme, one, one,
+            self.smallest_parts, self.smallest, groups, -1.0, after=[others], on=3,
+        )  # fmt: skip
+        faint = launch(
+            program.sobel, self.all, row, self.small, self.small_mask, side, after=[small], on=1
+        )
+        sharp = launch(
+            program.unsharpen, flat, one,
+            self.image, self.soft, self.sharp, pixels, after=[soft], on=2,
+        )  # fmt: skip
+        stretched = launch(
+            program.stretch, flat, one,
+            self.large_mask, self.smallest, self.largest, pixels, after=[largest, smallest],
+        )  # fmt: skip
+        inner = launch(
+            program.combine, flat, one,
+            self.sharp, self.large, self.large_mask, self.inner, pixels, after=[stretched, sharp],
+        )  # fmt: skip
+        launch(
+            program.combine, flat, one,
+            self.inner, self.small, self.small_mask, self.result, pixels, after=[inner, faint],
+        )  # fmt: skip
+
+
+# ---- reference -----------------------------------------------------------------------------------
+
+
+def made_up(size: ImgSize, seed: int) -> Any:
+    """Bright discs on a slope, and noise."""
+    random = np.random.default_rng(seed)
+    side = size.side
+    y, x = np.mgrid[:side, :side].astype(np.float32) / side
+    image = 0.3 * x + 0.1 * random.random((side, side), dtype=np.float32)
+    for _ in range(5):
+        at_x, at_y, radius = random.random(3)
+        image += 0.12 * ((x - at_x) ** 2 + (y - at_y) ** 2 < (0.3 * radius) ** 2)
+    return image.astype(np.float32)
+
+
+def gauss(diameter: int, sigma: float) -> Any:
+    """Weights of a blur; they sum to one."""
+    line = np.exp(-((np.arange(diameter) - diameter // 2) ** 2) / (2 * sigma**2))
+    weights = np.outer(line, line)
+    return (weights / weights.sum()).astype(np.float32)
+
+
+def windows(image: Any, diameter: int) -> Any:
+    """The image moved to all places of a window, by row and column; its border is continued."""
+    side, wide = len(image), np.pad(image, diameter // 2, mode="edge")
+    for v in range(diameter):
+        for u in range(diameter):
+            yield (v, u), wide[v : v + side, u : u + side]
+
+
+def blurred(image: Any, diameter: int, sigma: float) -> Any:
+    """One blur."""
+    weights, result = gauss(diameter, sigma), np.zeros(image.shape)
+    for place, moved in windows(image, diameter):
+        result += weights[place] * moved
+    return result
+
+
+def edges_of(image: Any) -> Any:
+    """How steep the image is."""
+    line, slope = (1, 2, 1), (-1, 0, 1)
+    rightward, downward = np.zeros(image.shape), np.zeros(image.shape)
+    for (v, u), moved in windows(image, 3):
+        rightward += line[v] * slope[u] * moved
+        downward += slope[v] * line[u] * moved
+    return np.hypot(rightward, downward)
+
+
+def reference(size: ImgSize, seed: int) -> Results:
+    """In double precision."""
+    image = made_up(size, seed).astype(np.float64)
+    small, large = blurred(image, *SMALL), blurred(image, *LARGE)
+    sharp = np.clip(1.5 * image - 0.5 * blurred(image, *SHARP), 0, 1)
+    small_mask, mask = edges_of(small), edges_of(large)
+    mask = np.minimum(1, 5 * (mask - mask.min()) / (mask.max() - mask.min()))
+    inner = sharp * mask + large * (1 - mask)
+    return {"image": inner * small_mask + small * (1 - small_mask), "mask": mask}
+
+
+WORKLOADS = [
+    Workload(
+        name="img",
+        family="pipelines",
+        about="an image blurred, but for its edges, which are sharpened",
+        presets={
+            "tiny": ImgSize(70, 4),
+            "small": ImgSize(1024, 64),
+            "paper": ImgSize(4096, 1024),
+        },
+        make=Img,
+        reference=reference,
+        expert=ImgByHand,
+    ),
+]

@@ -1,0 +1,167 @@
+"""HITS: hubs and authorities of a graph of links, by iteration.
+
+In: sizes and seeds. Out: the workload `hits`. Two branches, one for hubs and one for authorities,
+whose launches read what the other branch writes in the next: write-after-read edges cross.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.expert import Queues, Token
+from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.workload import Results, Workload
+from acs_cl.kernel_files import kernel_source
+
+DEGREE = 3
+ITERATIONS = 5
+
+
+class HitsSize(NamedTuple):
+    """Nodes, and groups that add up their squares."""
+
+    nodes: int
+    groups: int
+
+
+class Side:
+    """One of the two branches: what it is linked by, its values, and what they are made with."""
+
+    def __init__(self, platform: Any, size: HitsSize, start: Any, column: Any) -> None:
+        self.start, self.column = platform.array(start), platform.array(column)
+        self.values, self.raw = platform.empty(size.nodes), platform.empty(size.nodes)
+        self.partial, self.squares = platform.empty(size.groups), platform.empty(1)
+
+
+class Hits:
+    """Five iterations from values of one."""
+
+    def __init__(self, platform: Any, size: HitsSize, seed: int) -> None:
+        self.size = size
+        self.program = platform.build(kernel_source("pipelines.cl"))
+        links = linked(size, seed)
+        self.hubs = Side(platform, size, *rows_of(links))
+        self.authorities = Side(platform, size, *columns_of(links))
+        self.reset()
+
+    def reset(self) -> None:
+        """All values are one."""
+        self.hubs.values.fill(1)
+        self.authorities.values.fill(1)
+
+    def step(self) -> None:
+        """Forty launches."""
+        nodes, groups = self.size
+        program, flat, one = self.program, across(self.size.nodes), (GROUP,)
+        hubs, authorities = self.hubs, self.authorities
+        both = ((authorities, hubs), (hubs, authorities))
+        for _ in range(ITERATIONS):
+            for a, b in both:
+                program.gather(flat, one, a.start, a.column, b.values, a.raw, nodes)
+            for a, _ in both:
+                program.partial_dots((groups * GROUP,), one, a.raw, a.raw, a.partial, nodes)
+                program.sum_of(one, one, a.partial, a.squares, groups)
+            for a, _ in both:
+                program.divide_by_root(flat, one, a.raw, a.squares, a.values, nodes)
+
+    def results(self) -> Results:
+        """Both, of length one."""
+        return {"hubs": self.hubs.values.get(), "authorities": self.authorities.values.get()}
+
+
+class HitsByHand(Hits):
+    """The same with events: a queue for hubs, one for authorities."""
+
+    def __init__(self, queues: Queues, size: HitsSize, seed: int) -> None:
+        super().__init__(queues, size, seed)
+        self.queues = queues
+
+    def step(self) -> None:
+        """A sum waits for the other side's values; values are kept until the other's sum is."""
+        nodes, groups = self.size
+        launch, program = self.queues.launch, self.program
+        flat, one = across(nodes), (GROUP,)
+        sides = (self.authorities, self.hubs)
+        values: list[Token] = []
+        for _ in range(ITERATIONS):
+            raw = [
+                launch(
+                    program.gather, flat, one,
+                    a.start, a.column, sides[1 - on].values, a.raw, nodes, after=values, on=on,
+                )
+                for on, a in enumerate(sides)
+            ]  # fmt: skip
+            lengths = []
+            for on, a in enumerate(sides):
+                parts = launch(
+                    program.partial_dots, (groups * GROUP,), one,
+                    a.raw, a.raw, a.partial, nodes, after=[raw[on]], on=on,
+                )  # fmt: skip
+                lengths.append(
+                    launch(
+                        program.sum_of, one, one, a.partial, a.squares, groups,
+                        after=[parts], on=on,
+                    )
+                )  # fmt: skip
+            values = [
+                launch(
+                    program.divide_by_root, flat, one,
+                    a.raw, a.squares, a.values, nodes, after=[lengths[on], raw[1 - on]], on=on,
+                )
+                for on, a in enumerate(sides)
+            ]  # fmt: skip
+
+
+# ---- reference -----------------------------------------------------------------------------------
+
+
+def linked(size: HitsSize, seed: int) -> Any:
+    """For each node the nodes that it links to."""
+    random = np.random.default_rng(seed)
+    return random.integers(0, size.nodes, (size.nodes, DEGREE), dtype=np.int32)
+
+
+def rows_of(links: Any) -> tuple[Any, Any]:
+    """Where each node's links begin, and the links."""
+    return np.arange(0, links.size + 1, DEGREE, dtype=np.int32), links.reshape(-1)
+
+
+def columns_of(links: Any) -> tuple[Any, Any]:
+    """The same for those that link to a node."""
+    flat = links.reshape(-1)
+    counts = np.bincount(flat, minlength=len(links))
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return start, (np.argsort(flat, kind="stable") // DEGREE).astype(np.int32)
+
+
+def reference(size: HitsSize, seed: int) -> Results:
+    """In double precision, without the links turned round."""
+    links = linked(size, seed)
+    hubs, authorities = np.ones(size.nodes), np.ones(size.nodes)
+    for _ in range(ITERATIONS):
+        given = np.repeat(hubs, DEGREE)
+        new_authorities = np.bincount(links.reshape(-1), weights=given, minlength=size.nodes)
+        new_hubs = authorities[links].sum(axis=1)
+        authorities = new_authorities / np.linalg.norm(new_authorities)
+        hubs = new_hubs / np.linalg.norm(new_hubs)
+    return {"hubs": hubs, "authorities": authorities}
+
+
+WORKLOADS = [
+    Workload(
+        name="hits",
+        family="pipelines",
+        about="hubs and authorities of a random graph of links",
+        presets={
+            "tiny": HitsSize(1000, 4),
+            "small": HitsSize(1 << 19, 64),
+            "paper": HitsSize(1 << 22, 1024),
+        },
+        make=Hits,
+        reference=reference,
+        expert=HitsByHand,
+        atol=1e-9,
+    ),
+]
