@@ -68,7 +68,7 @@ def test_links_turned_round_are_the_same_links() -> None:
 
 
 def test_classifiers_do_not_all_choose_one_class() -> None:
-    found = learning.ml_reference(learning.MlSize(300), 0)
+    found = learning.reference(learning.MlSize(300), 0)
     chosen = (found["ridge"] + found["bayes"]).argmax(axis=0)
     assert len(np.unique(chosen)) > 3
     assert np.ptp(found["bayes"]) > 0.05  # both have a say
