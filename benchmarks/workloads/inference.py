@@ -1,0 +1,191 @@
+"""Inference: the layers of a network, run for a few images in a row, on a platform or in NumPy.
+
+In: a `Net` that is put together, images, and the values to keep of each image. Out: runs of a
+workload. `Inference` launches every layer and has the device decide (`when=`) which of them do
+anything; without gates it runs on any platform. `HostDecided` reads the flags back and launches
+only what is open. `reference` walks the same layers in NumPy, `layers_by_hand` with queues.
+
+Invariant: a step starts from images alone. A layer that was not run leaves its output as it was, so
+nothing may be read of it that a flag does not vouch for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.layer_twins import TWINS
+from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Gate, Layer, Net, Value
+from acs_cl.benchmarks.workloads.workload import Results
+from acs_cl.kernel_files import kernel_source
+
+
+class Model(NamedTuple):
+    """A network, where its image goes, and what is kept of each image by name."""
+
+    net: Net
+    image: Value
+    kept: Mapping[str, Value]
+    images: np.ndarray[Any, Any]
+    """Those of one step, images x channels x rows x columns."""
+
+
+class Call(NamedTuple):
+    """A layer on a platform."""
+
+    layer: Layer
+    kernel: Any
+    items: tuple[int, ...]
+    args: tuple[Any, ...]
+    when: Any
+    """The flag on the device; None without a gate, or on a platform without `when=`."""
+
+
+class OnPlatform:
+    """Programs and memory of a model."""
+
+    decides = False
+    """Whether kernels take decisions from device memory."""
+
+    def __init__(self, platform: Any, model: Model) -> None:
+        self.model = model
+        self.program = platform.build(kernel_source("networks.cl"))
+        net = model.net
+        self.buffers = [
+            platform.array(net.constants[number])
+            if number in net.constants
+            else platform.zeros(size, dtype)
+            for number, (size, dtype) in enumerate(net.sizes)
+        ]
+        count = len(model.images)
+        self.images = [platform.array(image.ravel(), np.float32) for image in model.images]
+        self.found = {
+            name: [platform.zeros(value.length, net.sizes[value.buffer][1]) for _ in range(count)]
+            for name, value in model.kept.items()
+        }
+        self._views: dict[Value, Any] = {}
+        self.body = [
+            self._call(layer) for layer in net.layers if self.decides or not layer.on_device
+        ]
+        self.starts = [self._keep(image, self._array(model.image)) for image in self.images]
+        self.ends = [
+            [
+                self._keep(self._array(model.kept[name]), rows[k])
+                for name, rows in self.found.items()
+            ]
+            for k in range(count)
+        ]
+
+    @property
+    def kernels(self) -> list[Any]:
+        """All that it launches."""
+        return list(
+            {call.layer.kernel: call.kernel for call in (*self.starts, *self.body)}.values()
+        )
+
+    def reset(self) -> None:
+        """Nothing is left of a step that the next one reads."""
+
+    def results(self) -> Results:
+        """What was kept: a row for each image."""
+        return {
+            name: np.stack([row.get() for row in rows]).reshape(
+                len(rows), *self.model.kept[name].shape
+            )
+            for name, rows in self.found.items()
+        }
+
+    def _call(self, layer: Layer) -> Call:
+        groups = min(MOST_GROUPS, -(-layer.items // GROUP))
+        args = tuple(self._array(arg) if isinstance(arg, Value) else arg for arg in layer.args)
+        when = self._array(layer.gate.flag) if layer.gate and self.decides else None
+        return Call(layer, getattr(self.program, layer.kernel), (groups * GROUP,), args, when)
+
+    def _keep(self, source: Any, target: Any) -> Call:
+        length = len(source)
+        items = (min(MOST_GROUPS, -(-length // GROUP)) * GROUP,)
+        layer = Layer("keep", length, (), (), None, False)
+        return Call(layer, self.program.keep, items, (source, target, length), None)
+
+    def _array(self, value: Value) -> Any:
+        """The memory of a value: a flat array, or a view of one, made once."""
+        found = self._views.get(value)
+        if found is None:
+            buffer = self.buffers[value.buffer]
+            if value.length != self.model.net.sizes[value.buffer][0]:
+                buffer = buffer[value.first : value.first + value.length]
+            found = self._views[value] = buffer
+        return found
+
+
+class Inference(OnPlatform):
+    """All layers; those with a gate look at their flag on the device."""
+
+    decides = True
+
+    def step(self) -> None:
+        """One image after the other."""
+        for start, ends in zip(self.starts, self.ends, strict=True):
+            for _, kernel, items, args, when in (start, *self.body, *ends):
+                if when is None:
+                    kernel(items, (GROUP,), *args)
+                else:
+                    kernel(items, (GROUP,), *args, when=when)
+
+
+class HostDecided(OnPlatform):
+    """Flags are read back where a layer needs them first; only what is open is launched."""
+
+    def __init__(self, platform: Any, model: Model) -> None:
+        super().__init__(platform, model)
+        self.launched: list[int] = []
+        """Which layers the last step ran, image by image."""
+
+    def step(self) -> None:
+        """One image after the other."""
+        self.launched.clear()
+        for start, ends in zip(self.starts, self.ends, strict=True):
+            start.kernel(start.items, (GROUP,), *start.args)
+            known: dict[int, Any] = {}
+            for number, (layer, kernel, items, args, _) in enumerate(self.body):
+                if layer.gate is None or self._is_open(layer.gate, known):
+                    kernel(items, (GROUP,), *args)
+                    self.launched.append(number)
+            for _, kernel, items, args, _ in ends:
+                kernel(items, (GROUP,), *args)
+
+    def _is_open(self, gate: Gate, known: dict[int, Any]) -> bool:
+        for flag in gate.flags:
+            if flag.buffer not in known:
+                known[flag.buffer] = self.buffers[flag.buffer].get()
+            if known[flag.buffer][flag.first]:
+                return True
+        return False
+
+
+def reference(model: Model) -> Results:
+    """The same layers in NumPy, in double precision."""
+    net = model.net
+    memory = [
+        net.constants[number].astype(np.float64)
+        if number in net.constants
+        else np.zeros(size, np.float64 if dtype.kind == "f" else dtype)
+        for number, (size, dtype) in enumerate(net.sizes)
+    ]
+
+    def array(value: Value) -> Any:
+        return memory[value.buffer][value.first : value.first + value.length]
+
+    found: dict[str, list[Any]] = {name: [] for name in model.kept}
+    for image in model.images:
+        array(model.image)[:] = image.ravel()
+        for layer in net.layers:
+            gate = layer.gate
+            if gate is None or any(array(flag).any() for flag in gate.flags):
+                args = [array(arg) if isinstance(arg, Value) else arg for arg in layer.args]
+                TWINS[layer.kernel](*args)
+        for name, value in model.kept.items():
+            found[name].append(array(value).reshape(value.shape).copy())
+    return {name: np.stack(rows) for name, rows in found.items()}

@@ -1,0 +1,129 @@
+"""The layers of a network by hand: queues and events, in bare PyOpenCL.
+
+In: a `Model`, and `expert.Queues`. Out: a run that launches each layer behind those that it needs,
+which are found beforehand from how the network is wired. A chain stays on its queue.
+
+Invariant: a gate's flags are read back before the first layer that needs them, and what is closed
+is not launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.expert import Queues, Token
+from acs_cl.benchmarks.workloads.inference import Model, OnPlatform
+from acs_cl.benchmarks.workloads.layers import GROUP, Gate, Layer, Value
+from acs_cl.benchmarks.workloads.workload import Results
+
+
+class ByHand(OnPlatform):
+    """What an expert writes: each layer behind those that it needs, found beforehand from how the
+    network is wired; a chain stays on its queue; flags are read back when they are needed."""
+
+    def __init__(self, queues: Queues, model: Model) -> None:
+        super().__init__(queues, model)
+        self.queues = queues
+        layers = [call.layer for call in self.body]
+        self.behind = wiring(layers)
+        self.lanes = _lanes(self.behind)
+        self.makers = {name: _writers(layers, value) for name, value in model.kept.items()}
+        decided = {flag.buffer for layer in layers if layer.gate for flag in layer.gate.flags}
+        self.deciders = {
+            buffer: _writers(layers, Value(buffer, 0, (model.net.sizes[buffer][0],)))
+            for buffer in decided
+        }
+        self.host = {buffer: np.empty(model.net.sizes[buffer][0], np.uint32) for buffer in decided}
+        self.last: list[Token] = []
+        """What nobody has waited for when an image is through: the next one comes after it."""
+        queues.finish()  # memory is filled
+
+    def step(self) -> None:
+        """One image after the other."""
+        launch = self.queues.launch
+        for start, ends in zip(self.starts, self.ends, strict=True):
+            first = launch(start.kernel, start.items, (GROUP,), *start.args, after=self.last)
+            tokens: dict[int, Token] = {}
+            known: set[int] = set()
+            waited: set[int] = set()
+            for number, (layer, kernel, items, args, _) in enumerate(self.body):
+                if layer.gate is not None and not self._is_open(layer.gate, known, tokens):
+                    continue
+                after = []
+                for one in self.behind[number]:
+                    if one in tokens:
+                        after.append(tokens[one])
+                        waited.add(one)
+                tokens[number] = launch(
+                    kernel, items, (GROUP,), *args,
+                    after=after or [first], on=self.lanes[number],
+                )  # fmt: skip
+            self.last = [
+                launch(
+                    end.kernel, end.items, (GROUP,), *end.args,
+                    after=[tokens[one] for one in makers if one in tokens] or [first],
+                )
+                for end, makers in zip(ends, self.makers.values(), strict=True)
+            ]  # fmt: skip
+            self.last += [token for one, token in tokens.items() if one not in waited]
+
+    def results(self) -> Results:
+        """What was kept, once everything is through."""
+        self.queues.finish()
+        return super().results()
+
+    def _is_open(self, gate: Gate, known: set[int], tokens: dict[int, Token]) -> bool:
+        for flag in gate.flags:
+            buffer = flag.buffer
+            if buffer not in known:
+                after = [tokens[one] for one in self.deciders[buffer] if one in tokens]
+                self.queues.wait(self.queues.read(self.buffers[buffer], self.host[buffer], after))
+                known.add(buffer)
+            if self.host[buffer][flag.first]:
+                return True
+        return False
+
+
+def wiring(layers: Sequence[Layer]) -> list[list[int]]:
+    """For each layer the earlier ones that it comes after, should they run."""
+    written: dict[int, list[tuple[int, Value]]] = {}
+    read: dict[int, list[tuple[int, Value]]] = {}
+    behind = []
+    for number, layer in enumerate(layers):
+        found = set()
+        for value in layer.reads:
+            found |= {one for one, other in written.get(value.buffer, ()) if other.meets(value)}
+        for value in layer.writes:
+            touched = (*written.get(value.buffer, ()), *read.get(value.buffer, ()))
+            found |= {one for one, other in touched if other.meets(value)}
+        behind.append(sorted(found))
+        for value in layer.reads:
+            read.setdefault(value.buffer, []).append((number, value))
+        for value in layer.writes:
+            written.setdefault(value.buffer, []).append((number, value))
+    return behind
+
+
+def _writers(layers: Sequence[Layer], value: Value) -> list[int]:
+    return [
+        number
+        for number, layer in enumerate(layers)
+        if any(value.meets(written) for written in layer.writes)
+    ]
+
+
+def _lanes(behind: Sequence[Sequence[int]]) -> list[int]:
+    """A queue for each layer: that of one it comes after, if nobody went on there yet; else the
+    next one."""
+    lanes: list[int] = []
+    ended: dict[int, int] = {}  # {layer: its lane} where nobody went on
+    fresh = 0
+    for number, earlier in enumerate(behind):
+        on = next((ended.pop(one) for one in reversed(earlier) if one in ended), None)
+        if on is None:
+            on, fresh = fresh, fresh + 1
+        lanes.append(on)
+        ended[number] = on
+    return lanes
