@@ -9,7 +9,7 @@ from importlib import import_module
 
 from acs_cl.benchmarks.workloads.workload import Workload
 
-MODULES = ("pipelines", "images", "links", "learning", "branches")
+MODULES = ("pipelines", "images", "links", "learning", "branches", "synthetic")
 
 
 def catalogue() -> dict[str, Workload]:

@@ -1,0 +1,180 @@
+"""Synthetic graphs: what a made-up program is, what orders its tasks, what they compute.
+
+In: a `Graph`, which says in program order what elements each task reads and writes. Out: `edges`,
+the least that has to order it, and `computed`, what is in its arrays afterwards. Pure: no device,
+and none of the library's own hazards, which are tested against this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+GROUP = 64
+"""Work-items of a group; a task has one for each element that it writes."""
+
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+class Region(NamedTuple):
+    """`rows` rows of `width` elements of an array, `pitch` apart; a plain interval is one row."""
+
+    array: int
+    start: int
+    width: int
+    rows: int = 1
+    pitch: int = 1
+
+    @property
+    def size(self) -> int:
+        """How many elements there are in it."""
+        return self.rows * self.width
+
+    @property
+    def end(self) -> int:
+        """One past the last element."""
+        return self.start + (self.rows - 1) * self.pitch + self.width
+
+    def places(self) -> np.ndarray[Any, Any]:
+        """Its elements in order, as indices."""
+        rows = self.start + self.pitch * np.arange(self.rows)
+        return (rows[:, None] + np.arange(self.width)).reshape(-1)
+
+
+class Task(NamedTuple):
+    """A launch of `groups` groups, each item of which does `rounds` rounds. It overwrites what it
+    writes or, if it `updates`, reads it too, item by item. Of what else it reads it needs the first
+    `span` elements. `lane`: a queue that suits it, for who chooses queues by hand."""
+
+    reads: tuple[Region, ...]
+    writes: Region
+    updates: bool
+    groups: int
+    rounds: int
+    lane: int
+
+    @property
+    def span(self) -> int:
+        """Elements read of each region."""
+        return min((region.size for region in self.reads), default=1)
+
+
+class Graph(NamedTuple):
+    """A program: `arrays` are lengths in elements, `tasks` are in program order."""
+
+    arrays: tuple[int, ...]
+    tasks: tuple[Task, ...]
+    seed: int
+
+    def contents(self) -> list[Words]:
+        """What is in the arrays at the beginning."""
+        dice = np.random.RandomState(self.seed)  # its numbers are the same in every version
+        return [dice.randint(1, 1 << 32, length, np.uint32) for length in self.arrays]
+
+
+# ---- what orders them ----------------------------------------------------------------------------
+
+
+def edges(graph: Graph) -> list[tuple[int, ...]]:
+    """For each task those that it has to wait for; none that another one of them waits for."""
+    live: dict[int, list[tuple[int, Region, bool]]] = {}
+    ancestors: list[int] = []
+    found: list[tuple[int, ...]] = []
+    for number, task in enumerate(graph.tasks):
+        upstream = {
+            other
+            for region in task.reads
+            for other, theirs, wrote in live.get(region.array, ())
+            if wrote and meet(theirs, region)
+        }
+        mine = live.setdefault(task.writes.array, [])
+        upstream |= {other for other, theirs, _ in mine if meet(theirs, task.writes)}
+        kept, known = [], 0
+        for other in sorted(upstream, reverse=True):
+            if not known >> other & 1:
+                kept.append(other)
+                known |= ancestors[other] | 1 << other
+        found.append(tuple(sorted(kept)))
+        ancestors.append(known)
+        mine[:] = [one for one in mine if not _covers(task.writes, one[1])]
+        mine.append((number, task.writes, True))
+        for region in task.reads:
+            live.setdefault(region.array, []).append((number, region, False))
+    return found
+
+
+def meet(a: Region, b: Region) -> bool:
+    """Whether two regions of one array share an element."""
+    if a.start >= b.end or b.start >= a.end:
+        return False
+    return a.rows == b.rows == 1 or not _elements(a).isdisjoint(_elements(b))
+
+
+def _covers(a: Region, b: Region) -> bool:
+    if a.start > b.start or a.end < b.end:
+        return False
+    return a.rows == 1 or _elements(b) <= _elements(a)
+
+
+@lru_cache(maxsize=4096)
+def _elements(region: Region) -> frozenset[int]:
+    return frozenset(region.places().tolist())
+
+
+# ---- what they compute ---------------------------------------------------------------------------
+
+
+def computed(graph: Graph) -> list[Words]:
+    """The arrays after all tasks, one after another."""
+    arrays = graph.contents()
+    for number, task in enumerate(graph.tasks):
+        run(task, number, arrays)
+    return arrays
+
+
+def run(task: Task, number: int, arrays: list[Words]) -> None:
+    """One task, which is the program's `number`-th."""
+    into = task.writes.places()
+    values = np.arange(number, number + into.size, dtype=np.uint32)
+    if task.updates:
+        values = values * np.uint32(5) + arrays[task.writes.array][into]
+    mirrored = task.span - 1 - np.arange(into.size) % task.span
+    for region in task.reads:
+        values = values * np.uint32(5) + arrays[region.array][region.places()[mirrored]]
+    arrays[task.writes.array][into] = stir(values, task.rounds)
+
+
+def stir(values: Words, rounds: int) -> Words:
+    """`rounds` rounds of xorshift. A round is linear, so that 1, 2, 4, … rounds at once are
+    look-ups of the four bytes of a word."""
+    power = 0
+    while rounds:
+        if rounds & 1:
+            low, second, third, high = _rounds(power)
+            values = (
+                low[values & 255] ^ second[values >> 8 & 255]
+                ^ third[values >> 16 & 255] ^ high[values >> 24]
+            )  # fmt: skip
+        rounds >>= 1
+        power += 1
+    return values
+
+
+def stir_once(values: Words) -> Words:
+    """One round."""
+    values = values ^ values << np.uint32(13)
+    values = values ^ values >> np.uint32(17)
+    return values ^ values << np.uint32(5)
+
+
+@lru_cache(maxsize=32)
+def _rounds(power: int) -> Sequence[Words]:
+    """What `2 ** power` rounds make of each value of each byte."""
+    tables = [np.arange(256, dtype=np.uint32) << np.uint32(8 * byte) for byte in range(4)]
+    if not power:
+        return [stir_once(table) for table in tables]
+    half = 1 << power - 1
+    return [stir(stir(table, half), half) for table in tables]

@@ -1,0 +1,175 @@
+"""Synthetic graphs on a device: one program for all of them, and what an expert makes of it.
+
+In: sizes of `shapes` and seeds. Out: workloads whose results are exact: any edge that was missed
+shows. A run launches the tasks of a graph one after another; only the expert's looks at `edges`.
+
+Tasks are prepared beforehand, arguments and all, on every platform: a step is launches alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.bare import BareArray
+from acs_cl.benchmarks.workloads.expert import Queues, Token
+from acs_cl.benchmarks.workloads.graphs import GROUP, Graph, Region, Task, computed, edges
+from acs_cl.benchmarks.workloads.shapes import (
+    PATTERNS,
+    Aliasing,
+    Chains,
+    FullWindow,
+    Layers,
+    OneArray,
+    ReadMany,
+    Strided,
+    TaskBench,
+)
+from acs_cl.benchmarks.workloads.workload import Results, Workload
+from acs_cl.kernel_files import kernel_source
+
+SOURCE = "synthetic.cl"
+
+
+class Synthetic:
+    """A graph on a platform."""
+
+    def __init__(self, platform: Any, size: Any, seed: int) -> None:
+        self.graph: Graph = size.graph(seed)
+        self.program = platform.build(kernel_source(SOURCE))
+        self.contents = self.graph.contents()
+        self.arrays = [platform.array(values) for values in self.contents]
+        self.calls = [self._call(number, task) for number, task in enumerate(self.graph.tasks)]
+
+    def reset(self) -> None:
+        """What was in the arrays at the beginning."""
+        for array, values in zip(self.arrays, self.contents, strict=True):
+            array.set(values)
+
+    def step(self) -> None:
+        """Every task, in program order."""
+        for kernel, global_size, local_size, arguments in self.calls:
+            kernel(global_size, local_size, *arguments)
+
+    def results(self) -> Results:
+        """All arrays, one behind another."""
+        return {"arrays": np.concatenate([array.get() for array in self.arrays])}
+
+    def kernels(self) -> list[Any]:
+        """The kernels that the graph launches."""
+        return list(dict.fromkeys(kernel for kernel, *_ in self.calls))
+
+    def _call(self, number: int, task: Task) -> tuple[Any, tuple[int], tuple[int], list[Any]]:
+        regions = [*task.reads, task.writes]
+        placed = [self._place(region) for region in regions]
+        arguments = [argument for argument, _ in placed] + [number, task.rounds]
+        if all(region.rows == 1 and not region.start for region in regions):
+            arguments += [task.span] if task.reads else []
+        else:
+            arguments += [placed[-1][1], task.writes.width, task.writes.pitch]
+            for region, (_, lead) in zip(task.reads, placed, strict=False):
+                arguments += [task.span, lead, region.width, region.pitch]
+        kernel = getattr(self.program, kernel_name(task))
+        return kernel, (task.groups * GROUP,), (GROUP,), arguments
+
+    def _place(self, region: Region) -> tuple[Any, int]:
+        """The region as a view, and how many elements a kernel has to skip in it: none, but where
+        the platform has no such views and passes all of the array."""
+        array = self.arrays[region.array]
+        if not region.start and region.rows == 1:
+            return (array if region.size == len(array) else array[: region.size]), 0
+        if isinstance(array, BareArray):
+            return array, region.start
+        if region.rows == 1:
+            return array[region.start : region.end], 0
+        row, column = divmod(region.start, region.pitch)
+        matrix = array.reshape(-1, region.pitch)
+        return matrix[row : row + region.rows, column : column + region.width], 0
+
+
+class SyntheticByHand(Synthetic):
+    """The same with events: the graph's own edges, and the queues that its tasks name."""
+
+    def __init__(self, queues: Queues, size: Any, seed: int) -> None:
+        super().__init__(queues, size, seed)
+        self.queues = queues
+        lanes = [task.lane for task in self.graph.tasks]
+        self.plan = list(zip(self.calls, edges(self.graph), lanes, strict=True))
+
+    def step(self) -> None:
+        """Every task behind those that it has to wait for."""
+        tokens: list[Token] = []
+        launch = self.queues.launch
+        for (kernel, global_size, local_size, arguments), upstream, lane in self.plan:
+            after = [tokens[other] for other in upstream]
+            token = launch(kernel, global_size, local_size, *arguments, after=after, on=lane)
+            tokens.append(token)
+
+
+def kernel_name(task: Task) -> str:
+    """The kernel of a task: what it does with what it writes, and how much it reads."""
+    plain = all(region.rows == 1 and not region.start for region in (*task.reads, task.writes))
+    return f"{'mix' if task.updates else 'put'}{len(task.reads)}{'' if plain else '_at'}"
+
+
+def reference(size: Any, seed: int) -> Results:
+    """The tasks in NumPy."""
+    return {"arrays": np.concatenate(computed(size.graph(seed)))}
+
+
+def _workload(name: str, about: str, tiny: Any, small: Any, paper: Any) -> Workload:
+    return Workload(
+        name=name,
+        family="synthetic",
+        about=about,
+        presets={"tiny": tiny, "small": small, "paper": paper},
+        make=Synthetic,
+        reference=reference,
+        expert=SyntheticByHand,
+        rtol=0.0,
+        atol=0.0,
+    )
+
+
+WORKLOADS = [
+    _workload(
+        "chains", "independent chains of one-group kernels",
+        Chains(4, 6, rounds=20), Chains(64, 16, rounds=400), Chains(64, 64, rounds=1500),
+    ),
+    _workload(
+        "layers", "random layers, three arrays read by each task",
+        Layers(6, 5, 3, (1, 4), (0, 50)), Layers(32, 16, 3, (1, 20), (0, 400)),
+        Layers(64, 16, 3, (1, 200), (0, 12000)),
+    ),
+    *(
+        _workload(
+            pattern, f"Task Bench's pattern {pattern}",
+            TaskBench(pattern, 8, 5, rounds=20), TaskBench(pattern, rounds=400),
+            TaskBench(pattern, rounds=1500),
+        )
+        for pattern in PATTERNS
+    ),
+    _workload(
+        "one-array", "all tasks write one array",
+        OneArray(20, rounds=20), OneArray(256, rounds=400), OneArray(1024, rounds=1500),
+    ),
+    _workload(
+        "read-many", "many read what one writes, in turns",
+        ReadMany(6, 4, rounds=20), ReadMany(64, 8, rounds=400), ReadMany(128, 16, rounds=1500),
+    ),
+    _workload(
+        "full-window", "a chain that fills the window, then what is independent of it",
+        FullWindow(8, 8, 2, rounds=20), FullWindow(64, 64, 4, rounds=400),
+        FullWindow(256, 256, 4, rounds=1500),
+    ),
+    _workload(
+        "strided", "bands of columns of one matrix, and rows across them",
+        Strided(32, 2, rounds=20), Strided(64, 8, rounds=400), Strided(128, 16, rounds=1500),
+    ),
+    _workload(
+        "aliasing", "views of one array that begin anywhere",
+        Aliasing(30, 512, rounds=20), Aliasing(512, 16384, rounds=400),
+        Aliasing(2048, 65536, rounds=1500),
+    ),
+]  # fmt: skip
