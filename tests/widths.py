@@ -1,11 +1,12 @@
-"""How many launches of a workload can be in flight at once, from the bytes they touch.
+"""How many launches of a workload can be in flight at once.
 
-In: a workload's program, run on a `Watched` runtime. Out: its launches and `width`, the largest
-number of launches of which none comes after another, however far.
+In: a workload's program, run on a `Watched` runtime, or what comes after what. Out: its launches,
+and the largest number of them of which none comes after another, however far.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import acs_cl as acs
@@ -41,23 +42,28 @@ class _Program:
 
 
 def width(runtime: acs.Runtime, handles: list[acs.Handle]) -> int:
-    """By Dilworth's theorem: launches less the pairs of a largest matching along the order."""
-    after: list[set[int]] = []  # of each launch, all that come after it
-    for number in reversed(range(len(handles))):
-        mine: set[int] = set()
-        for later in range(number + 1, len(handles)):
-            if later not in mine and runtime.explain(handles[number], handles[later]).ordered:
-                mine |= {later} | after[len(handles) - 1 - later]
-        after.append(mine)
-    after.reverse()
+    """From the bytes that launches touch."""
+    return widest(len(handles), lambda a, b: runtime.explain(handles[a], handles[b]).ordered)
+
+
+def widest(count: int, ordered: Callable[[int, int], bool]) -> int:
+    """By Dilworth's theorem: all, less the pairs of a largest matching along the order. Of two that
+    are `ordered` the first one has the smaller number."""
+    after: list[set[int]] = [set() for _ in range(count)]  # of each, all that come after it
+    for number in reversed(range(count)):
+        for later in range(number + 1, count):
+            if later not in after[number] and ordered(number, later):
+                after[number] |= {later} | after[later]
     matched: dict[int, int] = {}
 
     def augment(number: int, seen: set[int]) -> bool:
         for later in after[number] - seen:
+            if later in seen:
+                continue
             seen.add(later)
             if later not in matched or augment(matched[later], seen):
                 matched[later] = number
                 return True
         return False
 
-    return len(handles) - sum(augment(number, set()) for number in range(len(handles)))
+    return count - sum(augment(number, set()) for number in range(count))

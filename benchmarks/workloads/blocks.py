@@ -1,0 +1,34 @@
+"""Blocks that several static networks are made of, and the end of each.
+
+In: a `Net` and values. Out: values. What normalisation does is folded into weights, so that values
+stay about as large as they come in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acs_cl.benchmarks.workloads.inference import Model
+from acs_cl.benchmarks.workloads.layers import LINEAR, Net, Value
+
+CLASSES = 10
+STAGES = 3
+
+
+def linear(
+    net: Net, x: Value, channels: int, before: bool, gain: float = 1.0, out: Value | None = None
+) -> Value:
+    """A convolution of size 1, without anything after it."""
+    weights = net.weights(channels // 4, x.shape[0], 4, inputs=x.shape[0], gain=gain)
+    return net.convolve(x, channels, 1, 1, LINEAR, before=before, weights=weights, out=out)
+
+
+def separable(net: Net, x: Value, channels: int, size: int = 3, stride: int = 1) -> Value:
+    """ReLU, each channel by itself, then all channels of each pixel."""
+    return linear(net, net.depthwise(x, size, stride, LINEAR, before=True), channels, before=False)
+
+
+def classified(net: Net, image: Value, x: Value, seed: int) -> Model:
+    """The end of every network: the mean of each channel, and a value for each class."""
+    kept = {"classes": net.dense(net.means(x), CLASSES)}
+    return Model(net, image, kept, np.random.default_rng(seed + 1).normal(size=(1, *image.shape)))
