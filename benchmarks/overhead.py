@@ -56,7 +56,7 @@ class Sample(NamedTuple):
     end_us: float
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """One of the two that are compared: how to record a batch, and how to wait for it."""
 
     record: Callable[[Calls], None]
@@ -91,17 +91,17 @@ def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str
         runtimes.append(runtime)
         bare = Bare(context, runtime.device, backend, runtime.plan.lanes)
         ours = Ours(runtime)
-        sides = {"ours": _ours(ours, window - 1), "bare": _bare(bare, window - 1)}
-        for how, sampler in (("held", _held), ("free", _free)):
+        sides = {"ours": ours_side(ours, window - 1), "bare": bare_side(bare, window - 1)}
+        for how, sampler in (("held", held), ("free", free)):
             for name, side in sides.items():
                 samplers[f"{how} {name} {window}"] = sampler(side)
-    samplers["free ours chain"] = _free(_ours(ours, LAUNCHES, chained=True))
-    samplers["free bare chain"] = _free(_bare(bare, LAUNCHES, chained=True))
+    samplers["free ours chain"] = free(ours_side(ours, LAUNCHES, chained=True))
+    samplers["free bare chain"] = free(bare_side(bare, LAUNCHES, chained=True))
     for once in samplers.values():
         once()
     lead = interleave({k: v for k, v in samplers.items() if k.endswith(WIDEST)}, 3)
     work_us = quantile(_apart(lead, "held", WIDEST), 0.5)
-    samplers[f"paced bare {WIDEST}"] = _free(_bare(bare, LAUNCHES, pause_s=work_us * 1e-6))
+    samplers[f"paced bare {WIDEST}"] = free(bare_side(bare, LAUNCHES, pause_s=work_us * 1e-6))
     samples = interleave(samplers, rounds)
     memory = runtime.stats()["memory"]["kind"]
     for runtime in runtimes:
@@ -154,23 +154,23 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
 # ---- the two sides -------------------------------------------------------------------------------
 
 
-def _ours(ours: Ours, batch: int, chained: bool = False) -> _Side:
+def ours_side(ours: Ours, batch: int, chained: bool = False) -> Side:
     kernel, runtime = ours.kernel, ours.runtime
-    calls = _calls(ours.array, chained)
+    calls = calls_of(ours.array, chained)
 
     def record(batch: Calls) -> None:
         for x, y in batch:
             kernel(ONE, ONE, x, y, 3)
 
     # Nothing public stops a runtime's device, hence the reach into it.
-    return _Side(record, runtime.finish, runtime._backend.queues, _split(calls, batch))
+    return Side(record, runtime.finish, runtime._backend.queues, split(calls, batch))
 
 
-def _bare(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> _Side:
+def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> Side:
     kernel, queues = bare.kernel, bare.queues
     calls: Calls = [
         (queues[0 if chained else number % len(queues)], x, y)
-        for number, (x, y) in enumerate(_calls(bare.array, chained))
+        for number, (x, y) in enumerate(calls_of(bare.array, chained))
     ]
 
     def record(batch: Calls) -> None:
@@ -192,17 +192,17 @@ def _bare(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -
     chosen = record_with_pauses if pause_s else record
     if chained and bare.out_of_order:
         chosen = record_by_events
-    return _Side(chosen, bare.finish, queues, _split(calls, batch))
+    return Side(chosen, bare.finish, queues, split(calls, batch))
 
 
-def _calls(array: Callable[[], Any], chained: bool) -> Calls:
+def calls_of(array: Callable[[], Any], chained: bool) -> Calls:
     """What each launch reads and writes: arrays of its own, or what the one before it wrote."""
     if chained:
         return list(pairwise([array() for _ in range(LAUNCHES + 1)]))
     return [(array(), array()) for _ in range(LAUNCHES)]
 
 
-def _split(calls: Calls, batch: int) -> Sequence[Calls]:
+def split(calls: Calls, batch: int) -> Sequence[Calls]:
     """Batches of equal length; what does not fill one is left out."""
     return [calls[first : first + batch] for first in range(0, len(calls) - batch + 1, batch)]
 
@@ -210,7 +210,7 @@ def _split(calls: Calls, batch: int) -> Sequence[Calls]:
 # ---- samples -------------------------------------------------------------------------------------
 
 
-def _held(side: _Side) -> Callable[[], Sample]:
+def held(side: Side) -> Callable[[], Sample]:
     """Record with the queues stopped; let them run to their end; then time what is left to do."""
 
     def sample() -> Sample:
@@ -233,7 +233,7 @@ def _held(side: _Side) -> Callable[[], Sample]:
     return sample
 
 
-def _free(side: _Side) -> Callable[[], Sample]:
+def free(side: Side) -> Callable[[], Sample]:
     """Record while the device runs, then wait for it."""
 
     def sample() -> Sample:

@@ -156,7 +156,8 @@ FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
     "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
-    | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"},
+    | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
+    | {"commands", "driver"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these

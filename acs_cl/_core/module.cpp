@@ -209,6 +209,10 @@ NB_MODULE(_core, module) {
 
     module.def("open_driver", &open_driver, "functions"_a);
     nb::class_<QueueKernel>(module, "QueueKernel");
+    using Numbers = std::vector<std::uintptr_t>;
+    nb::class_<FromC>(module, "FromC")
+        .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())
+        .def("run", &FromC::run);
     nb::class_<Queues>(module, "Queues")
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())

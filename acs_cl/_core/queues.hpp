@@ -1,145 +1,280 @@
 // Queues of one device and what is in flight on them: the twin of acs_cl/backends/{serial,
 // out_of_order,lanes}.py, which say what each does. `serial` is lanes, one of them.
 //
-// Kernel commands are set and enqueued here, through the loader that PyOpenCL has loaded. Every
-// other command, and whatever the driver refuses, goes by the command's own `enqueue` in Python,
-// which knows every case and raises PyOpenCL's errors.
-//
-// A caller holds the runtime's lock. The GIL is let go around what may block: a flush, and the
-// enqueue behind so many launches that the driver's queue may be full.
+// Every command but a plain kernel, and whatever the driver refuses, goes by the command's own
+// `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the
+// runtime's lock.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include <nanobind/nanobind.h>
+#include "queue_kernel.hpp"
+#include "spans.hpp"
 
 namespace acs_cl {
 
-// The functions of the driver that are called, in the order in which `open_driver` takes them.
-struct Driver {
-    std::int32_t (*set_argument)(void *, std::uint32_t, std::size_t, const void *);
-    std::int32_t (*set_svm_argument)(void *, std::uint32_t, const void *);
-    std::int32_t (*enqueue)(void *, void *, std::uint32_t, const std::size_t *,
-                            const std::size_t *, const std::size_t *, std::uint32_t,
-                            void *const *, void **);
-    std::int32_t (*event_info)(void *, std::uint32_t, std::size_t, void *, std::size_t *);
-    std::int32_t (*release_event)(void *);
-    std::int32_t (*flush)(void *);
-    std::int32_t (*kernel_info)(void *, std::uint32_t, std::size_t, void *, std::size_t *);
-    void *(*create_kernel)(void *, const char *, std::int32_t *);
-    std::int32_t (*release_kernel)(void *);
-};
-
-void open_driver(const std::vector<std::uintptr_t> &functions);
-
-// Python's classes, by what an argument or a command is.
-struct Classes {
-    nanobind::object svm, memory, local, sampler, kernel_command;
-};
-
-// A kernel of the driver's that nobody else sets arguments of, so that those which stay the same
-// need not be set again. It keeps what they refer to alive: OpenCL does not.
-class QueueKernel {
-public:
-    explicit QueueKernel(std::uintptr_t like);
-    ~QueueKernel();
-    QueueKernel(const QueueKernel &) = delete;
-    QueueKernel &operator=(const QueueKernel &) = delete;
-
-    static QueueKernel *of(nanobind::handle kernel);
-    void *get() const { return kernel_; }
-    // False where an argument is of no known kind, or the driver refuses it.
-    bool set_memory(PyObject *indices_and_objects, const Classes &classes);
-    bool set_values(PyObject *indices_and_bytes);
-
-private:
-    nanobind::object &slot(std::size_t index);
-
-    void *kernel_;
-    std::vector<nanobind::object> slots_;  // what each argument was set from; none: not known
-};
-
-// Launches in flight by number.
-class Flying {
-public:
-    struct Entry {
-        std::int64_t number = 0;  // 0: nobody
-        void *event = nullptr;
-        PyObject *owner = nullptr;  // Python's event, where that keeps host memory alive
-        std::uint32_t lane = 0;
-    };
-
-    Flying() : table_(64) {}
-    std::size_t size() const { return size_; }
-    Entry *find(std::int64_t number);
-    void add(const Entry &entry);
-    void remove(Entry *entry);
-    std::vector<Entry> clear();
-
-private:
-    std::size_t home(std::int64_t number) const {
-        return std::size_t(std::uint64_t(number) * 0x9E3779B97F4A7C15u >> 32) & (table_.size() - 1);
-    }
-
-    std::vector<Entry> table_;
-    std::size_t size_ = 0;
-};
+// Launches in flight on a queue from which on its driver may make an enqueue wait for room, so that
+// it goes without the GIL. Below it the GIL is kept: another busy thread would take it for
+// milliseconds, once for each launch.
+constexpr std::size_t CROWDED = 512;
 
 class Queues {
 public:
-    // `event`: makes Python's event of the driver's, and whether to retain it.
-    Queues(nanobind::list queues, bool out_of_order, bool profiling, nanobind::tuple classes,
-           nanobind::object event);
-    ~Queues() { forget(); }
+    // A launch in flight; event null: nobody's. `owner`: Python's event, where that is what keeps
+    // the launch's host memory alive.
+    struct Flying {
+        std::int64_t number = 0;
+        void *event = nullptr;
+        PyObject *owner = nullptr;
+        std::uint32_t lane = 0;
+    };
 
-    void submit(nanobind::handle launch, nanobind::handle behind);
-    nanobind::object event(std::int64_t number);
-    nanobind::object oldest();
-    nanobind::list poll(std::size_t most);
-    nanobind::list poll_up_to(std::int64_t number);
-    void flush();
-    void forget();
-
-    std::size_t in_flight() const { return flying_.size(); }
-    nanobind::list used() const;
-    std::int64_t waits = 0;
-
-private:
     struct Lane {
         void *queue;
-        nanobind::object python;
-        std::deque<std::int64_t> queued;  // launches in flight, in the order of submission
+        nb::object python;
+        std::deque<std::int64_t> queued;  // in flight, in the order of submission
         std::int64_t used = 0;
         bool unflushed = false;
     };
-    struct Ended {
-        Flying::Entry entry;
-        std::int32_t status;
-    };
 
-    std::size_t choose();
-    void start(Lane &lane);
-    void *enqueue(Lane &lane, PyObject *command);
-    std::int32_t status(const Flying::Entry &entry) const;
-    bool collect_heads(std::size_t most);
-    void collect(Lane &lane, std::size_t most);
-    nanobind::list ended();
-    void release(const Flying::Entry &entry);
+    // `event`: makes Python's event of the driver's, and whether to retain it.
+    Queues(nb::list queues, bool out_of_order, bool profiling, nb::tuple classes, nb::object event)
+        : classes_(classes), event_(std::move(event)), out_of_order_(out_of_order),
+          profiling_(profiling) {
+        for (nb::handle queue : queues)
+            lanes_.push_back({address(queue.attr("int_ptr")), nb::borrow(queue), {}});
+    }
+    ~Queues() { forget(); }
+    Queues(const Queues &) = delete;
+    Queues &operator=(const Queues &) = delete;
+
+    std::int64_t waits = 0;  // events that launches were made to wait for
+
+    // ---- submitting ---------------------------------------------------------------------------
+
+    // A `records.Launch`, and events of other queues that it goes behind.
+    void submit(nb::handle launch, nb::handle behind) {
+        std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
+        nb::handle command = PyTuple_GET_ITEM(launch.ptr(), 1);
+        wait_for_.clear();
+        upstream_.clear();
+        for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
+            if (const Flying *one = find(whole_number(other))) upstream_.push_back(*one);
+        Lane &lane = place();
+        if (!behind.is_none())
+            for (PyObject *event : Items(behind.ptr()))
+                wait_for_.push_back(address(nb::handle(event).attr("int_ptr")));
+        if (!upstream_.empty()) waits += std::int64_t(wait_for_.size());
+        if (command.type().is(classes_.command)) {
+            KernelFields kernel(command);
+            QueueKernel *own = kernel.plain ? QueueKernel::of(kernel.kernel) : nullptr;
+            if (own && own->set(kernel.pointers, kernel.values, classes_))
+                if (void *event = enqueue(lane, *own, kernel.sizes)) {
+                    add(lane, number, event, nullptr);
+                    return;
+                }
+        }
+        nb::object wait_list = nb::none();
+        if (!wait_for_.empty()) wait_list = nb::list();
+        for (void *event : wait_for_) wait_list.attr("append")(made(event));
+        nb::object event = command.attr("enqueue")(lane.python, wait_list);
+        void *driver_event = address(event.attr("int_ptr"));
+        add(lane, number, driver_event, event.release().ptr());
+    }
+
+    // ---- asking -------------------------------------------------------------------------------
+
+    std::size_t in_flight() const { return in_flight_; }
+
+    nb::list used() const {
+        nb::list used;
+        for (const Lane &lane : lanes_) used.append(lane.used);
+        return used;
+    }
+
+    // None where the launch is not in flight.
+    nb::object event(std::int64_t number) const {
+        const Flying *one = find(number);
+        if (!one) return nb::none();
+        return one->owner ? nb::borrow(one->owner) : made(one->event);
+    }
+
+    nb::object oldest() const { return event(first_); }
+
+    // ---- what has ended -----------------------------------------------------------------------
+
+    nb::list poll(std::size_t most) {
+        if (out_of_order_) {
+            collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
+        } else if (collect_heads(most)) {
+            // what the second look finds includes everything upstream of what the first one found
+            collect_heads(most);
+            std::sort(ended_.begin(), ended_.end(), [](const auto &a, const auto &b) {
+                return a.first.number < b.first.number;
+            });
+        }
+        return ended();
+    }
+
+    nb::list poll_up_to(std::int64_t number) {
+        if (!out_of_order_) return poll(in_flight_);
+        const auto &queued = lanes_[0].queued;
+        auto after = std::find_if(queued.begin(), queued.end(),
+                                  [&](std::int64_t other) { return other > number; });
+        collect(lanes_[0], std::size_t(after - queued.begin()));
+        return ended();
+    }
+
+    void flush() {
+        nb::gil_scoped_release others;
+        for (Lane &lane : lanes_)
+            if (lane.unflushed) start(lane);
+    }
+
+    // Let go of all events.
+    void forget() {
+        for (Flying &one : rows_)
+            if (one.event) release(one);
+        rows_.clear();
+        for (Lane &lane : lanes_) lane.queued.clear();
+        in_flight_ = 0;
+    }
+
+private:
+    // ---- lanes --------------------------------------------------------------------------------
+
+    // Where a launch goes that follows `upstream_`, and what it waits for there.
+    Lane &place() {
+        Lane &chosen = out_of_order_ ? lanes_[0] : choose();
+        for (const Flying &other : upstream_) {
+            Lane &lane = lanes_[other.lane];
+            if (!out_of_order_ && &lane == &chosen) continue;
+            wait_for_.push_back(other.event);
+            if (!out_of_order_ && lane.unflushed) start(lane);
+        }
+        return chosen;
+    }
+
+    // Behind the newest of its upstream that is the last one on its lane; else where least is in
+    // flight.
+    Lane &choose() {
+        for (auto other = upstream_.rbegin(); other != upstream_.rend(); ++other)
+            if (lanes_[other->lane].queued.back() == other->number) return lanes_[other->lane];
+        std::size_t best = latest_, least = lanes_[latest_].queued.size();
+        for (std::size_t step = 1; least && step < lanes_.size(); step++) {
+            std::size_t lane = (latest_ + step) % lanes_.size();
+            if (lanes_[lane].queued.size() < least) {
+                best = lane;
+                least = lanes_[lane].queued.size();
+            }
+        }
+        return lanes_[latest_ = best];
+    }
+
+    // Null where the driver refuses.
+    void *enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes) {
+        void *event = nullptr;
+        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, &event); };
+        if (lane.queued.size() < CROWDED) return now() ? nullptr : event;
+        nb::gil_scoped_release others;
+        return now() ? nullptr : event;
+    }
+
+    static void start(Lane &lane) {
+        driver.flush(lane.queue);
+        lane.unflushed = false;
+    }
+
+    // ---- launches in flight -------------------------------------------------------------------
+
+    const Flying *find(std::int64_t number) const {
+        std::uint64_t at = std::uint64_t(number - first_);
+        return at < rows_.size() && rows_[at].event ? &rows_[at] : nullptr;
+    }
+
+    void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
+        if (rows_.empty()) first_ = number;
+        for (; number < first_; first_--) rows_.emplace_front();
+        std::size_t at = std::size_t(number - first_);
+        if (at >= rows_.size()) rows_.resize(at + 1);
+        rows_[at] = {number, event, owner, std::uint32_t(&lane - lanes_.data())};
+        in_flight_++;
+        lane.queued.push_back(number);
+        lane.unflushed = true;
+        lane.used++;
+    }
+
+    // Whether a launch has ended: then it is in `ended_` and no longer in flight.
+    bool take(std::int64_t number) {
+        Flying &one = rows_[std::size_t(number - first_)];
+        std::int32_t status = event_status(one.event);
+        if (status > 0) return false;
+        ended_.emplace_back(std::exchange(one, Flying()), status);
+        in_flight_--;
+        return true;
+    }
+
+    // What has ended at the heads of in-order lanes; whether anything has.
+    bool collect_heads(std::size_t most) {
+        std::size_t before = ended_.size();
+        for (Lane &lane : lanes_)
+            for (std::size_t seen = 0; seen < most && !lane.queued.empty(); seen++) {
+                if (!take(lane.queued.front())) break;
+                lane.queued.pop_front();
+            }
+        return ended_.size() > before;
+    }
+
+    // Of the first launches of an out-of-order queue, newest first: whatever is upstream of one seen
+    // to have ended has then ended too. Those left move up, to where they are looked at next.
+    void collect(Lane &lane, std::size_t most) {
+        std::size_t left = most;
+        for (std::size_t at = most; at-- > 0;)
+            if (!take(lane.queued[at])) lane.queued[--left] = lane.queued[at];
+        lane.queued.erase(lane.queued.begin(), lane.queued.begin() + std::ptrdiff_t(left));
+        std::reverse(ended_.begin(), ended_.end());
+    }
+
+    // (number, status, event where somebody may ask for times, lane).
+    nb::list ended() {
+        nb::list list;
+        for (const auto &[one, status] : ended_) {
+            nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
+            if (profiling_ && !one.owner) event = made(one.event);
+            list.append(nb::make_tuple(one.number, status, event, one.lane));
+            release(one);
+        }
+        ended_.clear();
+        while (!rows_.empty() && !rows_.front().event) {
+            rows_.pop_front();
+            first_++;
+        }
+        return list;
+    }
+
+    static void release(const Flying &one) {
+        if (one.owner) Py_DECREF(one.owner);
+        else driver.release_event(one.event);
+    }
+
+    nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
 
     std::vector<Lane> lanes_;
-    bool out_of_order_, profiling_;
-    Classes classes_;
-    nanobind::object event_;
-    Flying flying_;
-    std::size_t latest_ = 0;
-    std::vector<Flying::Entry> upstream_;  // of the launch being submitted, in flight
+    std::deque<Flying> rows_;  // by number, from the oldest in flight, which is `first_`
+    std::int64_t first_ = 0;
+    std::size_t in_flight_ = 0, latest_ = 0;
+    std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
-    std::vector<Ended> ended_;
+    std::vector<std::pair<Flying, std::int32_t>> ended_;
+    Classes classes_;
+    nb::object event_;
+    bool out_of_order_, profiling_;
 };
 
 }  // namespace acs_cl
