@@ -29,6 +29,7 @@ BENCHMARKS = {
     "memory": "what piles up over a million launches",
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
+    "taskbench": "patterns of Task Bench, end to end per task, beside CUDA",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "native": "the check for hazards alone, in the native core and in Python",

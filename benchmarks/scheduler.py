@@ -4,7 +4,7 @@ In: a device. Out: for graphs of chains, per task: the time of the scheduler on 
 graph that was recorded anew and is run once, the same where epochs are sent while the program goes
 on launching, the time from the first launch to the end of `finish`, and that of one replay; beside
 them bare PyOpenCL in order, and on NVIDIA, where there is a CUDA compiler, CUDA Graphs in the same
-run (`cuda_graph.cu`). Then: a network of 64 gates decided on the device against a read for each.
+run (`peers`). Then: a network of 64 gates decided on the device against a read for each.
 
 Everything goes through the public surface: eight kernels are in the switch, one of which works in
 groups with local memory, hazards are found anew for every graph, and the results are compared with
@@ -15,12 +15,7 @@ NumPy's.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +24,9 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import Settings, interleave, no_collection, spread, target
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.workloads.graphs import GROUP
+from acs_cl.benchmarks.workloads.shapes import Chains
 
 GRAPHS = ((1, 1024, 1), (64, 64, 1), (1024, 16, 1), (64, 64, 16), (8, 512, 16), (1, 1024, 16))
 """Chains, tasks of a chain, groups of a task."""
@@ -71,7 +69,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     """Graphs on this device, and on CUDA beside them where that is there."""
     group = 64 if settings.on_cpu else 256
     graphs = [graph for graph in GRAPHS if not settings.quick or graph[0] * graph[1] <= 4096]
-    cuda = cuda_graphs(graphs) if not settings.on_cpu else {}
+    cuda = _beside_cuda(graphs, group) if not settings.on_cpu else {}
     rows = [_graph(settings, *graph, group) | cuda.get(graph, {}) for graph in graphs]
     gates = _gates(settings)
     where = "PoCL" if settings.on_cpu else "device"
@@ -283,23 +281,17 @@ def _gates(settings: Settings) -> dict[str, Any]:
     }
 
 
-def cuda_graphs(graphs: list[tuple[int, int, int]]) -> dict[tuple[int, int, int], dict[str, Any]]:
-    """Microseconds per task of CUDA Graphs on the same card; nothing where nvcc is not there."""
-    compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    if compiler is None:
-        return {}
-    source = Path(__file__).resolve().parent / "cuda_graph.cu"
-    with tempfile.TemporaryDirectory() as folder:
-        binary = str(Path(folder) / "cuda_graph")
-        words = [compiler, "-O2", "-arch=native", "-o", binary, str(source)]
-        subprocess.run(words, check=True, capture_output=True, timeout=120)
-        arguments = [str(number) for graph in graphs for number in graph]
-        ran = subprocess.run(
-            [binary, *arguments], check=True, capture_output=True, text=True, timeout=120
-        )
+def _beside_cuda(graphs: list[tuple[int, int, int]], group: int) -> dict[Any, dict[str, Any]]:
+    """Microseconds per task of CUDA on the same card, in chains of as many work-items; nothing
+    where there is no compiler for it."""
+    made = {
+        str((chains, length, groups)): Chains(chains, length, groups * group // GROUP).graph(0)
+        for chains, length, groups in graphs
+    }
+    measured = cuda_graphs.measure(made, group=group)
     found = {}
-    for line in ran.stdout.splitlines():
-        row = json.loads(line)
-        key = row.pop("chains"), row.pop("length"), row.pop("groups")
-        found[key] = {"cuda": row}
+    for graph in graphs if measured else ():
+        times = measured[str(graph)]["us_per_task"]
+        ways = {"replay_us": "replay", "new_graph_us": "new_graph", "stream_us": "streams"}
+        found[graph] = {"cuda": {key: times[way]["median"] for key, way in ways.items()}}
     return found

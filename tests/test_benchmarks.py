@@ -22,6 +22,7 @@ KEYS = {
     "memory": {"launches", "rows"},
     "latency": {"rows"},
     "startup": {"rows", "import_s"},
+    "taskbench": {"rows"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
 
@@ -95,6 +96,10 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
     elif name == "latency":
         assert set(rows) == concurrent | {"auto"}
         assert all(row["ours"]["min"] <= row["ours"]["p99"] for row in rows.values())
+    elif name == "taskbench":
+        assert set(rows) == {"trivial", "stencil", "fft", "sweep", "tree", "random"}
+        for row in rows.values():
+            assert set(row["us_per_task"]) == {"device", "auto", "lanes", "hand", "bare"}
     else:
         assert set(rows) == {"cold", "warm"}
         assert 0 < result["import_s"]["median"] < 10

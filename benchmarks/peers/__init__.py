@@ -1,0 +1,4 @@
+"""What others do with the same work: programs in other systems, measured on the same machine.
+
+`cuda_graphs` compiles and runs `graphs.cu`, which does synthetic graphs in CUDA C++.
+"""

@@ -1,0 +1,110 @@
+"""Synthetic graphs in CUDA C++ on the same card: one stream, streams with events, CUDA Graphs.
+
+In: graphs by name. Out: for each, microseconds per task of every way that `graphs.cu` measures;
+nothing where there is no CUDA compiler. The program gets a graph as a file of words, with the
+arrays that the reference computed, and compares its own with them to the bit.
+
+Invariant: a run that computed something else is an error, not a figure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acs_cl.benchmarks.harness import spread
+from acs_cl.benchmarks.workloads.graphs import GROUP, Graph, Region, Words, computed, edges
+
+SOURCE = Path(__file__).resolve().parent / "graphs.cu"
+MAGIC, VERSION = 0x47534341, 1
+STREAMS = 32
+ROUNDS = 7
+LIMIT_S = 300
+PLACES = ("/usr/local/cuda/bin/nvcc",)
+"""Where a compiler is that is not on the path."""
+
+
+def compiler() -> str | None:
+    """The CUDA compiler, if there is one."""
+    return next(filter(None, map(shutil.which, ("nvcc", *PLACES))), None)
+
+
+def measure(
+    graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP
+) -> dict[str, dict[str, Any]]:
+    """By name: tasks, streams, and for each way the spread of its microseconds per task. Kernels
+    run in groups of `group`."""
+    words = compiler()
+    if words is None or not graphs:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder, "graphs"))
+        command = [words, "-O2", "-std=c++17", "-arch=native", "-o", program, str(SOURCE)]
+        _run(command)
+        files = []
+        for number, graph in enumerate(graphs.values()):
+            path = Path(folder, f"{number}.graph")
+            path.write_bytes(as_file(graph, group))
+            files.append(str(path))
+        # as many connections as streams, or streams that share one wait for each other
+        environment = {"CUDA_DEVICE_MAX_CONNECTIONS": str(STREAMS)}
+        printed = _run([program, str(rounds), str(STREAMS), *files], **environment)
+    return parsed(printed, list(graphs))
+
+
+def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
+    """What the program printed, for the graphs of these names."""
+    rows = [json.loads(line) for line in printed.splitlines()]
+    found = {}
+    for name, row in zip(names, rows, strict=True):
+        if any(row["wrong"].values()):
+            raise RuntimeError(
+                f"CUDA computed something else than NumPy for {name}: {row['wrong']}"
+            )
+        times = {way: spread(samples, 4) for way, samples in row["us_per_task"].items()}
+        found[name] = {"tasks": row["tasks"], "streams": row["streams"], "us_per_task": times}
+    return found
+
+
+def as_file(graph: Graph, group: int = GROUP) -> bytes:
+    """A graph, what its arrays hold before and after, and its edges, as words."""
+    parts: list[Words] = [
+        _words(MAGIC, VERSION, group, len(graph.arrays), len(graph.tasks), *graph.arrays),
+        *graph.contents(),
+        *computed(graph),
+    ]
+    for task, upstream in zip(graph.tasks, edges(graph), strict=True):
+        into, rounds, lane = task.writes, task.rounds, task.lane
+        head = (task.updates, into.size, rounds, task.span, lane, len(task.reads), len(upstream))
+        parts.append(_words(*head, *_region(into)))
+        parts += [_words(*_region(region)) for region in task.reads]
+        parts.append(_words(*upstream))
+    return np.concatenate(parts).astype("<u4").tobytes()
+
+
+def _region(region: Region) -> tuple[int, ...]:
+    return region.array, region.start, region.width, region.rows, region.pitch
+
+
+def _words(*values: int) -> Words:
+    return np.array(values, np.uint32)
+
+
+def _run(command: list[str], **environment: str) -> str:
+    """What a command printed; an error with what it complained about."""
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True,
+        check=False, timeout=LIMIT_S,
+    )  # fmt: skip
+    if done.returncode:
+        complaint = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"{Path(command[0]).name} failed: {complaint}")
+    return done.stdout

@@ -1,0 +1,87 @@
+"""The CUDA peer gets the graphs that everybody else runs, and what it says is believed only if it
+computed the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
+
+TINY: dict[str, Any] = {w.name: w.presets["tiny"] for w in synthetic.WORKLOADS}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_file_says_all_of_a_graph(name: str) -> None:
+    graph = TINY[name].graph(2)
+    words = [int(word) for word in np.frombuffer(cuda_graphs.as_file(graph), "<u4")]
+    words.reverse()
+
+    def take(count: int) -> list[int]:
+        return [words.pop() for _ in range(count)]
+
+    magic, _, group, arrays, tasks = take(5)
+    assert (magic, group) == (cuda_graphs.MAGIC, graphs.GROUP)
+    assert tuple(take(arrays)) == graph.arrays
+    assert [take(length) for length in graph.arrays] == [list(a) for a in graph.contents()]
+    assert [take(length) for length in graph.arrays] == [list(a) for a in graphs.computed(graph)]
+    read = []
+    upstream = []
+    for _ in range(tasks):
+        updates, items, rounds, span, lane, reads, waits = take(7)
+        into, *sources = (graphs.Region(*take(5)) for _ in range(1 + reads))
+        task = graphs.Task(tuple(sources), into, bool(updates), items // group, rounds, lane)
+        assert task.span == span
+        read.append(task)
+        upstream.append(tuple(take(waits)))
+    assert not words
+    assert tuple(read) == graph.tasks
+    assert upstream == graphs.edges(graph)
+
+
+def test_kernels_of_both_languages_are_the_same_ones() -> None:
+    text = cuda_graphs.SOURCE.read_text("utf-8")
+    assert f"MAGIC = {cuda_graphs.MAGIC:#x}, VERSION = {cuda_graphs.VERSION};" in text
+    assert f"MOST_READS = {shapes.MOST_READS};" in text
+    assert "x ^= x << 13; x ^= x >> 17; x ^= x << 5;" in text
+
+
+def printed(**wrong: int) -> str:
+    row = {"tasks": 3, "streams": 2, "wrong": wrong, "us_per_task": {"stream": [3.0, 1.0, 2.0]}}
+    return json.dumps(row) + "\n"
+
+
+def test_figures_of_a_wrong_run_are_refused() -> None:
+    found = cuda_graphs.parsed(printed(stream=0), ["a"])
+    assert found["a"]["us_per_task"]["stream"]["median"] == 2.0
+    with pytest.raises(RuntimeError, match=r"for b: \{'stream': 5\}"):
+        cuda_graphs.parsed(printed(stream=0) + printed(stream=5), ["a", "b"])
+    with pytest.raises(ValueError, match="argument"):
+        cuda_graphs.parsed(printed(stream=0), ["a", "b"])
+
+
+def test_nothing_is_measured_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_graphs, "compiler", lambda: None)
+    assert cuda_graphs.measure({"a": TINY["chains"].graph(0)}) == {}
+
+
+def test_the_program_compiles(tmp_path: Path) -> None:
+    words = cuda_graphs.compiler()
+    if words is None:
+        pytest.skip("there is no CUDA compiler here")
+    command = [words, "-c", "-std=c++17", "-arch=sm_80", "-o", str(tmp_path / "graphs.o")]
+    done = subprocess.run(
+        [*command, "-Xcompiler", "-Wall", str(cuda_graphs.SOURCE)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
