@@ -194,3 +194,151 @@ kernel void clear(global uint *words, int length)
 {
     for (int i = get_global_id(0); i < length; i += get_global_size(0)) words[i] = 0;
 }
+
+/* ---- InstaNAS: branches that a controller picks ---------------------------------------------- */
+
+#define BRANCHES 5
+
+/* Which branches of each stage are open, and the share of each in their mean; where none would be,
+ * the one that came closest. Features, weights and thresholds are such multiples of powers of two
+ * that all sums are exact: every device decides alike. Weights are [stages][BRANCHES][inputs]. */
+kernel void pick(global const float *features, global const float *weights,
+                 global const float *thresholds, global uint *flags, global float *shares,
+                 int stages, int inputs)
+{
+    for (int stage = get_global_id(0); stage < stages; stage += get_global_size(0)) {
+        float most = -INFINITY;
+        int best = 0, open = 0;
+        for (int branch = stage * BRANCHES; branch < (stage + 1) * BRANCHES; ++branch) {
+            float sum = -thresholds[branch];
+            for (int k = 0; k < inputs; ++k) sum += features[k] * weights[branch * inputs + k];
+            flags[branch] = sum > 0;
+            open += sum > 0;
+            if (sum > most) {
+                most = sum;
+                best = branch;
+            }
+        }
+        if (open == 0) flags[best] = open = 1;
+        for (int branch = stage * BRANCHES; branch < (stage + 1) * BRANCHES; ++branch)
+            shares[branch] = flags[branch] ? 1.0f / open : 0.0f;
+    }
+}
+
+/* The mean of the open branches of a stage. Nothing is read of a closed one. Where `residual`, e is
+ * what went into the stage: it is added to what each branch gives, and is itself the last one. */
+kernel void mean_of_open(global const float *a, global const float *b, global const float *c,
+                         global const float *d, global const float *e, global const float *shares,
+                         global float *out, int stage, int length, int residual)
+{
+    global const float *share = shares + stage * BRANCHES;
+    float last = residual ? 1.0f : share[4];
+    for (int i = get_global_id(0); i < length; i += get_global_size(0)) {
+        float sum = 0;
+        if (share[0] > 0) sum += share[0] * a[i];
+        if (share[1] > 0) sum += share[1] * b[i];
+        if (share[2] > 0) sum += share[2] * c[i];
+        if (share[3] > 0) sum += share[3] * d[i];
+        if (last > 0) sum += last * e[i];
+        out[i] = sum;
+    }
+}
+
+/* ---- Dynamic Routing: nodes of a lattice that send to their neighbours ----------------------- */
+
+#define SAME 0
+#define UP 1
+#define DOWN 2
+#define ALIVE 3
+
+/* Where a node sends to, from the means of its channels: a weight for each direction, not open
+ * where it is zero, and whether any is open. `may` has a bit for each direction there is. Weights
+ * are [inputs][4]. By one work-item. */
+kernel void decide(global const float *features, global const float *weights,
+                   global const float *bias, global float *values, global uint *flags, int inputs,
+                   int may)
+{
+    if (get_global_id(0) != 0) return;
+    float4 sum = vload4(0, bias);
+    for (int k = 0; k < inputs; ++k) sum += features[k] * vload4(k, weights);
+    float found[3];
+    found[SAME] = may >> SAME & 1 ? fmax(tanh(sum.x), 0.0f) : 0.0f;
+    found[UP] = may >> UP & 1 ? fmax(tanh(sum.y), 0.0f) : 0.0f;
+    found[DOWN] = may >> DOWN & 1 ? fmax(tanh(sum.z), 0.0f) : 0.0f;
+    uint alive = 0;
+    for (int k = 0; k < 3; ++k) {
+        values[k] = found[k];
+        flags[k] = found[k] > 0;
+        alive |= found[k] > 0;
+    }
+    flags[ALIVE] = alive;
+}
+
+/* Whether anything is sent to a node, by its neighbours of the layer before. */
+kernel void any_of(global const uint *same, global const uint *below, global const uint *above,
+                   global uint *out, int may)
+{
+    if (get_global_id(0) != 0) return;
+    uint found = 0;
+    if (may >> SAME & 1) found |= same[SAME];
+    if (may >> UP & 1) found |= below[UP];
+    if (may >> DOWN & 1) found |= above[DOWN];
+    out[0] = found;
+}
+
+/* The sum of what arrives at a node, each weighted by its sender's gate: from the same scale, from
+ * the one of half the size, from the one of twice the size; then ReLU6, so that values keep their
+ * size over many layers. Nothing is read of what was not sent. */
+kernel void join(global const float *same, global const float *below, global const float *above,
+                 global const float *of_same, global const float *of_below,
+                 global const float *of_above, global float *out, int channels, int rows,
+                 int columns, int may)
+{
+    float by_same = may >> SAME & 1 ? of_same[SAME] : 0.0f;
+    float by_below = may >> UP & 1 ? of_below[UP] : 0.0f;
+    float by_above = may >> DOWN & 1 ? of_above[DOWN] : 0.0f;
+    int area = rows * columns;
+    for (int i = get_global_id(0); i < channels * area; i += get_global_size(0)) {
+        int c = i / area, y = i % area / columns, x = i % columns;
+        float sum = 0;
+        if (by_same > 0) sum += by_same * same[i];
+        if (by_below > 0)
+            sum += by_below * below[(c * (rows / 2) + y / 2) * (columns / 2) + x / 2];
+        if (by_above > 0) sum += by_above * above[i];
+        out[i] = activated(sum, RELU6);
+    }
+}
+
+/* ---- CondConv: weights that are mixed for each image ----------------------------------------- */
+
+#define EXPERTS 4
+#define FLOOR 0.35f
+
+/* How much each expert counts, from the means of the channels; one below FLOOR is left out, but for
+ * the largest. After the four comes the number of the first that is in. By one work-item. */
+kernel void route(global const float *features, global const float *weights,
+                  global const float *bias, global float *routing, global uint *flags, int inputs)
+{
+    if (get_global_id(0) != 0) return;
+    float4 sum = vload4(0, bias);
+    for (int k = 0; k < inputs; ++k) sum += features[k] * vload4(k, weights);
+    vstore4(1.0f / (1.0f + exp(-sum)), 0, routing);
+    float most = fmax(fmax(routing[0], routing[1]), fmax(routing[2], routing[3]));
+    float least = fmin(most, FLOOR);
+    int first = EXPERTS;
+    for (int k = EXPERTS - 1; k >= 0; --k) {
+        flags[k] = routing[k] >= least;
+        if (flags[k]) first = k;
+    }
+    routing[EXPERTS] = first;
+}
+
+/* Adds an expert's weights to the mixture; the first begins it. */
+kernel void add_expert(global const float *weights, global const float *routing,
+                       global float *out, int expert, int length)
+{
+    float by = routing[expert];
+    int first = (int)routing[EXPERTS] == expert;
+    for (int i = get_global_id(0); i < length; i += get_global_size(0))
+        out[i] = first ? by * weights[i] : out[i] + by * weights[i];
+}

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from acs_cl.benchmarks.workloads.workload import Workload
 
-MODULES = ("pipelines", "images", "links", "learning", "branches", "static", "synthetic")
+MODULES = ("pipelines", "images", "links", "learning", "branches", "static", "dynamic", "synthetic")
 
 
 def catalogue() -> dict[str, Workload]:

@@ -140,29 +140,39 @@ class HostDecided(OnPlatform):
 
     def __init__(self, platform: Any, model: Model) -> None:
         super().__init__(platform, model)
-        self.launched: list[int] = []
-        """Which layers the last step ran, image by image."""
+        self.launched: list[list[int]] = []
+        """For each image of the last step, the layers that were launched."""
 
     def step(self) -> None:
         """One image after the other."""
         self.launched.clear()
         for start, ends in zip(self.starts, self.ends, strict=True):
             start.kernel(start.items, (GROUP,), *start.args)
-            known: dict[int, Any] = {}
+            known: dict[Value, Any] = {}
+            opened: list[int] = []
+            self.launched.append(opened)
             for number, (layer, kernel, items, args, _) in enumerate(self.body):
                 if layer.gate is None or self._is_open(layer.gate, known):
                     kernel(items, (GROUP,), *args)
-                    self.launched.append(number)
+                    opened.append(number)
             for _, kernel, items, args, _ in ends:
                 kernel(items, (GROUP,), *args)
 
-    def _is_open(self, gate: Gate, known: dict[int, Any]) -> bool:
-        for flag in gate.flags:
-            if flag.buffer not in known:
-                known[flag.buffer] = self.buffers[flag.buffer].get()
-            if known[flag.buffer][flag.first]:
-                return True
-        return False
+    def _is_open(self, gate: Gate, known: dict[Value, Any]) -> bool:
+        for group in gate.reads:
+            if group not in known:
+                known[group] = self._array(group).get().ravel()
+        return is_open(gate, known)
+
+
+def is_open(gate: Gate, known: Mapping[Value, Any]) -> bool:
+    """What flags on the host say."""
+    return any(
+        known[group][flag.first - group.first]
+        for group in gate.reads
+        for flag in gate.flags
+        if group.meets(flag)
+    )
 
 
 def reference(model: Model) -> Results:

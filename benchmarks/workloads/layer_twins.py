@@ -13,9 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from acs_cl import UsageError
 from acs_cl.benchmarks.workloads.layers import MAXIMUM, RELU, RELU6, SIGMOID, SWISH
 
 Array = np.ndarray[Any, Any]
+
+FLOOR = 0.35
+"""Of `route`."""
+MARGIN = 2e-5
+"""How far from its threshold a decision has to be, for single precision to decide alike."""
 
 
 def activated(values: Array, how: int) -> Array:
@@ -133,6 +139,86 @@ def clear(out: Array, length: int) -> None:
     out[:] = 0
 
 
+def pick(
+    features: Array, weights: Array, thresholds: Array, flags: Array, shares: Array, stages: int,
+    inputs: int,
+) -> None:  # fmt: skip
+    """Sums are exact in single precision too, so that no margin is needed."""
+    sums = (weights.reshape(-1, inputs) @ features - thresholds).reshape(stages, -1)
+    opened = (sums > 0) | ((sums == sums.max(1)[:, None]) & (sums.max(1) <= 0)[:, None])
+    flags[:] = opened.ravel()
+    shares[:] = (opened / opened.sum(1)[:, None]).ravel()
+
+
+def mean_of_open(
+    a: Array, b: Array, c: Array, d: Array, e: Array, shares: Array, out: Array, stage: int,
+    length: int, residual: int,
+) -> None:  # fmt: skip
+    """Of the branches of one stage."""
+    of_stage = shares.reshape(-1, 5)[stage].copy()
+    if residual:
+        of_stage[4] = 1
+    out[:] = sum(share * x for share, x in zip(of_stage, (a, b, c, d, e), strict=True) if share)
+
+
+def decide(
+    features: Array, weights: Array, bias: Array, values: Array, flags: Array, inputs: int, may: int
+) -> None:
+    """Refuses images whose decisions are too close for devices to agree."""
+    sums = (bias + features @ weights.reshape(inputs, 4))[:3]
+    there = np.array([may >> k & 1 for k in range(3)])
+    _apart(sums[there > 0], 0)
+    values[:3] = there * np.maximum(np.tanh(sums), 0)
+    flags[:3] = values[:3] > 0
+    flags[3] = flags[:3].any()
+
+
+def any_of(same: Array, below: Array, above: Array, out: Array, may: int) -> None:
+    """Whether anything arrives."""
+    out[0] = any(may >> k & 1 and flags[k] for k, flags in enumerate((same, below, above)))
+
+
+def join(
+    same: Array, below: Array, above: Array, of_same: Array, of_below: Array, of_above: Array,
+    out: Array, channels: int, rows: int, columns: int, may: int,
+) -> None:  # fmt: skip
+    """The weighted sum of what arrives."""
+    image = np.zeros((channels, rows, columns))
+    if may & 1 and of_same[0] > 0:
+        image += of_same[0] * same.reshape(image.shape)
+    if may & 2 and of_below[1] > 0:
+        half = below.reshape(channels, rows // 2, columns // 2)
+        image += of_below[1] * half.repeat(2, 1).repeat(2, 2)
+    if may & 4 and of_above[2] > 0:
+        image += of_above[2] * above.reshape(image.shape)
+    out[:] = activated(image, RELU6).ravel()
+
+
+def route(
+    features: Array, weights: Array, bias: Array, routing: Array, flags: Array, inputs: int
+) -> None:
+    """Refuses images whose decisions are too close for devices to agree."""
+    found = activated(bias + features @ weights.reshape(inputs, 4), SIGMOID)
+    _apart(found, FLOOR)
+    flags[:] = found >= min(FLOOR, found.max())
+    routing[:5] = *found, np.flatnonzero(flags)[0]
+
+
+def add_expert(weights: Array, routing: Array, out: Array, expert: int, length: int) -> None:
+    """Adds an expert's weights."""
+    begun = 0 if int(routing[4]) == expert else out
+    out[:] = begun + routing[expert] * weights
+
+
+def _apart(values: Array, threshold: float) -> None:
+    near = np.abs(values - threshold).min(initial=np.inf)
+    if near < MARGIN:
+        raise UsageError(
+            f"a decision is {near:.1e} from its threshold, where devices may differ; expected "
+            f"{MARGIN:.0e} at least: take another seed"
+        )
+
+
 TWINS: dict[str, Callable[..., None]] = {
     "convolve": convolve,
     "pointwise": pointwise,
@@ -145,4 +231,11 @@ TWINS: dict[str, Callable[..., None]] = {
     "scale_channels": scale_channels,
     "keep": keep,
     "clear": clear,
+    "pick": pick,
+    "mean_of_open": mean_of_open,
+    "decide": decide,
+    "any_of": any_of,
+    "join": join,
+    "route": route,
+    "add_expert": add_expert,
 }

@@ -58,10 +58,12 @@ class Value(NamedTuple):
 
 class Gate(NamedTuple):
     """A decision: whoever has it runs if any of `flags` is not zero. On a device `flag` says so,
-    which a launch computes where there are several `flags`."""
+    which a launch computes where there are several `flags`. A host reads `reads`, which hold all of
+    them, each whole."""
 
     flag: Value
     flags: tuple[Value, ...]
+    reads: tuple[Value, ...]
 
 
 class Layer(NamedTuple):
@@ -82,17 +84,16 @@ class Layer(NamedTuple):
 
     @property
     def reads(self) -> list[Value]:
-        """Values that it is given, all but those that it only writes, and flags."""
+        """Values that it is given, all but those that it only writes; its gate's flags apart."""
         updates = self.outputs if self.kernel in UPDATING else ()
-        found = [
+        return [
             arg
             for position, arg in enumerate(self.args)
             if isinstance(arg, Value) and (position not in self.outputs or position in updates)
         ]
-        return found + list(self.gate.flags if self.gate else ())
 
 
-UPDATING = frozenset({"mix"})
+UPDATING = frozenset({"add_expert"})
 """Kernels that read what they write."""
 
 
@@ -105,8 +106,6 @@ class Net:
         self.layers: list[Layer] = []
         self.sizes: list[tuple[int, np.dtype[Any]]] = []
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
-        self.decisions: list[Value] = []
-        """Flags that a host reads together."""
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -122,11 +121,10 @@ class Net:
         self.constants[made.buffer] = host.ravel()
         return made
 
-    def flags(self, *shape: int) -> Value:
-        """Zeros and ones that a host reads together."""
-        made = self.value(*shape, dtype=U4)
-        self.decisions.append(made)
-        return made
+    def gate(self, flags: Value, index: int) -> Gate:
+        """Opened by one of these flags, which a host reads together."""
+        flag = Value(flags.buffer, flags.first + index, (1,))
+        return Gate(flag, (flag,), (flags,))
 
     def part(self, value: Value, first: int, count: int) -> Value:
         """Channels of an image, or rows of anything: what is concatenated is written to parts."""
@@ -142,9 +140,15 @@ class Net:
         """Random ones that keep the size of what comes from `inputs` sums; 2 is for ReLU."""
         return self.constant(self.random.normal(0, np.sqrt(gain / inputs), shape))
 
-    def bias(self, count: int, scale: float = 0.1) -> Value:
+    def bias(self, count: int) -> Value:
         """Random ones."""
-        return self.constant(self.random.normal(0, scale, count))
+        return self.constant(self.random.normal(0, 0.1, count))
+
+    def first(self, count: int) -> Net:
+        """A network of the first layers alone, over the same values."""
+        net = Net(0)
+        net.layers, net.sizes, net.constants = self.layers[:count], self.sizes, self.constants
+        return net
 
     # ---- layers ------------------------------------------------------------------------------
 
@@ -172,6 +176,7 @@ class Net:
         before: bool = False,
         pad: int | None = None,
         weights: Value | None = None,
+        bias: Value | None = None,
         out: Value | None = None,
         gate: Gate | None = None,
     ) -> Value:
@@ -185,7 +190,7 @@ class Net:
         weights = weights or self.weights(
             channels // 4, inputs, size, size, 4, inputs=inputs * size * size
         )
-        bias = self.bias(channels)
+        bias = bias or self.bias(channels)
         rows, columns = out.shape[1:]
         area = rows * columns
         padded = size // 2 if pad is None else pad
@@ -320,6 +325,16 @@ class Net:
     def keep(self, x: Value, out: Value) -> None:
         """Copy words as they are."""
         self.layer("keep", x.length, x, out, x.length, outputs=[1])
+
+
+def four(channels: float) -> int:
+    """Channels at a reduced width: a multiple of four."""
+    return max(4, 4 * round(channels / 4))
+
+
+def record(value: Value, number: int, count: int = ALIGNED) -> Value:
+    """One of a row of small values that share a buffer."""
+    return Value(value.buffer, value.first + number * ALIGNED, (count,))
 
 
 def _side(x: Value, size: int, stride: int, pad: int | None = None) -> tuple[int, int]:

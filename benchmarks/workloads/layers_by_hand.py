@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from acs_cl.benchmarks.workloads.expert import Queues, Token
-from acs_cl.benchmarks.workloads.inference import Model, OnPlatform
+from acs_cl.benchmarks.workloads.inference import Model, OnPlatform, is_open
 from acs_cl.benchmarks.workloads.layers import GROUP, Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results
 
@@ -30,12 +30,9 @@ class ByHand(OnPlatform):
         self.behind = wiring(layers)
         self.lanes = _lanes(self.behind)
         self.makers = {name: _writers(layers, value) for name, value in model.kept.items()}
-        decided = {flag.buffer for layer in layers if layer.gate for flag in layer.gate.flags}
-        self.deciders = {
-            buffer: _writers(layers, Value(buffer, 0, (model.net.sizes[buffer][0],)))
-            for buffer in decided
-        }
-        self.host = {buffer: np.empty(model.net.sizes[buffer][0], np.uint32) for buffer in decided}
+        groups = {group for layer in layers if layer.gate for group in layer.gate.reads}
+        self.deciders = {group: _writers(layers, group) for group in groups}
+        self.host = {group: np.empty(group.length, np.uint32) for group in groups}
         self.last: list[Token] = []
         """What nobody has waited for when an image is through: the next one comes after it."""
         queues.finish()  # memory is filled
@@ -46,7 +43,7 @@ class ByHand(OnPlatform):
         for start, ends in zip(self.starts, self.ends, strict=True):
             first = launch(start.kernel, start.items, (GROUP,), *start.args, after=self.last)
             tokens: dict[int, Token] = {}
-            known: set[int] = set()
+            known: set[Value] = set()
             waited: set[int] = set()
             for number, (layer, kernel, items, args, _) in enumerate(self.body):
                 if layer.gate is not None and not self._is_open(layer.gate, known, tokens):
@@ -74,16 +71,13 @@ class ByHand(OnPlatform):
         self.queues.finish()
         return super().results()
 
-    def _is_open(self, gate: Gate, known: set[int], tokens: dict[int, Token]) -> bool:
-        for flag in gate.flags:
-            buffer = flag.buffer
-            if buffer not in known:
-                after = [tokens[one] for one in self.deciders[buffer] if one in tokens]
-                self.queues.wait(self.queues.read(self.buffers[buffer], self.host[buffer], after))
-                known.add(buffer)
-            if self.host[buffer][flag.first]:
-                return True
-        return False
+    def _is_open(self, gate: Gate, known: set[Value], tokens: dict[int, Token]) -> bool:
+        for group in gate.reads:
+            if group not in known:
+                after = [tokens[one] for one in self.deciders[group] if one in tokens]
+                self.queues.wait(self.queues.read(self._array(group), self.host[group], after))
+                known.add(group)
+        return is_open(gate, self.host)
 
 
 def wiring(layers: Sequence[Layer]) -> list[list[int]]:
