@@ -9,7 +9,10 @@ from importlib import import_module
 
 from acs_cl.benchmarks.workloads.workload import Workload
 
-MODULES = ("pipelines", "images", "links", "learning", "branches", "static", "dynamic", "synthetic")
+MODULES = (
+    *("pipelines", "images", "links", "learning", "branches"),
+    *("rigid", "static", "dynamic", "synthetic"),
+)
 
 
 def catalogue() -> dict[str, Workload]:
