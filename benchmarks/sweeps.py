@@ -1,0 +1,280 @@
+"""Speed-up over one number at a time: window, lanes, length of kernels, groups of kernels.
+
+In: a device, and which sweeps. Out: a row for each value and contestant, on random layers of
+one-group kernels of a fixed length that differ from those in the one number. The baseline is the
+faster of `serial` and PyOpenCL by itself on one in-order queue, measured in turns with the rest.
+
+Invariant: all that one value compares takes turns in one process, and is checked against the
+reference before and after; a contestant with wrong results has a row that says so, and no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl import UsageError, devices
+from acs_cl.benchmarks.harness import (
+    Settings,
+    interleave,
+    machine,
+    noise,
+    quantile,
+    spread,
+    typed_kernel,
+    zeroed_buffer,
+)
+from acs_cl.benchmarks.suite_tables import table
+from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.graphs import GROUP
+from acs_cl.benchmarks.workloads.shapes import Layers
+from acs_cl.benchmarks.workloads.synthetic import SOURCE, Synthetic, SyntheticByHand, reference
+from acs_cl.kernel_files import kernel_source
+
+VERSION = 1
+VALUES: dict[str, tuple[int, ...]] = {
+    "window": (1, 2, 4, 8, 16, 32, 64, 128, 256),
+    "lanes": (1, 2, 4, 8, 16, 32),
+    "length": (0, 5, 10, 20, 50, 100, 200),
+    "groups": (1, 2, 5, 10, 20, 50, 100, 200),
+}
+UNITS = {"window": "launches", "lanes": "queues", "length": "us", "groups": "groups"}
+WIDTH, FAN_IN = 32, 3
+DEPTH = {True: 8, False: 16}  # by "is a CPU"
+LENGTH_US = {True: 50.0, False: 20.0}  # by "is a CPU"; where it is not what is swept
+WIDE_US = {True: 5.0, False: 20.0}  # the same for kernels of many groups
+ROUNDS = {False: 9, True: 3}  # by "is quick"
+BARE, SERIAL, EXPERT = "bare", "serial", "expert"
+READY_FIRST = "lanes, ready_first"
+"""The paper's ACS-SW: only ready launches are submitted."""
+
+SEED = 1
+MOST_ROUNDS = 1 << 22
+
+
+class Pace(NamedTuple):
+    """What one group of `mix0` takes on the device: without rounds, and for each round."""
+
+    idle_us: float
+    round_us: float
+
+    def rounds(self, length_us: float) -> int:
+        """For a kernel of this length: none where an idle one is longer."""
+        return max(0, min(MOST_ROUNDS, round((length_us - self.idle_us) / self.round_us)))
+
+
+def measure(settings: Settings, which: Sequence[str], quick: bool) -> dict[str, Any]:
+    """The sweeps of these names; without any, all of them."""
+    for name in which:
+        if name not in VALUES:
+            raise UsageError(f"no sweep is called {name!r}; there are {', '.join(VALUES)}")
+    devices.repair(settings.device)
+    there = machine(settings.device)
+    context = settings.context()
+    pace = measured_pace(context, settings.device)
+    unrest = [noise()]
+    rows: list[dict[str, Any]] = []
+    for name in which or VALUES:
+        for value in VALUES[name][:: 3 if quick else 1]:
+            size = graph_of(name, value, pace, settings.on_cpu, quick)
+            rows += _rows(settings, context, name, value, size, ROUNDS[quick])
+        unrest.append(noise())
+    there["noise"] = unrest
+    return {
+        "acs_cl_sweeps": VERSION,
+        "quick": quick,
+        "machine": there,
+        "pace": pace._asdict(),
+        "length_us": LENGTH_US[settings.on_cpu],
+        "wide_us": WIDE_US[settings.on_cpu],
+        "rows": rows,
+    }
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """A table for each sweep: a line for each value, a column for each contestant."""
+    parts = []
+    for parameter, by_value in grouped(found).items():
+        names = list(dict.fromkeys(name for rows in by_value.values() for name in rows))
+        lines = []
+        for value, rows in by_value.items():
+            cells = [_cell(rows.get(name)) for name in names]
+            fastest = max(row.get("launches_per_s", 0.0) for row in rows.values())
+            baseline = next(iter(rows.values()))["baseline"]
+            lines.append([f"{value:,}", *cells, f"{fastest:,.0f}", baseline])
+        head = [f"{parameter} ({UNITS[parameter]})", *names, "launches/s, best", "baseline"]
+        parts.append(table(lines, head))
+    return "\n\n".join(parts)
+
+
+def grouped(found: Mapping[str, Any]) -> dict[str, dict[int, dict[str, dict[str, Any]]]]:
+    """Rows by parameter, value and contestant."""
+    by: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
+    for row in found["rows"]:
+        by.setdefault(row["parameter"], {}).setdefault(row["value"], {})[row["backend"]] = row
+    return by
+
+
+def graph_of(name: str, value: int, pace: Pace, on_cpu: bool, quick: bool = False) -> Layers:
+    """The graph for one value of a sweep."""
+    depth = 4 if quick else DEPTH[on_cpu]
+    groups = value if name == "groups" else 1
+    length_us = (WIDE_US if name == "groups" else LENGTH_US)[on_cpu]
+    rounds = pace.rounds(value if name == "length" else length_us)
+    return Layers(WIDTH, depth, FAN_IN, (groups, groups), (rounds, rounds))
+
+
+def measured_pace(context: cl.Context, device: cl.Device) -> Pace:
+    """By the device's own clock, with kernels of about 200 us."""
+    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
+    queue = cl.CommandQueue(context, device, properties=profiled)
+    kernel = typed_kernel(queue, kernel_source(SOURCE), "mix0", None, np.uint32, np.uint32)
+    buffer = zeroed_buffer(queue, GROUP * 4)
+
+    def length_us(rounds: int) -> float:
+        lengths = []
+        for _ in range(9):
+            event = kernel(queue, (GROUP,), (GROUP,), buffer, 1, rounds)
+            event.wait()
+            lengths.append((event.profile.end - event.profile.start) * 1e-3)
+        return quantile(lengths, 0.25)  # nearly the best: other programs only ever add time
+
+    rounds = 64
+    until = perf_counter() + 0.1  # clocks rise while there is work
+    while perf_counter() < until:
+        length_us(rounds)
+    while length_us(rounds) < 200 and rounds < MOST_ROUNDS:
+        rounds *= 2
+    idle_us, long_us = length_us(0), length_us(rounds)
+    return Pace(idle_us, max((long_us - idle_us) / rounds, 1e-6))
+
+
+# ---- one value -----------------------------------------------------------------------------------
+
+
+def contestants(settings: Settings, name: str, value: int) -> dict[str, dict[str, Any] | None]:
+    """Who takes part, with the options of its runtime; None for PyOpenCL by itself."""
+    host = [one for one in settings.backends() if one != SERIAL]
+    there: dict[str, dict[str, Any] | None] = {BARE: None, SERIAL: {"backend": SERIAL}}
+    if name == "lanes":
+        there["lanes"] = {"backend": "lanes", "lanes": value}
+        there[READY_FIRST] = {"backend": "lanes", "issue": "ready_first", "lanes": value}
+    elif name == "window":
+        for backend in [*host, "device"]:
+            there[backend] = {"backend": backend, "window": value}
+        there[READY_FIRST] = {"backend": "lanes", "issue": "ready_first", "window": value}
+    else:
+        there[EXPERT] = None
+        for backend in [*host, "device", "auto"]:
+            there[backend] = {"backend": backend}
+    return there
+
+
+def _rows(
+    settings: Settings, context: cl.Context, name: str, value: int, size: Layers, rounds: int
+) -> list[dict[str, Any]]:
+    expected = reference(size, SEED)["arrays"]
+    failed: dict[str, str] = {}
+    samplers: dict[str, Callable[[], float]] = {}
+    runs: dict[str, Any] = {}
+    with ExitStack() as stack:
+        for who, options in contestants(settings, name, value).items():
+            try:
+                platform, run = _made(stack, settings, context, who, options, size)
+            except acs.AcsError as error:  # a device without what the backend needs
+                failed[who] = str(error)
+                continue
+            samplers[who], runs[who] = _sampler(platform, run), run
+        for who in list(samplers):
+            samplers[who]()
+            if not _is_right(runs[who], expected):
+                failed[who] = "its results differ from the reference"
+                del samplers[who]
+        samples = interleave(samplers, rounds)
+        for who in list(samples):
+            if not _is_right(runs[who], expected):
+                failed[who] = "its results differ from the reference"
+                del samples[who]
+    return list(_judged(name, value, size, samples, failed))
+
+
+def _made(
+    stack: ExitStack,
+    settings: Settings,
+    context: cl.Context,
+    who: str,
+    options: dict[str, Any] | None,
+    size: Layers,
+) -> tuple[Any, Any]:
+    if options is not None:
+        runtime = stack.enter_context(acs.Runtime(context=context, **options))
+        run = Synthetic(runtime, size, SEED)
+        runtime.prebuild(*run.kernels())
+        return runtime, run
+    if who == EXPERT:
+        queues = Queues(settings.device, context)
+        return queues, SyntheticByHand(queues, size, SEED)
+    bare = InOrder(settings.device, context)
+    return bare, Synthetic(bare, size, SEED)
+
+
+def _sampler(platform: Any, run: Synthetic) -> Callable[[], float]:
+    """Seconds from the first launch to the end of all."""
+
+    def sample() -> float:
+        run.reset()
+        platform.finish()
+        start = perf_counter()
+        run.step()
+        platform.finish()
+        return perf_counter() - start
+
+    return sample
+
+
+def _is_right(run: Synthetic, expected: Any) -> bool:
+    return np.array_equal(run.results()["arrays"], expected)
+
+
+def _judged(
+    name: str,
+    value: int,
+    size: Layers,
+    samples: Mapping[str, Sequence[float]],
+    failed: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    """A row for each contestant, the baseline among them."""
+    there = [who for who in (BARE, SERIAL) if who in samples]
+    if not there:
+        raise RuntimeError(f"there is no baseline: {dict(failed)}")
+    baseline = min(there, key=lambda who: quantile(samples[who], 0.5))
+    launches = size.width * size.depth
+    common = {"parameter": name, "value": value, "baseline": baseline, "launches": launches}
+    for who, why in failed.items():
+        yield {**common, "backend": who, "failed": why}
+    for who, times in samples.items():
+        ratios = spread([a / b for a, b in zip(samples[baseline], times, strict=True)])
+        yield {
+            **common,
+            "backend": who,
+            "speed_up": ratios["median"],
+            "quartiles": [ratios["p25"], ratios["p75"]],
+            "launches_per_s": round(launches / quantile(times, 0.5), 1),
+            "ms": spread([took * 1e3 for took in times]),
+        }
+
+
+def _cell(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if "failed" in row:
+        return "failed"
+    low, high = row["quartiles"]
+    return f"{row['speed_up']:.2f} ({low:.2f}..{high:.2f})"
