@@ -112,7 +112,7 @@ def event(runtime: Runtime, number: int) -> Any:
         if number in runtime._launches or runtime._state is FORKED:
             runtime._check_open()
             runtime._pump()
-        found = runtime._backend.event(number)
+        found = runtime._backend.event_for_others(number)
         if found is not None:
             runtime._backend.flush()
             return found

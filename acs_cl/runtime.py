@@ -71,12 +71,13 @@ class Runtime:
     other.
 
     `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
-    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device'. `issue`: 'eager' or
+    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device', 'emulated'. `issue`: 'eager' or
     'ready_first'. `window`: how many launches may be in it; None is without bound. `lanes`: queues
     of the pool. `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or
     'buffers'. `trace`: record a timeline. For backend 'device': `groups`, at most so many groups of
     its scheduler; `slice_ms`, after which a group starts no new task in one launch of it; `order`,
-    'first_in' or 'critical_path', among the tasks that are ready.
+    'first_in' or 'critical_path', among the tasks that are ready. For 'emulated': `emulate`, a
+    mapping with `machine`, `policy` and `durations`, see docs/emulator.md.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -103,16 +104,20 @@ class Runtime:
         groups: int | None = None,
         slice_ms: float = 50.0,
         order: str = "first_in",
+        emulate: Mapping[str, Any] | None = None,
     ) -> None:
         self._state = "not started"
         self.options = options(backend, issue, window, lanes, backlog, memory, trace)
         self.context, self.device = context_for(device, context)
         self.plan = plan(self.device, self.options)
         self._store = store_for(self.context, self.device, self.plan.memory)
-        self._backend = backends.create(
-            self.plan.host, self.context, self.device, self.plan.lanes,
-            self.options.trace or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
-        )  # fmt: skip
+        if self.plan.backend == "emulated":
+            self._backend = backends.create_emulated(self.context, self.device, emulate)
+        else:
+            self._backend = backends.create(
+                self.plan.host, self.context, self.device, self.plan.lanes,
+                self.options.trace or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
+            )  # fmt: skip
         if self.plan.scheduler != "no":
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
@@ -400,6 +405,8 @@ class Runtime:
             forget_context(self.context)
         if isinstance(error, WrongCountError) and isinstance(launch.command, DecidedCommand):
             return launch.command.wrong(launch.number, error.got)
+        if isinstance(error, cl.Error):
+            return driver_error(launch, error)
         return error or DeviceError(f"the device reports status {status}")
 
     def _after(self, number: int, handed_out: list[int]) -> None:

@@ -52,7 +52,7 @@ class Stats:
         }
         about = backend.about()
         if about:
-            report["scheduler"] = about
+            report["emulated" if backend.name == "emulated" else "scheduler"] = about
         if runtime._trace is not None:
             report["timed"] = runtime._trace.summary()
         return report

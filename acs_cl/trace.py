@@ -23,9 +23,9 @@ VERSION = 2
 
 
 class Slice(NamedTuple):
-    """One launch as it ran. `clock` is 'device' or 'host'; stages are host nanoseconds. `upstream`
-    is what it waited for: launches that had ended when it was made are not in it, but `reads` and
-    `writes` tell those edges, too."""
+    """One launch as it ran. `clock` is 'device', 'host' or 'model'; stages are host nanoseconds.
+    `upstream` is what it waited for: launches that had ended when it was made are not in it, but
+    `reads` and `writes` tell those edges, too."""
 
     number: int
     name: str
@@ -61,7 +61,7 @@ class Trace:
             start, end = event.profile.start, event.profile.end
         except cl.Error:
             return  # failed commands have no profile
-        self._add(launch, lane, "device", start, end)
+        self._add(launch, lane, getattr(event, "clock", "device"), start, end)
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
@@ -91,8 +91,11 @@ class Trace:
         """Forget what was traced so far."""
         self.slices.clear()
 
-    def overlap(self, clock: str = "device") -> float:
-        """Launches in flight on average while any is: summed durations over their union."""
+    def overlap(self, clock: str | None = None) -> float:
+        """Launches in flight on average while any is: summed durations over their union. Without a
+        `clock`: those of the device, real or modelled."""
+        if clock is None:
+            clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
         intervals = sorted((s.start_ns, s.end_ns) for s in self.slices if s.clock == clock)
         total = union = 0
         reached = None
@@ -121,7 +124,11 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write JSON Lines: a header with the version and clocks, then one line a slice."""
-        lines = [json.dumps({"acs_cl_trace": VERSION, "clocks": ["device", "host"], "unit": "ns"})]
+        lines = [
+            json.dumps(
+                {"acs_cl_trace": VERSION, "clocks": ["device", "host", "model"], "unit": "ns"}
+            )
+        ]
         lines += [json.dumps(slice_._asdict()) for slice_ in self.slices]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 

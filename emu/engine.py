@@ -57,6 +57,14 @@ class Engine:
         """Whether anything of a lower priority number is still to be done at this time."""
         return bool(self._due) and self._due[0][0] == self.now and self._due[0][1] < priority
 
+    def step(self) -> bool:
+        """Do what is due next; False if nothing is."""
+        if not self._due:
+            return False
+        self.now, _, _, action, what = heappop(self._due)
+        action(what)
+        return True
+
     def run(self) -> None:
         """Do all that is due, and what that makes due."""
         due = self._due

@@ -42,6 +42,29 @@ class Program:
         self._has_waited = -1
         self._stopped: str | None = None
         self._since = 0
+        self._stays = False
+        self._rested_until = 0
+
+    @property
+    def has_made_all(self) -> bool:
+        """Whether it has made every launch that there is."""
+        return self._place == len(self._entries)
+
+    def stay(self) -> None:
+        """More launches may come after the last one."""
+        self._stays = True
+
+    def more(self) -> None:
+        """One more launch is there."""
+        self.ended.append(0)
+        self.unfinished += 1
+        if self._stopped == "out of launches":
+            self._stopped = None
+            self.engine.at(max(self.engine.now, self._rested_until), HOST, self._next, None)
+
+    def rest(self, ns: int) -> None:
+        """It makes no launch for so long from now."""
+        self._rested_until = self.engine.now + ns
 
     def begin(self) -> None:
         """Make the first launch at time 0."""
@@ -63,7 +86,10 @@ class Program:
 
     def _next(self, _: None) -> None:
         if self._place == len(self._entries):
-            self._pause()
+            if self._stays:
+                self._stopped = "out of launches"
+            else:
+                self._pause()
             return
         entry = self._entries[self._place]
         if entry.waits and self._has_waited != self._place:

@@ -16,7 +16,7 @@ from acs_cl import devices
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")
 CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
-CONFIGURATIONS.append(("device", "eager"))
+CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 
 
 THREADS = 4

@@ -64,6 +64,8 @@ def test_the_event_of_a_launch_that_failed_says_so(rt: acs.Runtime) -> None:
 
 
 def test_a_refused_launch_heals_no_poison(rt: acs.Runtime) -> None:
+    if rt.plan.backend == "emulated":
+        pytest.skip("the driver sees a launch when the model begins it")
     program = rt.build(SOURCE)
     x = rt.zeros(8, "i4")
     with pytest.raises(acs.PoisonedError):
@@ -77,7 +79,7 @@ def test_a_refused_launch_heals_no_poison(rt: acs.Runtime) -> None:
 
 
 def test_refused_launches_between_others_cost_no_edge(rt: acs.Runtime) -> None:
-    if rt.options.issue == "ready_first":
+    if rt.options.issue == "ready_first" or rt.plan.backend == "emulated":
         pytest.skip("the driver sees a launch when it is ready, after its call has returned")
     program = rt.build(SOURCE)
     x, y = rt.zeros(1, "i4"), rt.zeros(1, "i4")

@@ -52,6 +52,7 @@ MAY_IMPORT = {
     "backends.serial": "backends.base driver records errors",
     "backends.out_of_order": "backends.base driver records errors",
     "backends.lanes": "backends.base driver records errors",
+    "backends.emulated": "backends.base driver records errors emu",
     # what a device can do
     "probe.record": "errors",
     "probe.facts": "devices errors",
@@ -110,7 +111,7 @@ MAY_IMPORT = {
     "backends.device": "choice backends.base backends.sender driver epochs commands decisions"
     " memory records schedulers cutting segments tasks errors",
     "backends": "choice backends.native backends.base backends.serial backends.out_of_order"
-    " backends.lanes backends.sender backends.device errors",
+    " backends.lanes backends.emulated backends.sender backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"

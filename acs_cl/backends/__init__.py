@@ -28,10 +28,11 @@ __all__ = [
     "Settings",
     "create",
     "create_device",
+    "create_emulated",
 ]
 
 HOST = ("serial", "out_of_order", "lanes")
-NAMES = (*HOST, "device")
+NAMES = (*HOST, "device", "emulated")
 
 
 def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
@@ -45,6 +46,13 @@ def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) ->
     else:
         raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
     return kept(backend)
+
+
+def create_emulated(context: Any, device: Any, options: Any) -> Backend:
+    """The backend 'emulated'; the emulator is loaded by nothing else."""
+    from .emulated import Emulated, emulate
+
+    return Emulated(context, device, emulate(options))
 
 
 def create_device(

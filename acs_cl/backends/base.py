@@ -76,6 +76,10 @@ class Backend:
         """The event of a launch in flight, or None when it has been seen to end."""
         return self._events.get(number)
 
+    def event_for_others(self, number: int) -> Any:
+        """The same as a `pyopencl.Event` that another library can wait for."""
+        return self.event(number)
+
     @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""

@@ -1,0 +1,288 @@
+"""A device that does not exist, as a backend: the emulator decides when a launch begins and ends,
+and in that order the launches really run, one after another, on the device that there is.
+
+In: launches, and `Emulate` (which machine, which policy, how long kernels take). Out: their
+completions, on the model's clock. The program's own time between launches counts as nothing; while
+it waits for a launch the model goes on to the end of that.
+
+Durations are declared (nanoseconds of a group, by kernel), or come from a timeline that was
+measured before, or are guessed; `about` says how many were.
+
+Invariants:
+- What runs first on the real queue began first in the model, so that an order the modelled hardware
+  must not choose gives wrong results for real.
+- A launch is reported as ended when the model has ended it, and not before the program has waited
+  for it, polled for it twice, or has made launches whose calls took until then. When it is reported
+  after that depends on the real queue; the model's times do not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from ..driver import STATUS, status, wait_for_event
+from ..emu.live import Live
+from ..emu.spec import MACHINES, Machine, machine
+from ..emu.trace import KERNEL, Entry
+from ..errors import DeviceError, UsageError
+from ..records import Launch
+from .base import Backend, Ended
+
+GUESS_NS = 5_000
+"""Of a group of a kernel that nobody has said anything about: of the order of the paper's."""
+
+GROUP = 64
+"""Work-items of a group where the driver would choose."""
+
+BYTES_PER_NS = 12
+"""Of a transfer: PCIe 3.0 with 16 lanes, as the paper's host has it, reaches some 12 GB/s."""
+TRANSFER_NS = 1_000
+
+REFUSED = -9002
+"""Status of a launch that the real driver refused when its turn came."""
+
+RUNNING = int(cl.command_execution_status.RUNNING)
+
+
+class Emulate(NamedTuple):
+    """What is modelled. `durations`: nanoseconds of a group by kernel; `measured`: those of whole
+    launches by (kernel, groups, items)."""
+
+    machine: str = "paper"
+    policy: str = "acs_hw"
+    durations: Mapping[str, int] = {}
+    measured: Mapping[tuple[str, int, int], int] = {}
+
+
+def emulate(options: Any) -> Emulate:
+    """What `Runtime(emulate={…})` says; `UsageError` where it is wrong."""
+    given = dict(options or {})
+    wrong = sorted(set(given) - {"machine", "policy", "durations"})
+    if wrong:
+        raise UsageError(f"emulate= has machine, policy and durations, got {', '.join(wrong)}")
+    durations = given.get("durations", {})
+    found = Emulate(given.get("machine", "paper"), given.get("policy", "acs_hw"))
+    machine(found.machine)
+    if isinstance(durations, Mapping):
+        for name, ns in durations.items():
+            if not isinstance(ns, int) or ns < 1:
+                raise UsageError(f"durations[{name!r}]: expected whole nanoseconds, got {ns!r}")
+        return found._replace(durations=dict(durations))
+    return found._replace(measured=_measured(durations))
+
+
+def _measured(path: Any) -> dict[tuple[str, int, int], int]:
+    """Median times of launches in a timeline that `rt.trace.save` wrote."""
+    from ..emu.convert import from_timeline
+
+    trace, _ = from_timeline(path, GROUP)
+    times: dict[tuple[str, int, int], list[int]] = {}
+    for entry in trace.entries:
+        if entry.kind == KERNEL:
+            times.setdefault((entry.name, entry.groups, entry.items), []).append(entry.total_ns)
+    return {key: sorted(found)[len(found) // 2] for key, found in times.items()}
+
+
+class _Profile(NamedTuple):
+    start: int
+    end: int
+
+
+class ModelEvent:
+    """What stands for a launch: as much of a `pyopencl.Event` as a runtime looks at, on the model's
+    clock."""
+
+    clock = "model"
+
+    def __init__(self, backend: Emulated, number: int) -> None:
+        self._backend = backend
+        self.number = number
+        self.real: Any = None
+        self.status = RUNNING
+        self.start_ns = self.end_ns = 0
+
+    @property
+    def profile(self) -> _Profile:
+        """When it began and ended, in the model."""
+        return _Profile(self.start_ns, self.end_ns)
+
+    def get_info(self, what: Any) -> int:
+        """Its status."""
+        if what != STATUS:
+            raise DeviceError(f"an emulated launch has a status, and no {what}")
+        return self.status
+
+    def wait(self) -> None:
+        """The model goes on until it has ended."""
+        self._backend.advance(self.number)
+
+
+class Emulated(Backend):
+    """One modelled device, and a real in-order queue."""
+
+    name = "emulated"
+
+    def __init__(self, context: Any, device: Any, settings: Emulate) -> None:
+        super().__init__(context, device, 1, False)
+        self.settings = settings
+        self.machine: Machine = MACHINES[settings.machine]
+        self.guessed = 0
+        self._live = Live(settings.policy, self.machine, self._began, self._has_ended)
+        self._lock = threading.RLock()
+        """Of the model: events are waited for without the runtime's lock."""
+        self._places: dict[int, int] = {}
+        """{launch: its number in the model}."""
+        self._launches: dict[int, tuple[Launch, ModelEvent]] = {}
+        """{number in the model: the launch, until it is reported}."""
+        self._over: list[int] = []
+        """Numbers in the model, ended and not reported."""
+        self._errors: dict[int, BaseException] = {}
+        self._is_news = False
+
+    # ---- in --------------------------------------------------------------------------------------
+
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+        """Tell the model."""
+        with self._lock:
+            place = len(self._live.entries) + 1
+            places = self._places
+            upstream = sorted(places[number] for number in launch.upstream if number in places)
+            event = ModelEvent(self, launch.number)
+            places[launch.number] = place
+            self._launches[place] = launch, event
+            self._events[launch.number] = event
+            self._live.add(self._entry(place, launch, tuple(upstream)))
+            self.used[0] += 1
+            self._is_news = True
+
+    def _entry(self, place: int, launch: Launch, upstream: tuple[int, ...]) -> Entry:
+        command, access = launch.command, launch.access
+        segments = max(1, len(access.reads) + len(access.writes))
+        global_size = getattr(command, "global_size", None)
+        if global_size is None:
+            nbytes = max((span.nbytes for span in (*access.reads, *access.writes)), default=0)
+            ns = TRANSFER_NS + nbytes // BYTES_PER_NS
+            kind = command.name if command.name in ("copy", "fill", "read", "write") else "copy"
+            return Entry(place, command.name, kind, upstream, segments=segments, total_ns=ns)
+        local = getattr(command, "local_size", None)
+        items = prod(local) if local else GROUP
+        groups = max(1, -(-prod(global_size) // items))
+        entry = Entry(
+            place, command.name, KERNEL, upstream, groups=groups, items=items, segments=segments
+        )
+        total_ns = self.settings.measured.get((command.name, groups, items))
+        if total_ns is not None:
+            return entry._replace(total_ns=total_ns)
+        declared = self.settings.durations.get(command.name)
+        self.guessed += declared is None
+        return entry._replace(group_ns=declared or GUESS_NS)
+
+    # ---- the model -------------------------------------------------------------------------------
+
+    def _began(self, place: int) -> None:
+        """In the model a launch has begun: so it does on the queue."""
+        launch, event = self._launches[place]
+        event.start_ns = self._live.now
+        try:
+            event.real = launch.command.enqueue(self.queues[0], None)
+        except Exception as error:  # the launch's own failure, whatever it is
+            self._errors[launch.number] = error
+
+    def _has_ended(self, place: int) -> None:
+        event = self._launches[place][1]
+        event.end_ns = self._live.now
+        self._over.append(place)
+
+    def advance(self, number: int) -> None:
+        """On to the end of a launch, in the model and then on the queue."""
+        with self._lock:
+            place = self._places.get(number)
+            if place is None:
+                return
+            self._live.wait(place)
+            self._settle(place)
+
+    def _settle(self, place: int, look: Callable[[Any], int] = wait_for_event) -> bool:
+        """What a launch that is over in the model came to for real; whether it has come to that."""
+        launch, event = self._launches[place]
+        if event.status > 0:
+            event.status = REFUSED if launch.number in self._errors else look(event.real)
+        return event.status <= 0
+
+    # ---- out -------------------------------------------------------------------------------------
+
+    def poll(self, most: int = 64) -> Ended:
+        """What ended while the program made its launches; if it has made none since the last look,
+        it waits for something: on to the next end."""
+        with self._lock:
+            if self._is_news:
+                self._live.catch_up()
+            elif not self._over:
+                self._live.to_next_end()
+            self._is_news = False
+            return self._reported()
+
+    def poll_up_to(self, number: int) -> Ended:
+        """All that has ended."""
+        with self._lock:
+            return self._reported()
+
+    def _reported(self) -> Ended:
+        ended: Ended = []
+        behind = []
+        for place in self._over:
+            # in the order of the model's ends: nothing before what is upstream of it
+            if behind or not self._settle(place, status):
+                behind.append(place)
+                continue
+            launch, event = self._launches.pop(place)
+            del self._places[launch.number], self._events[launch.number]
+            ended.append((launch.number, event.status, event, 0))
+        self._over = behind
+        ended.sort(key=lambda one: one[0])
+        return ended
+
+    def error(self, number: int, status: int) -> BaseException | None:
+        """What the driver said, or the device."""
+        found = self._errors.pop(number, None)
+        return found if found is not None else super().error(number, status)
+
+    def event_for_others(self, number: int) -> Any:
+        """The real event: the model goes on to the end of the launch."""
+        event = self._events.get(number)
+        if event is None:
+            return None
+        self.advance(number)
+        return event.real
+
+    def flush(self) -> None:
+        """The modelled device needs no telling."""
+
+    def wait_all(self) -> None:
+        """On to the end of everything."""
+        with self._lock:
+            for place in list(self._launches):
+                self._live.wait(place)
+                self._settle(place)
+        super().wait_all()
+
+    def about(self) -> dict[str, Any]:
+        """The modelled machine, and what is simulated of the run so far."""
+        with self._lock:
+            return {
+                "simulated": True,
+                "machine": self.machine.name,
+                "policy": self._live.name,
+                "model_us": self._live.now / 1e3,
+                "guessed": self.guessed,
+                "host_us": {name: ns / 1e3 for name, ns in sorted(self._live.model.ledger.items())},
+            }
+
+    def where(self, number: int) -> str:
+        """Simulated."""
+        return f"simulated on {self.machine.name}, {self._live.name}; "
