@@ -51,9 +51,7 @@ class Live:
         self.entries: list[Entry] = []
         self.model = model(text, Trace("live", self.entries), machine)
         self.model.program.stay()
-        self._began, self._ended = began, ended
-        self._start, self.model.gpu.start = self.model.gpu.start, self._begin
-        self._end, self.model.program.end = self.model.program.end, self._over
+        self.model.on_begin, self.model.on_end = began, ended
         self.model.program.begin()
 
     @property
@@ -102,11 +100,3 @@ class Live:
             if not self.step():
                 raise InternalError(f"launch {number} never ends in {self.name}")
         self.model.program.rest(self.model.host.sync_ns)
-
-    def _begin(self, entry: Entry) -> None:
-        self._began(entry.number)
-        self._start(entry)
-
-    def _over(self, number: int) -> None:
-        self._end(number)
-        self._ended(number)

@@ -12,6 +12,7 @@ is unfinished is an error of the policy, found in each run. Times are the model'
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from acs_cl.emu.engine import HOST, Engine
@@ -79,6 +80,9 @@ class Model:
             self.paused,
         )
         self.begun = bytearray(len(trace.entries) + 1)
+        self.on_begin: Callable[[int], None] | None = None
+        self.on_end: Callable[[int], None] | None = None
+        """Told of launches as they begin and end."""
         self.last_end_ns = 0
         self.end_ns = 0
 
@@ -125,6 +129,8 @@ class Model:
         for other in entry.upstream:
             if not ended[other]:
                 raise InternalError(f"{self.name} began launch {number} beside {other}")
+        if self.on_begin is not None:
+            self.on_begin(number)
         self.gpu.start(entry)
 
     def begin_in(self, delay_ns: int, number: int) -> None:
@@ -137,6 +143,8 @@ class Model:
     def _ended(self, number: int) -> None:
         self.last_end_ns = self.engine.now
         self.program.end(number)
+        if self.on_end is not None:
+            self.on_end(number)
         self.ended(number)
 
     # ---- the run ---------------------------------------------------------------------------------

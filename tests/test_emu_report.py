@@ -174,7 +174,7 @@ def test_the_commands_of_the_docs_are_commands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.jsonl").write_text(block("json"), encoding="utf-8")
-    lines = re.findall(r"^python -m acs_cl\.emu (.*)$", DOCS, re.MULTILINE)
+    lines = re.findall(r"^acs-cl emu (.*)$", DOCS, re.MULTILINE)
     assert len(lines) == 4
     for line in lines:
         said(shlex.split(line.partition("#")[0]), capsys)

@@ -272,8 +272,9 @@ def test_levels_are_the_longest_ways_and_hold_every_tile_once(seed: int) -> None
     # and nothing else of the words has moved
     plain = record(nodes).image(SPARE)
     assert plain.levels == ()
-    assert plain.words[32:].tolist()[: plain.words[10] - 32] == (
-        image.words[32:].tolist()[: plain.words[10] - 32]
+    assert (
+        plain.words[32:].tolist()[: plain.words[10] - 32]
+        == (image.words[32:].tolist()[: plain.words[10] - 32])
     )
 
 

@@ -234,7 +234,7 @@ class Emulated(Backend):
 
     def _reported(self) -> Ended:
         ended: Ended = []
-        behind = []
+        behind: list[int] = []
         for place in self._over:
             # in the order of the model's ends: nothing before what is upstream of it
             if behind or not self._settle(place, status):
