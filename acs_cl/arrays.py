@@ -123,6 +123,8 @@ class Array:
         place = self._live()._place_or_raise()
         if place.offset:
             raise UsageError("this view starts inside its buffer; copy it, or use its base")
+        if self._runtime._checker is not None:
+            self._runtime._checker.data_taken(self)
         return place.memory
 
     def __len__(self) -> int:

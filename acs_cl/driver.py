@@ -37,10 +37,11 @@ class OwnKernel(cl.Kernel):
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
     the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
     on the device that runs it, and its body there, once there is one. `queued`: the native core's
-    own kernel for it, once it was launched there.
+    own kernel for it, once it was launched there; `parameters`: those of its signature, once they
+    are known.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason")
+    __slots__ = ("current", "launched", "offer", "origin", "parameters", "queued", "reason")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -50,6 +51,7 @@ class OwnKernel(cl.Kernel):
         self.offer: Any = None
         self.origin: Any = None
         self.queued: Any = None
+        self.parameters: Any = None
 
 
 def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:

@@ -2,6 +2,7 @@
 
     AcsError
     ├── UsageError       the call was wrong: argument, name, range, a freed array, use after a fork
+    │   └── CheckError       a check found that the program does what it did not declare
     ├── DeviceError      the device or its driver refused or failed
     │   ├── BuildError       a program that does not build, with its log
     │   └── OutOfMemory      no memory, even after waiting for everything in flight
@@ -13,6 +14,8 @@ A message says which launch, kernel and argument, what came, what was expected a
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class AcsError(Exception):
@@ -35,6 +38,19 @@ class UsageError(AcsError, ValueError):
     ...         print(error)
     shape (2, -1): an array cannot have a negative length
     """
+
+
+class CheckError(UsageError):
+    """A check (`Runtime(check=…)`) found what the program does and did not declare. `finding` says
+    it in fields: kind, launch, kernel, argument, parameter, first_byte, site, text."""
+
+    def __init__(self, message: str, finding: Any = None) -> None:
+        super().__init__(message)
+        self.finding = finding
+
+
+class CheckWarning(UserWarning):
+    """A check has something to say that need not be wrong."""
 
 
 class DeviceError(AcsError, RuntimeError):

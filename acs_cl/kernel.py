@@ -174,6 +174,7 @@ class Kernel:
     def _first(self, args: tuple[Any, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""
         self._convert = converter(self)
+        self._native.parameters = self.signature.parameters
         return self._convert(self, args)
 
     def _slow(self, args: tuple[Any, ...]) -> Converted:
@@ -285,6 +286,7 @@ class Kernel:
         if clone is None:
             program, name = self._variant(offsets) if offsets else (self._program, self.name)
             clone = self._clones[offsets, kinds] = OwnKernel(program, name)
+            clone.parameters = self.signature.parameters
         return clone
 
     def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:

@@ -217,8 +217,15 @@ def close(runtime: Runtime, quiet: bool) -> None:
         return
     if not quiet:
         refuse_on_host_task("close")
+    found: Exception | None = None
     try:
+        try:
+            runtime._sync()
+        except Exception as error:  # what a check found comes after everything is let go
+            found = error
         drain(runtime, gives_up=True)
+        if runtime._checker is not None and not quiet:
+            runtime._checker.close()
         with runtime._lock:
             runtime._state = "closed"
         drain(runtime, gives_up=True)  # what other threads and host tasks launched meanwhile
@@ -234,6 +241,8 @@ def close(runtime: Runtime, quiet: bool) -> None:
         runtime._programs.clear()
         runtime._user_events.clear()
     if not quiet:
+        if found is not None:
+            raise found
         runtime._failures.raise_untold()
 
 

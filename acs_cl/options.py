@@ -2,7 +2,8 @@
 
 In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
 run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
-to); `PYOPENCL_CTX` chooses the device where the program names none.
+to), `ACS_CL_CHECK` (checks, besides those asked for); `PYOPENCL_CTX` chooses the device where the
+program names none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 from typing import Any, NamedTuple
 
 from .backends import Settings
+from .check.modes import Modes, modes, together
 from .epochs import ORDERS
 from .errors import UsageError
 
@@ -32,6 +34,7 @@ class Options(NamedTuple):
     trace_file: str | None
     overruled: str | None
     """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
+    check: Modes = Modes()
 
 
 def options(
@@ -42,11 +45,14 @@ def options(
     backlog: int,
     memory: str | None,
     trace: bool,
+    check: Any = None,
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, os.environ.get("ACS_CL_BACKEND") or backend
-    if os.environ.get("ACS_CL_CHECK"):
-        raise UsageError("ACS_CL_CHECK is set, but this version has no check modes; unset it")
+    checks = modes(check)
+    from_outside = os.environ.get("ACS_CL_CHECK")
+    if from_outside:
+        checks = together(checks, modes(from_outside, "ACS_CL_CHECK="))
     trace_file = os.environ.get("ACS_CL_TRACE") or None
     if issue not in ISSUE:
         raise UsageError(f"unknown issue policy {issue!r}; there are: {', '.join(ISSUE)}")
@@ -65,6 +71,7 @@ def options(
         trace or trace_file is not None,
         trace_file,
         asked if asked != backend else None,
+        checks,
     )
 
 

@@ -74,10 +74,11 @@ class Runtime:
     `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device', 'emulated'. `issue`: 'eager' or
     'ready_first'. `window`: how many launches may be in it; None is without bound. `lanes`: queues
     of the pool. `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or
-    'buffers'. `trace`: record a timeline. For backend 'device': `groups`, at most so many groups of
-    its scheduler; `slice_ms`, after which a group starts no new task in one launch of it; `order`,
-    'first_in' or 'critical_path', among the tasks that are ready. For 'emulated': `emulate`, a
-    mapping with `machine`, `policy` and `durations`, see docs/emulator.md.
+    'buffers'. `trace`: record a timeline. `check`: 'access', 'order', 'uninitialised', 'leaks', or
+    several of them: find what launches do and do not declare. For backend 'device': `groups`, at
+    most so many groups of its scheduler; `slice_ms`, after which a group starts no new task in one
+    launch of it; `order`, 'first_in' or 'critical_path', among the tasks that are ready. For
+    'emulated': `emulate`, a mapping with `machine`, `policy` and `durations`, see docs/emulator.md.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -101,13 +102,14 @@ class Runtime:
         backlog: int = BACKLOG,
         memory: str | None = None,
         trace: bool = False,
+        check: Any = None,
         groups: int | None = None,
         slice_ms: float = 50.0,
         order: str = "first_in",
         emulate: Mapping[str, Any] | None = None,
     ) -> None:
         self._state = "not started"
-        self.options = options(backend, issue, window, lanes, backlog, memory, trace)
+        self.options = options(backend, issue, window, lanes, backlog, memory, trace, check)
         self.context, self.device = context_for(device, context)
         self.plan = plan(self.device, self.options)
         self._store = store_for(self.context, self.device, self.plan.memory)
@@ -148,6 +150,11 @@ class Runtime:
         self._recorders: dict[int, Graph] = {}
         """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
+        self._checker: Any = None
+        if self.options.check:
+            from .check.checker import Checker
+
+            self._checker = Checker(self, self.options.check)
         self._state = ""
         life.register(self)
 
@@ -239,6 +246,7 @@ class Runtime:
         self._check_open()
         self._refuse_in_recording("finish")
         life.refuse_on_host_task("finish")
+        self._sync()
         life.drain(self)
         self._failures.raise_untold()
 
@@ -302,6 +310,9 @@ class Runtime:
     ) -> Handle:
         if self._recorders and (graph := self._recorders.get(get_ident())) is not None:
             return graph._take(command, access, wait_for)
+        if self._checker is not None and self._checker.takes(access):
+            handle: Handle = self._checker.launch(command, access, wait_for, result)
+            return handle
         with self._lock:
             if self._state:
                 self._check_open()
@@ -507,8 +518,14 @@ class Runtime:
 
     # ---- waiting -------------------------------------------------------------------------------
 
+    def _sync(self) -> None:
+        """The program waits, or learns what is done: checks look back."""
+        if self._checker is not None:
+            self._checker.sync()
+
     def _wait(self, number: int, name: str) -> None:
         self._check_open()
+        self._sync()
         life.wait(self, number)
         if self._failures.any:
             self._failures.raise_for_launch(number, f"launch {number} ({name})")
@@ -519,9 +536,11 @@ class Runtime:
             life.wait(self, number)
 
     def _is_done(self, number: int) -> bool:
+        self._sync()
         return life.is_done(self, number)
 
     def _event(self, number: int) -> Any:
+        self._sync()
         return life.event(self, number)
 
     # ---- transfers and memory --------------------------------------------------------------------
@@ -560,8 +579,10 @@ class Runtime:
             )
 
     def _cutter(self) -> Any:
-        """What cuts graphs into segments, where the backend runs these."""
-        return self._backend.cutter() if isinstance(self._backend, backends.Device) else None
+        """What cuts graphs into segments, where the backend runs these; checks want each launch."""
+        if self._checker is not None or not isinstance(self._backend, backends.Device):
+            return None
+        return self._backend.cutter()
 
     def _may_be_poisoned(self, access: Access) -> bool:
         """Whether any of these bytes are poisoned, or may be by something that has not run yet."""
@@ -583,6 +604,8 @@ class Runtime:
         for length in shape:
             nbytes *= length
         base = self._new_base(nbytes) if nbytes else None
+        if self._checker is not None and base is not None:
+            self._checker.allocated(base, dtype)
         return Array(self, base, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
     def _new_base(self, nbytes: int) -> Base:
@@ -590,7 +613,8 @@ class Runtime:
             with self._lock:
                 if self._returned:
                     self._take_back()
-                block = self._store.allocate(nbytes, self._hazards.is_live)
+                guard = self._checker.guard if self._checker is not None else 0
+                block = self._store.allocate(nbytes + guard, self._hazards.is_live)
                 if block is not None:
                     number = self._bases = self._bases + 1
                     if block.users:
@@ -617,7 +641,11 @@ class Runtime:
             users = self._hazards.users(number)
             self._hazards.forget(number)
             self._failures.poison.forget(number)
-            self._store.free(block, users)
+            if self._checker is None:
+                self._store.free(block, users)
+                continue
+            for old, old_users in self._checker.freed(number, block, users):
+                self._store.free(old, old_users)
 
     def _check_open(self) -> None:
         if self._state:

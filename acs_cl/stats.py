@@ -53,6 +53,8 @@ class Stats:
         about = backend.about()
         if about:
             report["emulated" if backend.name == "emulated" else "scheduler"] = about
+        if runtime._checker is not None:
+            report["check"] = runtime._checker.report()
         if runtime._trace is not None:
             report["timed"] = runtime._trace.summary()
         return report

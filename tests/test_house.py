@@ -131,7 +131,9 @@ MAY_IMPORT = {
     "trace": "records errors",
     "stats": "records core",
     "sites": "",
-    "options": "backends epochs errors",
+    "check": "",
+    "check.modes": "errors",
+    "options": "backends epochs check.modes errors",
     "plan": "options devices probe backends errors",
     "progress": "",
     "gates": "access driver errors",
@@ -140,10 +142,28 @@ MAY_IMPORT = {
     "graph_handles": "records explain handle life errors",
     "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
     " captured cutting segments errors",
+    # checks, where they are on
+    "check.findings": "errors",
+    "check.patterns": "",
+    "check.memory": "check.patterns driver access ranges records errors",
+    "check.case": "check.memory check.patterns",
+    "check.naming": "check.case check.findings check.memory check.patterns commands decisions"
+    " tasks",
+    "check.access": "check.case",
+    "check.uninitialised": "check.case check.memory",
+    "check.foreign": "check.case check.findings check.memory",
+    "check.leaks": "arrays handle",
+    "check.sequence": "",
+    "check.order": "check.access check.case check.findings check.memory check.naming"
+    " check.patterns check.sequence core commands driver life records",
+    "check.checker": "check.access check.case check.findings check.foreign check.leaks"
+    " check.memory check.modes check.naming check.order check.patterns check.uninitialised"
+    " life commands devices driver progress records sites errors",
     # the one that composes
     "runtime": "core footprints graph graph_handles segments choice devices records window failures"
     " skipped memory arrays views building kernel program commands decisions"
-    " transfers handle explain stats trace sites options plan progress gates life backends errors",
+    " transfers handle explain stats trace sites options plan progress gates life backends errors"
+    " check.checker",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle",
     # commands
     "doctor": "_version core devices probe errors",

@@ -1,0 +1,313 @@
+"""Cases: one launch of a kernel, run alone as often as it takes, from whatever bytes are put before
+it.
+
+In: a command, what it declares, and the memory before it. Out: outcomes, and which bytes in them
+tell that the launch wrote or read what it did not declare.
+
+A trial puts other values into bytes that should not matter and runs the launch. Two outcomes say
+the same if each byte that is declared as written is the same in both, or was left alone in both.
+Invariant: whoever makes trials puts the memory back afterwards (`put`).
+"""
+
+# Long because: what is put before a launch and what comes out of it are read side by side.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .memory import Interval, Memory, Part, Region, common, merged, without
+from .patterns import Bytes, marked, rolled, word
+
+FULL_BYTES = 2 << 20
+"""Up to so much memory all of it is looked at around each launch; above, what belongs to the
+launch's arguments and declarations, and the rest when the program waits."""
+
+Spot = tuple[int, int, int]
+"""Bytes `low` to `high` of a window."""
+
+Values = list[Bytes]
+"""What is in each window."""
+
+
+class Argument(NamedTuple):
+    """A memory argument of a launch."""
+
+    number: int
+    parameter: str
+    type_name: str
+    region: Region
+    offset: int
+    kind: str
+
+
+class Trial(NamedTuple):
+    """What was put before the launch, and what it left."""
+
+    values: Values
+    out: Values
+
+
+class Case:
+    """One launch."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        reads: Sequence[Interval],
+        writes: Sequence[Interval],
+        arguments: Sequence[Argument],
+        run: Callable[[], None],
+    ) -> None:
+        self.memory = memory
+        self.arguments = arguments
+        self.reads = reads
+        self.writes = writes
+        self._run = run
+        self.windows = _windows(memory, arguments, (*reads, *writes))
+        self.before: Values = [one.region.mirror[one.low : one.high] for one in self.windows]
+        self.in_reads = self._spots(reads)
+        self.in_writes = self._spots(writes)
+
+    # ---- what is put before it -----------------------------------------------------------------
+
+    def other(self) -> Values:
+        """Other values in each byte that is not declared as read."""
+        values = [one.region.other[one.low : one.high].copy() for one in self.windows]
+        self._put_back_reads(values)
+        return values
+
+    def turned(self) -> Values:
+        """The same with values of the same array, in the arrays that are arguments."""
+        values = self.other()
+        for one in self.arguments:
+            part = one.region.part_at(one.offset)
+            if part is None:
+                continue
+            for index, low, high in self._spots([Interval(one.region, part.low, part.high)]):
+                values[index][low:high] = rolled(self.before[index][low:high], part.kind)
+        self._put_back_reads(values)
+        return values
+
+    def _put_back_reads(self, values: Values) -> None:
+        for index, low, high in self.in_reads:
+            values[index][low:high] = self.before[index][low:high]
+        for index, low, high in self._only_written:
+            kind = self._kind(index, low, high)
+            values[index][low:high] = marked(self.before[index][low:high], kind)
+
+    def unwritten(self, values: Values | None) -> Values | None:
+        """Other values in bytes that nobody wrote, on top of `values`; None where there are none
+        that the launch uses."""
+        for (index, low, high), window in self._used_windows:
+            start = window.low
+            mask = window.region.unwritten[start + low : start + high]
+            if mask.any():
+                if values is None:
+                    values = [one.copy() for one in self.before]
+                new = window.region.other[start + low : start + high]
+                values[index][low:high][mask] = new[mask]
+        return values
+
+    @cached_property
+    def _used_windows(self) -> list[tuple[Spot, Interval]]:
+        spots = self._spots(merged([*self.reads, *self.writes]))
+        return [(spot, self.windows[spot[0]]) for spot in spots]
+
+    @cached_property
+    def _only_written(self) -> list[Spot]:
+        return self._spots(without(self.writes, self.reads))
+
+    # ---- running -------------------------------------------------------------------------------
+
+    def put(self, values: Values) -> None:
+        """Make memory so."""
+        for window, some in zip(self.windows, values, strict=True):
+            window.region.store(window.low, some)
+
+    def now(self) -> Values:
+        """How memory is."""
+        return [one.region.load(one.low, one.high).copy() for one in self.windows]
+
+    def trial(self, values: Values) -> Trial:
+        """Run the launch from there."""
+        self.put(values)
+        self._run()
+        return Trial(values, self.now())
+
+    # ---- comparing -----------------------------------------------------------------------------
+
+    def strays(self, trial: Trial) -> list[Spot]:
+        """Bytes that changed and are not declared as written."""
+        found = []
+        for index, (values, out) in enumerate(zip(*trial, strict=True)):
+            rest = out.copy()
+            for at, low, high in self.in_writes:
+                if at == index:
+                    rest[low:high] = values[low:high]
+            if not np.array_equal(rest, values):
+                found += [(index, low, high) for low, high in _runs(rest != values)]
+        return found
+
+    def differ(self, one: Trial, other: Trial) -> list[Spot]:
+        """Bytes that are declared as written, and are not the same in two outcomes although the
+        launch wrote them."""
+        found = []
+        for index, low, high in self.in_writes:
+            first, second = one.out[index][low:high], other.out[index][low:high]
+            if np.array_equal(first, second):
+                continue
+            alone = (first == one.values[index][low:high]) & (
+                second == other.values[index][low:high]
+            )
+            wrong = (first != second) & ~alone
+            if wrong.any():
+                found += [(index, low + start, low + end) for start, end in _runs(wrong)]
+        return found
+
+    def left_alone(self, one: Trial, other: Trial) -> list[tuple[Spot, Any]]:
+        """For bytes declared as written, which of them belong to elements that the launch did not
+        write, as far as the two tell: an element that was the same before both may have been."""
+        found = []
+        for index, low, high in self.in_writes:
+            first, second = one.values[index][low:high], other.values[index][low:high]
+            same = (one.out[index][low:high] == first) & (other.out[index][low:high] == second)
+            step = word(self._kind(index, low, high))
+            alone = same.reshape(-1, step).all(1) & (first != second).reshape(-1, step).any(1)
+            found.append(((index, low, high), np.repeat(alone, step)))
+        return found
+
+    # ---- naming --------------------------------------------------------------------------------
+
+    def undeclared(self) -> list[Spot]:
+        """The bytes that are not declared as read, those of arguments first."""
+        return self._in_order(without(self.windows, self.reads))
+
+    def unwritten_reads(self) -> list[Spot]:
+        """The bytes that are declared as read and that nobody wrote."""
+        unwritten = [
+            Interval(window.region, window.low + low, window.low + high)
+            for window in self.windows
+            for low, high in _runs(window.region.unwritten[window.low : window.high])
+        ]
+        return self._in_order(common(self.reads, unwritten))
+
+    def first_of(self, spots: Sequence[Spot], trial: Trial, real: Trial) -> Spot | None:
+        """The first element in `spots` whose value in `trial` matters; None where none of them do,
+        twice."""
+        pieces = [
+            (index, low, high, word(self._kind(index, low, low))) for index, low, high in spots
+        ]
+        count = sum(-(-(high - low) // step) for _, low, high, step in pieces)
+
+        def matters(most: int) -> bool:
+            values = [one.copy() for one in self.before]
+            for index, low, high, step in pieces:
+                end = min(high, low + most * step)
+                values[index][low:end] = trial.values[index][low:end]
+                most -= -(-(high - low) // step)
+                if most <= 0:
+                    break
+            again = self.trial(values)
+            return bool(self.differ(real, again) or self.strays(again))
+
+        if not count or not (matters(count) and matters(count)):
+            return None
+        least, enough = 0, count
+        while enough - least > 1:
+            middle = (least + enough) // 2
+            if matters(middle):
+                enough = middle
+            else:
+                least = middle
+        for index, low, high, step in pieces:
+            here = -(-(high - low) // step)
+            if enough <= here:
+                start = low + (enough - 1) * step
+                return index, start, min(start + step, high)
+            enough -= here
+        raise AssertionError("the count of elements is that of the pieces")
+
+    def first(self, spots: Sequence[Spot]) -> Spot:
+        """The first of some bytes, those of arguments before others; with the rest of its element
+        where that is not declared as written either."""
+        index, low, high = self._in_order(self.global_of(spots))[0]
+        window = self.windows[index]
+        part = window.region.part_at(window.low + low)
+        if part is not None:
+            start = max(0, low - (window.low + low - part.low) % word(part.kind))
+            if not any(
+                at == index and one < low and start < two for at, one, two in self.in_writes
+            ):
+                low = start
+        return index, low, high
+
+    def global_of(self, spots: Sequence[Spot]) -> list[Interval]:
+        """The same bytes as intervals."""
+        return [
+            Interval(self.windows[index].region, self.windows[index].low + low,
+                     self.windows[index].low + high)
+            for index, low, high in spots
+        ]  # fmt: skip
+
+    def _in_order(self, given: Sequence[Interval]) -> list[Spot]:
+        left, found = merged(given), []
+        for one in self.arguments:
+            part = one.region.part_at(one.offset)
+            if part is not None:
+                own = [Interval(one.region, part.low, part.end)]
+                found += self._spots(common(left, own))
+                left = without(left, own)
+        return found + self._spots(left)
+
+    def _kind(self, index: int, low: int, high: int) -> str:
+        """What the elements there are, if bytes `low` to `high` are whole elements."""
+        window = self.windows[index]
+        part = window.region.part_at(window.low + low)
+        if part is None:
+            return "i4"
+        step = word(part.kind)
+        start = window.low + low - part.low
+        return part.kind if start % step == 0 and (high - low) % step == 0 else "i1"
+
+    def _spots(self, given: Sequence[Interval]) -> list[Spot]:
+        found = []
+        for one in given:
+            for index, window in enumerate(self.windows):
+                low, high = max(one.low, window.low), min(one.high, window.high)
+                if window.region is one.region and low < high:
+                    found.append((index, low - window.low, high - window.low))
+        return found
+
+
+def _windows(
+    memory: Memory, arguments: Sequence[Argument], used: Sequence[Interval]
+) -> list[Interval]:
+    """What to look at."""
+    regions = memory.regions
+    near = {id(one.region) for one in arguments} | {id(one.region) for one in used}
+    regions = [one for one in regions if id(one) in near or not _meets_any(one, regions, near)]
+    if sum(region.top for region in regions) <= FULL_BYTES:
+        return [Interval(region, 0, region.top) for region in regions if region.top]
+    parts: list[Part | None] = [one.region.part_at(one.offset) for one in arguments]
+    for one in used:
+        parts.append(one.region.part_at(one.low))
+    return merged([Interval(part.region, part.low, part.end) for part in parts if part is not None])
+
+
+def _meets_any(one: Region, regions: Sequence[Region], near: set[int]) -> bool:
+    """Whether a region shares bytes of the host with one that the launch uses."""
+    return bool(one.address) and any(
+        id(other) in near and other.address and other.address < one.address + one.size
+        and one.address < other.address + other.size
+        for other in regions
+    )  # fmt: skip
+
+
+def _runs(mask: Any) -> list[tuple[int, int]]:
+    """Where a mask is true, as (start, end)."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

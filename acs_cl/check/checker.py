@@ -1,0 +1,564 @@
+"""The checker of one runtime: what happens around each of its launches.
+
+In: every launch, before the runtime numbers it; arrays as they come and go; the moments at which
+the program waits. Out: the runtime's own handles, or a `CheckError` in the call that was wrong.
+
+A launch of a kernel is run alone: first with other values in bytes that should not matter, beside
+the backend, then for good, by the backend. What changed, and what came out, tells the rest.
+Invariants:
+- Launches of all threads go one after another here (`_lock`, taken before the runtime's).
+- After each launch, and after each error, memory is as the launch itself left it.
+"""
+
+# Long because: it is the one place that the runtime consults; each check is in its own file.
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter, deque
+from collections.abc import Sequence
+from threading import get_ident
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from .. import life
+from ..commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
+from ..devices import kind as device_kind
+from ..driver import COMPLETE, status, wait_for_event
+from ..errors import CheckWarning
+from ..progress import on_host_task
+from ..records import Access
+from ..sites import caller
+from . import findings
+from .access import Matters, stray_read, stray_write
+from .case import Argument, Case, Spot, Trial
+from .findings import Finding, Where, Who, finding
+from .foreign import Foreign
+from .leaks import leaks
+from .memory import GUARD, Interval, Memory, Part
+from .modes import Modes
+from .naming import arguments_of, plain_kernel, where
+from .order import Batch
+from .patterns import kind_of, marked
+from .uninitialised import first_unwritten, note_written
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+QUARANTINE_BYTES = 16 << 20
+"""Memory that was given back is not given out again before so much more was."""
+
+THOROUGH = 2
+"""Launches of a kernel for which a second set of other values is tried."""
+
+
+class Checker:
+    """Consulted where `Runtime._checker` is set."""
+
+    def __init__(self, runtime: Runtime, modes: Modes) -> None:
+        self.modes = modes
+        self.guard = GUARD
+        self.memory = Memory(
+            cl.CommandQueue(runtime.context, runtime.device), device_kind(runtime.device) == "CPU"
+        )
+        self._runtime = runtime
+        self._looks = modes.access or modes.uninitialised
+        self._batch = Batch(self, modes.seed) if modes.order else None
+        self._foreign = Foreign()
+        self._lock = threading.RLock()
+        self._inside = 0
+        """The thread that is in a launch."""
+        self._notes: deque[tuple[Any, ...]] = deque()
+        self._quarantine: deque[tuple[int, Any, tuple[int, ...]]] = deque()
+        self._quarantined = 0
+        self._pending: list[Interval] = []
+        """What transfers wrote since the mirror was last made right."""
+        self._stale = False
+        """Whether somebody may have written what the mirror does not know."""
+        self._shared = False
+        """Whether the program has the address of an array of the runtime's."""
+        self._task: Access | None = None
+        self._taken: tuple[int, str] | None = None
+        self._nested: list[Access] = []
+        self._seen: Counter[int] = Counter()
+        self._unsteady: set[str] = set()
+        self._warned: set[str] = set()
+        self._sites: dict[int, str] = {}
+        self._arrays: dict[int, str] = {}
+        self.unchecked: Counter[str] = Counter()
+        self.launches = 0
+        self.runs = 0
+        self.found = 0
+        self._total_s = 0.0
+        self._plain_s = 0.0
+
+    # ---- what the runtime tells ----------------------------------------------------------------
+
+    def allocated(self, base: Any, dtype: Any) -> None:
+        """A new array. Called under the runtime's lock."""
+        site = caller()
+        self._notes.append(("new", base.number, base.block, base.nbytes, kind_of(dtype), site))
+        if self.modes.leaks:
+            self._arrays[base.number] = site
+
+    def freed(
+        self, number: int, block: Any, users: tuple[int, ...]
+    ) -> list[tuple[Any, tuple[int, ...]]]:
+        """An array is gone. Blocks that may be given out again: older ones, so that whoever still
+        uses this one meets nobody else's bytes. Called under the runtime's lock."""
+        self._notes.append(("gone", number))
+        self._arrays.pop(number, None)
+        self._quarantine.append((number, block, users))
+        self._quarantined += block.size
+        released = []
+        while self._quarantined > QUARANTINE_BYTES:
+            _, old, old_users = self._quarantine.popleft()
+            self._quarantined -= old.size
+            self._notes.append(("dropped", old))
+            released.append((old, old_users))
+        return released
+
+    def data_taken(self, array: Any) -> None:
+        """The program has the address of an array, for commands that nobody sees."""
+        self._shared = True
+        task = self._task
+        if task is None or not on_host_task():
+            return
+        bases = {span.base for span in (*task.reads, *task.writes)}
+        if array._base.number not in bases:
+            self._taken = array._base.number, caller()
+
+    def takes(self, access: Access) -> bool:
+        """Whether a launch of this thread comes here first. Those of host tasks cannot be run
+        alone."""
+        if on_host_task():
+            self._nested.append(access)
+            self.unchecked["launched by a host task"] += 1
+            self._stale = True
+            self._spoil()
+            return False
+        return self._inside != get_ident()
+
+    # ---- launches ------------------------------------------------------------------------------
+
+    def launch(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+        """What `Runtime._launch` does, and what a check does around it."""
+        with self._lock:
+            started, plain = perf_counter(), self._plain_s
+            self._inside = get_ident()
+            try:
+                self.launches += 1
+                return self._around(command, access, wait_for, result)
+            finally:
+                self._inside = 0
+                self._total_s += perf_counter() - started - (self._plain_s - plain)
+
+    def _around(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+        self._take_notes()
+        reason = self._not_now(access, wait_for)
+        if reason:
+            self.unchecked[reason] += 1
+            self._stale = True
+            self._spoil()
+            return self._plain(command, access, wait_for, result)
+        kernel = plain_kernel(command)
+        batch = self._batch
+        if batch is not None:
+            if wait_for or isinstance(command, ReadCommand):
+                batch.end()
+            batch.before(command)
+        if self._looks and kernel is not None:
+            handle = self._kernel(kernel, command, access, wait_for, result)
+        elif self._looks and isinstance(command, HostCommand):
+            handle = self._host_task(command, access, wait_for, result)
+        else:
+            handle = self._transfer(command, access, wait_for, result)
+        if batch is not None and not isinstance(command, ReadCommand):
+            batch.add(handle.number, command, access, caller())
+        if self.modes.leaks:
+            self._sites[handle.number] = caller()
+        return handle
+
+    def _plain(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+        started = perf_counter()
+        try:
+            return self._runtime._launch(command, access, wait_for, result)
+        finally:
+            self._plain_s += perf_counter() - started
+
+    def _not_now(self, access: Access, wait_for: Sequence[Any] | None) -> str:
+        """Why a launch cannot be run alone, if it cannot."""
+        runtime = self._runtime
+        for event in wait_for or ():
+            if isinstance(event, cl.Event) and status(event) > COMPLETE:
+                if event.get_info(cl.event_info.COMMAND_TYPE) == cl.command_type.USER:
+                    return "behind an event that the program has not set yet"
+                wait_for_event(event)
+        if runtime._gates:
+            return "behind an event that the program has not set yet"
+        if runtime._failures.any and runtime._failures.reads_poison(access) is not None:
+            return "poisoned"
+        return ""
+
+    def _kernel(
+        self, kernel: KernelCommand, command: Any, access: Access, wait_for: Any, result: Any
+    ) -> Any:
+        runtime, memory, number = self._runtime, self.memory, self._runtime._number + 1
+        arguments = arguments_of(kernel, memory)
+        self.settle()
+        who = Who(number, kernel.name, caller())
+        self._look_at_arguments(who, kernel, arguments)
+        reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
+        if self.modes.access:
+            self._look_at_aliases(who, arguments, reads, writes)
+        case = Case(memory, reads, writes, arguments, lambda: self._run(command))
+        trials = self._trials(case, kernel)
+        started = perf_counter()
+        handle = runtime._launch(command, access, wait_for, result)
+        life.wait(runtime, handle.number)
+        self._plain_s += perf_counter() - started
+        if runtime._failures.any and runtime._failures.knows(handle.number):
+            self._stale = True
+            return handle
+        real = Trial(case.before, case.now())
+        spot, matters = None, None
+        if self.modes.access:
+            spot = stray_write(case, (real, *trials))
+        if spot is None and kernel.name not in self._unsteady:
+            access_too, unwritten = self.modes.access, self.modes.uninitialised
+            matters = stray_read(case, real, trials, access_too, unwritten)
+            if matters is not None:
+                case.put(real.out)
+        if self.modes.uninitialised:
+            note_written(case, real, trials)
+        self._take_over(case, real, everything=spot is not None)
+        if spot is not None:
+            self.fail(self.wrote(case, spot, who, access))
+        if matters is not None:
+            self._tell(case, matters, who, access)
+        return handle
+
+    def _trials(self, case: Case, kernel: KernelCommand) -> list[Trial]:
+        """Runs with other values; memory is as before afterwards."""
+        several: list[Any] = []
+        if self.modes.access:
+            several.append(case.other())
+            if self._seen[id(kernel.kernel)] < THOROUGH:
+                several.append(case.turned())
+            self._seen[id(kernel.kernel)] += 1
+        if self.modes.uninitialised:
+            first = case.unwritten(several[0] if several else None)
+            several = several or ([first] if first is not None else [])
+        trials = []
+        try:
+            for values in several:
+                trials.append(case.trial(values))
+        except (cl.Error, ValueError):  # what the driver refuses it will refuse again, for good
+            trials = []
+        if several:
+            case.put(case.before)
+        return trials
+
+    def _run(self, command: Any) -> None:
+        """Once more, beside the backend, with nothing else under way."""
+        self.runs += 1
+        with self._runtime._lock:
+            event = command.enqueue(self.memory.queue, None)
+        wait_for_event(event)
+
+    def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
+        """The mirror becomes what the launch left."""
+        if everything:
+            self.memory.refresh()
+            return
+        for index, low, high in case.in_writes:
+            window = case.windows[index]
+            start, end = window.low + low, window.low + high
+            window.region.mirror[start:end] = real.out[index][low:high]
+            window.region.changed(start, end)
+
+    def _host_task(self, command: HostCommand, access: Access, wait_for: Any, result: Any) -> Any:
+        runtime, memory = self._runtime, self.memory
+        self.settle()
+        who = Who(runtime._number + 1, command.name, command.site, True)
+        reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
+        self._warn_of_unwritten(who, reads)
+        self._task, self._taken, self._nested = access, None, []
+        try:
+            handle = self._plain(command, access, wait_for, result)
+            started = perf_counter()
+            life.wait(runtime, handle.number)
+            self._plain_s += perf_counter() - started
+        finally:
+            self._task = None
+        if runtime._launches:
+            life.drain(runtime)
+        for one in self._nested:
+            writes = [*writes, *memory.intervals(one.writes)]
+        for interval in writes:
+            interval.region.unwritten[interval.low : interval.high] = False
+        case = Case(memory, reads, writes, (), _never)
+        case.windows = [Interval(one, 0, one.top) for one in memory.regions]
+        real = Trial([one.region.mirror for one in case.windows], case.now())
+        case.in_writes = case._spots(writes)
+        spot = stray_write(case, (real,)) if self.modes.access else None
+        self._take_over(case, real, everything=spot is not None or bool(self._nested))
+        if spot is not None:
+            self.fail(self.wrote(case, spot, who, access))
+        if self.modes.access:
+            self._look_at_task(who)
+        return handle
+
+    def _transfer(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+        if self._looks:
+            who = Who(self._runtime._number + 1, command.name, caller())
+            writes = self.memory.intervals(access.writes)
+            self._warn_of_unwritten(who, self.memory.intervals(access.reads))
+            for one in writes:
+                one.region.unwritten[one.low : one.high] = False
+            self._pending += writes
+            if self.modes.access and isinstance(command, WriteCommand):
+                self._foreign.promise(who, command.host)
+        return self._plain(command, access, wait_for, result)
+
+    # ---- moments -------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Nothing is in flight, and the mirror is right."""
+        if self._runtime._launches:
+            life.drain(self._runtime)
+        if self._stale or self._shared:
+            self.memory.refresh()
+            self._stale = False
+        elif self._pending:
+            for region, low, high in self._pending:
+                region.mirror[low:high] = region.load(low, high)
+                region.changed(low, high)
+        self._pending.clear()
+        self.memory.refresh(foreign_only=True)
+
+    def sync(self) -> None:
+        """The program is about to wait, or has reason to think that something is done."""
+        if self._inside == get_ident() or on_host_task():
+            return
+        with self._lock:
+            started = perf_counter()
+            self._inside = get_ident()
+            try:
+                self._take_notes()
+                if self._runtime._gates or self._runtime._state:
+                    return
+                if self._batch is not None:
+                    self._batch.end()
+                if self.modes.access:
+                    self._look_back()
+            finally:
+                self._inside = 0
+                self._total_s += perf_counter() - started
+
+    def stale(self) -> None:
+        """Somebody may have written what the mirror does not know."""
+        self._stale = True
+
+    def _spoil(self) -> None:
+        if self._batch is not None:
+            self._batch.spoil()
+
+    def _look_back(self) -> None:
+        """What the program did to memory that launches since the last wait may use."""
+        self.settle()
+        self._foreign.waited()
+        released, broken = self._foreign.released(), self._foreign.broken()
+        self.memory.forget_released()
+        if released is not None:
+            who, argument = released
+            spot = Where(argument.number, argument.parameter, 0, "")
+            self.fail(finding(
+                findings.FREED, who, spot,
+                f"{who}: the buffer of argument {argument.number} ({argument.type_name} "
+                f"{argument.parameter}) was released before anybody waited for the launch; wait "
+                "for it, or leave releasing to Python",
+            ))  # fmt: skip
+        if broken is not None:
+            self.fail(finding(
+                findings.HOST, broken, None,
+                f"launch {broken.launch} ({broken.name}), at {broken.site}: the host memory it "
+                "reads was changed before anybody waited for the launch; copy=False is a promise "
+                "not to",
+            ))  # fmt: skip
+
+    def close(self) -> None:
+        """The runtime is about to close: nothing is in flight."""
+        if self.modes.leaks:
+            text = leaks(self._runtime, self._arrays, self._sites)
+            if text:
+                warnings.warn(text, CheckWarning, stacklevel=2)
+
+    def report(self) -> dict[str, Any]:
+        """What the checks did and cost, in plain values."""
+        return {
+            "modes": str(self.modes),
+            "launches": self.launches,
+            "runs": self.runs,
+            "orders": self._batch.orders if self._batch is not None else 0,
+            "unchecked": dict(self.unchecked),
+            "unsteady": sorted(self._unsteady),
+            "found": self.found,
+            "seconds": self._total_s,
+        }
+
+    def _take_notes(self) -> None:
+        memory, runtime = self.memory, self._runtime
+        if runtime._returned:
+            with runtime._lock:
+                runtime._take_back()
+        while self._notes:
+            note = self._notes.popleft()
+            if note[0] == "new":
+                part = memory.allocated(*note[1:])
+                if self._looks and not runtime._gates:
+                    self._fill(part)
+            elif note[0] == "gone":
+                memory.freed(note[1])
+            else:
+                memory.dropped(note[1])
+
+    def _fill(self, part: Part) -> None:
+        """A new array has contents that are small and show up, not those of whoever had them."""
+        if self._runtime._launches:
+            life.drain(self._runtime)
+        region, low, high = part.region, part.low, part.end
+        values = marked(region.mirror[low:high], part.kind)
+        region.store(low, values)
+        region.mirror[low:high] = values
+        region.changed(low, high)
+        if self._batch is not None:
+            self._batch.filled(region, low, values)
+
+    # ---- findings ------------------------------------------------------------------------------
+
+    def fail(self, found: Finding) -> None:
+        """Raise it."""
+        self.found += 1
+        raise findings.error(found)
+
+    def warn(self, text: str, site: str) -> None:
+        """Once for each text."""
+        if text in self._warned:
+            return
+        self._warned.add(text)
+        path, _, line = site.rpartition(":")
+        warnings.warn_explicit(text, CheckWarning, path or site, int(line or 0))
+
+    def wrote(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
+        """A launch writes what it does not declare."""
+        byte = self._where(case, spot)
+        return finding(
+            findings.WRITE, who, byte,
+            f"{who}: writes {byte.text}, and does not declare it; declared as written: "
+            f"{_list(access.writes)}",
+        )  # fmt: skip
+
+    def read(self, case: Case, spot: Spot, who: Who, access: Access) -> Finding:
+        """A launch reads what it does not declare."""
+        byte = self._where(case, spot)
+        return finding(
+            findings.READ, who, byte,
+            f"{who}: its outcome depends on {byte.text}, and it does not declare that as read; "
+            f"declared as read: {_list(access.reads)}",
+        )  # fmt: skip
+
+    def unsteady(self, who: Who) -> None:
+        """Nobody can tell what a kernel reads."""
+        self._unsteady.add(who.name)
+        self.warn(
+            f"{who}: its outcome is not the same each time from the same memory, so that what it "
+            "reads is not checked",
+            who.site,
+        )
+
+    def _tell(self, case: Case, matters: Matters, who: Who, access: Access) -> None:
+        if matters.spot is None:
+            self.unsteady(who)
+        elif matters.unwritten:
+            self.found += 1
+            byte = self._where(case, matters.spot)
+            self.warn(f"{who}: its outcome depends on {byte.text}, which nobody wrote", who.site)
+        else:
+            self.fail(self.read(case, matters.spot, who, access))
+
+    def _warn_of_unwritten(self, who: Who, reads: Sequence[Interval]) -> None:
+        if not self.modes.uninitialised:
+            return
+        found = first_unwritten(reads)
+        if found is not None:
+            self.found += 1
+            byte = where((), *found)
+            self.warn(f"launch {who.launch} ({who.name}), at {who.site}: reads {byte.text}, "
+                      "which nobody wrote", who.site)  # fmt: skip
+
+    def _where(self, case: Case, spot: Spot) -> Where:
+        index, low, _ = spot
+        window = case.windows[index]
+        return where(case.arguments, window.region, window.low + low)
+
+    def _look_at_arguments(
+        self, who: Who, kernel: KernelCommand, arguments: Sequence[Argument]
+    ) -> None:
+        """None of them is memory that was given back."""
+        if not self.modes.access:
+            return
+        pointers = dict(zip(kernel.pointers[::2], kernel.pointers[1::2], strict=True))
+        for one in arguments:
+            part = one.region.part_at(one.offset)
+            if part is None or not part.live:
+                byte = where([one], one.region, one.offset)
+                self.fail(finding(
+                    findings.FREED, who, byte, f"{who}: argument {one.number} is {byte.text}"
+                ))  # fmt: skip
+            self._foreign.hold(one.region, pointers[one.number], who, one)
+
+    def _look_at_aliases(
+        self, who: Who, arguments: Sequence[Argument], reads: Any, writes: Any
+    ) -> None:
+        """No bytes of another launch's by another object."""
+        met = self._foreign.meet(who, reads, writes)
+        if met is None:
+            return
+        interval, use = met
+        byte = where(arguments, interval.region, interval.low)
+        self.fail(finding(
+            findings.ALIAS, who, byte,
+            f"{who}: argument {byte.argument} ({byte.parameter}) is host memory that "
+            f"{use.who} uses by another object, so that nothing orders the two; use one "
+            "buffer, or wait in between",
+        ))  # fmt: skip
+
+    def _look_at_task(self, who: Who) -> None:
+        if self._taken is not None:
+            number, site = self._taken
+            part = self.memory.parts.get(number)
+            made = part.site if part is not None else "?"
+            self.fail(finding(
+                findings.READ, who, None,
+                f"{who}: takes .data (at {site}) of the array made at {made}, which is neither in "
+                "its reads= nor in its writes=",
+            ))  # fmt: skip
+        broken = self._foreign.broken()
+        if broken is not None:
+            self.fail(finding(
+                findings.HOST, who, None,
+                f"{who}: changes host memory that launch {broken.launch} ({broken.name}), at "
+                f"{broken.site}, was promised (copy=False)",
+            ))  # fmt: skip
+
+
+def _never() -> None:
+    raise AssertionError("host tasks are run once")
+
+
+def _list(spans: Sequence[Any]) -> str:
+    return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"

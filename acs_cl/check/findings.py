@@ -1,0 +1,75 @@
+"""Findings: what a check has to say, and how it is said.
+
+In: a launch, and what was found. Out: a `Finding`, which `CheckError.finding` is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..errors import CheckError
+
+WRITE = "write"
+"""A byte was written that is not declared as written."""
+READ = "read"
+"""What is written depends on a byte that is not declared as read."""
+UNWRITTEN = "uninitialised"
+"""What is written, or given to the program, depends on a byte that nobody wrote."""
+ORDER = "order"
+"""A legal order of launches gives other bytes than program order."""
+ALIAS = "alias"
+"""Two foreign objects share bytes, and launches on them are not ordered."""
+FREED = "freed"
+"""Memory that was given back, or released, while a launch may use it."""
+HOST = "host memory"
+"""Host memory was changed before the transfer from it was known to be done."""
+
+
+class Who(NamedTuple):
+    """A launch, for people."""
+
+    launch: int
+    name: str
+    site: str
+    on_host: bool = False
+
+    def __str__(self) -> str:
+        kind = "host task" if self.on_host else "kernel"
+        return f"launch {self.launch} of {kind} {self.name!r}, at {self.site}"
+
+
+class Where(NamedTuple):
+    """A byte, seen from a launch: `argument` is None where no argument is near it. `first_byte`
+    counts from the beginning of the argument, or else of the array."""
+
+    argument: int | None
+    parameter: str
+    first_byte: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """What is wrong, where, and with which line of the program."""
+
+    kind: str
+    launch: int
+    kernel: str
+    argument: int | None
+    parameter: str
+    first_byte: int | None
+    site: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def finding(kind: str, who: Who, where: Where | None, text: str) -> Finding:
+    """A finding about one launch."""
+    argument, parameter, first = (None, "", None) if where is None else where[:3]
+    return Finding(kind, who.launch, who.name, argument, parameter, first, who.site, text)
+
+
+def error(found: Finding) -> Any:
+    """What to raise for it."""
+    return CheckError(found.text, found)

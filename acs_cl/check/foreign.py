@@ -1,0 +1,94 @@
+"""What the program must leave alone while launches may use it: foreign buffers, and host memory of
+transfers without a copy.
+
+In: launches, and the moments at which the program waits. Out: what it did too early. Two foreign
+objects for the same host memory are found by their addresses.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .case import Argument
+from .findings import Who
+from .memory import BufferRegion, Interval, Region
+
+
+class Use(NamedTuple):
+    """Bytes of something foreign that a launch used."""
+
+    who: Who
+    interval: Interval
+    writes: bool
+
+
+class Promise(NamedTuple):
+    """Host memory that a transfer reads, and its sum when it was launched."""
+
+    who: Who
+    host: Any
+    checksum: int
+
+
+class Foreign:
+    """What was used since the program last waited."""
+
+    def __init__(self) -> None:
+        self._uses: list[Use] = []
+        self._held: dict[int, tuple[BufferRegion, Any, Who, Argument]] = {}
+        self._promises: list[Promise] = []
+
+    def promise(self, who: Who, host: Any) -> None:
+        """A transfer from host memory was launched."""
+        self._promises.append(Promise(who, host, zlib.crc32(host)))
+
+    def broken(self) -> Who | None:
+        """The first transfer whose host memory has changed since; forgets all of them."""
+        promises, self._promises = self._promises, []
+        return next((one.who for one in promises if zlib.crc32(one.host) != one.checksum), None)
+
+    def hold(self, region: Region, memory: Any, who: Who, argument: Argument) -> None:
+        """A launch uses a foreign buffer: the program may drop it, and may not release it."""
+        if isinstance(region, BufferRegion) and region.foreign:
+            self._held.setdefault(id(region), (region, memory, who, argument))
+
+    def released(self) -> tuple[Who, Argument] | None:
+        """The first launch whose buffer was released since; forgets all of them. Nothing is in
+        flight."""
+        held, self._held = self._held, {}
+        for region, _, who, argument in held.values():
+            if region.released:
+                return who, argument
+        return None
+
+    def meet(
+        self, who: Who, reads: Sequence[Interval], writes: Sequence[Interval]
+    ) -> tuple[Interval, Use] | None:
+        """A launch uses these bytes: those that an earlier one used by another object, where one of
+        the two writes."""
+        new = [
+            Use(who, one, written)
+            for some, written in ((reads, False), (writes, True))
+            for one in some
+            if one.region.foreign and one.region.address
+        ]
+        for one in new:
+            for other in self._uses:
+                if (one.writes or other.writes) and _share(one.interval, other.interval):
+                    return one.interval, other
+        self._uses += new
+        return None
+
+    def waited(self) -> None:
+        """The program waited: what was launched before is done."""
+        self._uses.clear()
+
+
+def _share(one: Interval, other: Interval) -> bool:
+    """Whether bytes of two different regions are the same bytes of the host."""
+    if one.region is other.region:
+        return False
+    first, second = one.region.address, other.region.address
+    return first + one.low < second + other.high and second + other.low < first + one.high

@@ -1,0 +1,50 @@
+"""The check `leaks`: arrays and handles that are alive when their runtime closes.
+
+In: a runtime, and where its arrays and launches were made. Out: a sentence, or nothing. What is
+alive is found by asking the collector, so that nothing is kept while the program runs.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..arrays import Array
+from ..handle import Handle
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+MOST = 10
+"""Lines of each kind."""
+
+
+def leaks(runtime: Runtime, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
+    """What is alive. `arrays`: where bases were made, `launches`: where launches were."""
+    bases: dict[int, Array] = {}
+    handles: list[Handle] = []
+    for one in gc.get_objects():
+        kind = type(one)
+        if kind is Array and one._runtime is runtime and one._base is not None:
+            bases.setdefault(one._base.number, one)
+        elif issubclass(kind, Handle) and one._runtime is runtime:
+            handles.append(one)
+    lines = []
+    if bases:
+        total = sum(array._base.nbytes for array in bases.values() if array._base is not None)
+        lines.append(f"{len(bases)} arrays ({total:,} bytes) are alive at close:")
+        for number in sorted(bases)[:MOST]:
+            one = bases[number]
+            lines.append(f"  {one.shape} {one.dtype}, made at {arrays.get(number, '?')}")
+        if len(bases) > MOST:
+            lines.append(f"  and {len(bases) - MOST} more")
+    if handles:
+        handles.sort(key=lambda one: one.number)
+        lines.append(f"{len(handles)} handles are alive at close:")
+        for handle in handles[:MOST]:
+            site = launches.get(handle.number, "?")
+            lines.append(f"  launch {handle.number} ({handle.name}), made at {site}")
+        if len(handles) > MOST:
+            lines.append(f"  and {len(handles) - MOST} more")
+    return "\n".join(lines)

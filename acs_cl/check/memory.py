@@ -1,0 +1,394 @@
+"""Memory: every byte that a check looks at, and what it held after the launch before.
+
+In: bases as they come and go, and memory that launches get as arguments. Out: `Region` objects, one
+for each allocation of the driver, and intervals of bytes in them for the spans of a launch.
+
+Arrays are followed by a guard of `GUARD` bytes, which belongs to nobody. A region's `mirror` is
+what its bytes should be now, `other` what stands for them where they should not matter.
+Invariant: nothing is in flight while memory is loaded or stored.
+"""
+
+# Long because: own slabs, own buffers and foreign memory have to look the same from here on.
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .. import driver
+from ..access import ADDRESS_SPACE
+from ..driver import Place
+from ..ranges import intervals
+from ..records import EVERYTHING, Span
+from .patterns import Bytes, swapped
+
+GUARD = 4096
+"""Bytes behind each array."""
+
+
+class Part:
+    """An array's memory, or all of something foreign: bytes `low` to `high` of a region, and the
+    guard behind them up to `end`."""
+
+    __slots__ = ("end", "high", "kind", "live", "low", "number", "region", "site")
+
+    def __init__(
+        self, number: int, region: Region, low: int, high: int, end: int, kind: str, site: str
+    ) -> None:
+        self.number = number
+        self.region = region
+        self.low = low
+        self.high = high
+        self.end = end
+        self.kind = kind
+        self.site = site
+        self.live = True
+
+
+class Region:
+    """One allocation."""
+
+    def __init__(self, queue: Any, size: int, address: int, foreign: bool) -> None:
+        self.queue = queue
+        self.size = size
+        self.address = address
+        """On the host, 0 where it has none."""
+        self.foreign = foreign
+        self.parts: list[Part] = []
+        self.mirror: Bytes = np.empty(0, np.uint8)
+        self.other: Bytes = np.empty(0, np.uint8)
+        self.unwritten: Any = np.empty(0, bool)
+
+    @property
+    def top(self) -> int:
+        """How many of its bytes are looked at."""
+        return len(self.mirror)
+
+    def load(self, low: int, high: int) -> Bytes:
+        """What these bytes are. May be the memory itself: copy it to keep it."""
+        raise NotImplementedError
+
+    def store(self, low: int, values: Bytes) -> None:
+        """Overwrite them."""
+        raise NotImplementedError
+
+    def grow(self, top: int) -> None:
+        """Look at more of it."""
+        old = self.top
+        if top > old:
+            new = self.load(old, top).copy()
+            self.mirror = np.concatenate((self.mirror, new))
+            self.other = np.concatenate((self.other, swapped(new, "i4")))
+            self.unwritten = np.concatenate((self.unwritten, np.zeros(top - old, bool)))
+
+    def refresh(self) -> None:
+        """Take over what somebody else has written."""
+        now = self.load(0, self.top)
+        if not np.array_equal(now, self.mirror):
+            changed = np.flatnonzero(now != self.mirror)
+            self.mirror[:] = now
+            self.changed(int(changed[0]), int(changed[-1]) + 1)
+
+    def changed(self, low: int, high: int) -> None:
+        """The mirror has other bytes there."""
+        for part in self._parts_in(low, high):
+            step = int(part.kind[1])
+            first = max(low, part.low)
+            first -= (first - part.low) % step
+            last = min(part.end, high + (-(high - part.low)) % step)
+            self.other[first:last] = swapped(self.mirror[first:last], part.kind)
+
+    def retype(self, part: Part, kind: str) -> None:
+        """The elements of a part are something else."""
+        part.kind = kind
+        self.other[part.low : part.end] = swapped(self.mirror[part.low : part.end], kind)
+
+    def part_at(self, offset: int) -> Part | None:
+        """The part that a byte, or its guard, belongs to."""
+        at = bisect_right(self.parts, offset, key=attrgetter("low")) - 1
+        return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
+
+    def _parts_in(self, low: int, high: int) -> list[Part]:
+        at = max(0, bisect_right(self.parts, low, key=attrgetter("low")) - 1)
+        found = []
+        for part in self.parts[at:]:
+            if part.low >= high:
+                break
+            if part.end > low:
+                found.append(part)
+        return found
+
+    def add(self, part: Part) -> None:
+        """A part in place of those that were there."""
+        over = self._parts_in(part.low, part.end)
+        self.parts = sorted(
+            [one for one in self.parts if one not in over] + [part], key=attrgetter("low")
+        )
+
+
+class SvmRegion(Region):
+    """Shared virtual memory. A CPU's is the host's own, so that nothing has to be copied."""
+
+    def __init__(
+        self, queue: Any, memory: Any, size: int, address: int, foreign: bool, direct: bool
+    ) -> None:
+        super().__init__(queue, size, address, foreign)
+        self._kept = memory
+        array = (ctypes.c_uint8 * size).from_address(address)
+        self._bytes: Bytes = np.ctypeslib.as_array(array)
+        self._direct = direct
+
+    def load(self, low: int, high: int) -> Bytes:
+        if self._direct or low == high:
+            return self._bytes[low:high]
+        host: Bytes = np.empty(high - low, np.uint8)
+        place = Place(cl.SVM(self._bytes[low:high]), 0, high - low)
+        driver.wait_for_event(driver.read(self.queue, host, place, None))
+        return host
+
+    def store(self, low: int, values: Bytes) -> None:
+        if self._direct or not len(values):
+            self._bytes[low : low + len(values)] = values
+            return
+        place = Place(cl.SVM(self._bytes[low : low + len(values)]), 0, len(values))
+        values = np.ascontiguousarray(values)
+        driver.wait_for_event(driver.write(self.queue, place, values, None))
+
+
+class BufferRegion(Region):
+    """A buffer. It is retained, so that it outlives what the program does to it."""
+
+    def __init__(self, queue: Any, buffer: Any, size: int, foreign: bool) -> None:
+        super().__init__(queue, size, _host_address(buffer), foreign)
+        self.buffer: Any = cl.Buffer.from_int_ptr(buffer.int_ptr, retain=True)
+
+    @property
+    def released(self) -> bool:
+        """Whether nobody else holds it."""
+        return bool(self.buffer.get_info(cl.mem_info.REFERENCE_COUNT) <= 1)
+
+    def load(self, low: int, high: int) -> Bytes:
+        host: Bytes = np.empty(high - low, np.uint8)
+        if high > low:
+            place = Place(self.buffer, low, high - low)
+            driver.wait_for_event(driver.read(self.queue, host, place, None))
+        return host
+
+    def store(self, low: int, values: Bytes) -> None:
+        if len(values):
+            place = Place(self.buffer, low, len(values))
+            values = np.ascontiguousarray(values)
+            driver.wait_for_event(driver.write(self.queue, place, values, None))
+
+
+class Interval(NamedTuple):
+    """Bytes `low` to `high` of a region."""
+
+    region: Region
+    low: int
+    high: int
+
+
+class Memory:
+    """All regions of a runtime."""
+
+    def __init__(self, queue: Any, direct: bool) -> None:
+        self.queue = queue
+        self._direct = direct
+        self.parts: dict[int, Part] = {}
+        """Live bases, and foreign ones by the numbers that spans have for them."""
+        self._svm: list[Region] = []
+        self._buffers: dict[int, BufferRegion] = {}
+
+    @property
+    def regions(self) -> list[Region]:
+        """Own and foreign ones."""
+        return [*self._svm, *self._buffers.values()]
+
+    @property
+    def foreign_buffers(self) -> list[BufferRegion]:
+        """Buffers that are not the runtime's."""
+        return [region for region in self._buffers.values() if region.foreign]
+
+    def allocated(self, number: int, block: Any, nbytes: int, kind: str, site: str) -> Part:
+        """A base of the runtime's own."""
+        if isinstance(block.memory, cl.Buffer):
+            region: Region | None = self._buffers.get(block.memory.int_ptr)
+            if region is None:
+                region = BufferRegion(self.queue, block.memory, block.size, False)
+                self._buffers[block.memory.int_ptr] = region
+        else:
+            start = block.address - block.offset
+            region = next((one for one in self._svm if one.address == start), None)
+            if region is None:
+                size = len(block.memory)
+                region = SvmRegion(self.queue, block.memory, size, start, False, self._direct)
+                self._svm.append(region)
+        low, end = block.offset, block.offset + block.size
+        region.grow(end)
+        part = Part(number, region, low, low + nbytes, end, kind, site)
+        region.add(part)
+        region.unwritten[low:end] = True
+        region.mirror[low:end] = region.load(low, end)
+        region.retype(part, kind)
+        self.parts[number] = part
+        return part
+
+    def freed(self, number: int) -> None:
+        """A base is gone. Its bytes are nobody's until another one has them."""
+        part = self.parts.pop(number, None)
+        if part is not None:
+            part.live = False
+
+    def dropped(self, block: Any) -> None:
+        """The driver may get the memory of a block that is gone back."""
+        if isinstance(block.memory, cl.Buffer):
+            self._buffers.pop(block.memory.int_ptr, None)
+        elif len(block.memory) == block.size:
+            start = block.address - block.offset
+            self._svm = [region for region in self._svm if region.address != start]
+
+    def argument(self, memory: Any, kind: str) -> tuple[Region, int] | None:
+        """Where an argument begins. Foreign memory is looked at from its first launch on."""
+        if isinstance(memory, cl.SVMPointer):
+            return self._svm_argument(memory, kind)
+        if not isinstance(memory, cl.Buffer):
+            return None
+        parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        start: Any = memory.get_info(cl.mem_info.OFFSET) if parent is not None else 0
+        buffer: Any = memory if parent is None else parent
+        region = self._buffers.get(buffer.int_ptr)
+        if region is None:
+            region = BufferRegion(self.queue, buffer, int(buffer.size), True)
+            self._buffers[buffer.int_ptr] = region
+            self._whole(region, -int(buffer.int_ptr), kind)
+        return region, int(start)
+
+    def _svm_argument(self, memory: Any, kind: str) -> tuple[Region, int] | None:
+        address, size = int(memory.svm_ptr), memory.size
+        for region in self._svm:
+            if region.address <= address < region.address + region.size and (
+                not region.foreign or address + (size or 0) <= region.address + region.size
+            ):
+                return region, address - region.address
+        if not size:
+            return None
+        end = address + int(size)
+        near = [one for one in self._svm if one.foreign and one.address < end
+                and address < one.address + one.size]  # fmt: skip
+        start = min([address, *(one.address for one in near)])
+        end = max([end, *(one.address + one.size for one in near)])
+        self._svm = [one for one in self._svm if one not in near]
+        kept = (memory, *(one._kept for one in near if isinstance(one, SvmRegion)))
+        region = SvmRegion(self.queue, kept, end - start, start, True, self._direct)
+        self._svm.append(region)
+        self._whole(region, ADDRESS_SPACE, kind)
+        return region, address - start
+
+    def _whole(self, region: Region, number: int, kind: str) -> None:
+        region.grow(region.size)
+        part = Part(number, region, 0, region.size, region.size, kind, "")
+        region.add(part)
+        region.retype(part, kind)
+        if number != ADDRESS_SPACE:
+            self.parts[number] = part
+
+    def forget_released(self) -> None:
+        """Buffers that nobody holds any more."""
+        for handle, region in list(self._buffers.items()):
+            if region.foreign and region.released:
+                del self._buffers[handle]
+                self.parts.pop(-handle, None)
+
+    def intervals(self, spans: Iterable[Span]) -> list[Interval]:
+        """The bytes of spans, in order and without overlaps; what is not known is left out."""
+        found: list[Interval] = []
+        for span in spans:
+            if span.base == EVERYTHING:
+                found += [
+                    Interval(region, part.low, part.high)
+                    for region in self.regions
+                    for part in region.parts
+                    if part.live
+                ]
+                continue
+            for low, high in intervals(span):
+                place = self._place(span.base, low)
+                if place is not None:
+                    region, by = place
+                    found.append(Interval(region, max(0, low + by), min(high + by, region.top)))
+        return merged(found)
+
+    def place(self, span: Span) -> tuple[Region, int] | None:
+        """The region of a span, and where it begins there."""
+        found = self._place(span.base, span.start)
+        return None if found is None else (found[0], span.start + found[1])
+
+    def _place(self, base: int, low: int) -> tuple[Region, int] | None:
+        if base == ADDRESS_SPACE:
+            for region in self._svm:
+                if region.foreign and region.address <= low < region.address + region.size:
+                    return region, -region.address
+            return None
+        part = self.parts.get(base)
+        return None if part is None else (part.region, part.low)
+
+    def refresh(self, foreign_only: bool = False) -> None:
+        """Take over what was written past this runtime."""
+        for region in self.regions:
+            if region.foreign or not foreign_only:
+                region.refresh()
+
+
+def merged(given: Sequence[Interval]) -> list[Interval]:
+    """The same bytes, each once."""
+    if len(given) < 2:
+        return [one for one in given if one.low < one.high]
+    found: list[Interval] = []
+    for one in sorted(given, key=_order):
+        if one.low >= one.high:
+            continue
+        if found and found[-1].region is one.region and one.low <= found[-1].high:
+            found[-1] = found[-1]._replace(high=max(found[-1].high, one.high))
+        else:
+            found.append(one)
+    return found
+
+
+def without(given: Sequence[Interval], taken: Sequence[Interval]) -> list[Interval]:
+    """The bytes of `given` that are not in `taken`; both are merged."""
+    found: list[Interval] = []
+    for one in given:
+        low = one.low
+        for other in taken:
+            if other.region is one.region and other.high > low and other.low < one.high:
+                if other.low > low:
+                    found.append(Interval(one.region, low, other.low))
+                low = max(low, other.high)
+        if low < one.high:
+            found.append(Interval(one.region, low, one.high))
+    return found
+
+
+def common(given: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """The bytes in both."""
+    return without(given, without(given, others))
+
+
+def _order(one: Interval) -> tuple[int, int]:
+    return id(one.region), one.low
+
+
+def _host_address(buffer: Any) -> int:
+    """Where a buffer on the program's own memory has that; 0 for others."""
+    if buffer.flags & cl.mem_flags.USE_HOST_PTR:
+        with contextlib.suppress(cl.Error, AttributeError):
+            return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
+    return 0

@@ -1,0 +1,108 @@
+"""Names: from a command to its arguments, and from a byte to the argument it is near.
+
+In: commands, and bytes of regions. Out: `Argument` and `Where` records, and the sentences of
+findings.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ..commands import KernelCommand
+from ..decisions import DecidedCommand
+from ..tasks import TaskCommand
+from .case import Argument
+from .findings import Where
+from .memory import Memory, Region
+from .patterns import kind_of_element, word
+
+
+def plain_kernel(command: Any) -> KernelCommand | None:
+    """The kernel that a command is, without a decision; None for what is no kernel."""
+    if type(command) is DecidedCommand:
+        return command.plain
+    if type(command) is TaskCommand:
+        return command.plain()
+    return command if type(command) is KernelCommand else None
+
+
+def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
+    """Its memory arguments."""
+    parameters = getattr(command.kernel, "parameters", None) or ()
+    starts = _starts(command, parameters)
+    found = []
+    for at in range(0, len(command.pointers), 2):
+        index, given = command.pointers[at : at + 2]
+        kind = name = type_name = ""
+        if index < len(parameters):
+            parameter = parameters[index]
+            name, type_name = parameter.name, parameter.type_name
+            if parameter.is_pointer:
+                kind = kind_of_element(parameter.element, parameter.element_bytes)
+        place = memory.argument(given, kind or "i4")
+        if place is None:
+            continue
+        region, offset = place
+        offset += starts.get(index, 0)
+        part = region.part_at(offset)
+        if part is not None and kind and part.kind != kind:
+            region.retype(part, kind)
+        found.append(Argument(index, name, type_name, region, offset, kind or "i4"))
+    return found
+
+
+def _starts(command: KernelCommand, parameters: Sequence[Any]) -> dict[int, int]:
+    """Byte offsets that the kernel adds to its pointers: values behind its own parameters, one for
+    each pointer to global memory."""
+    given = dict(zip(command.values[::2], command.values[1::2], strict=True))
+    pointers = [n for n, one in enumerate(parameters) if one.is_pointer and one.space == "global"]
+    found = {}
+    for extra, index in enumerate(pointers):
+        value = given.get(len(parameters) + extra)
+        if isinstance(value, bytes) and len(value) == struct.calcsize("Q"):
+            found[index] = struct.unpack("Q", value)[0]
+    return found
+
+
+def where(arguments: Sequence[Argument], region: Region, offset: int) -> Where:
+    """A byte, as somebody sees it who knows the arguments of a launch."""
+    part = region.part_at(offset)
+    nearest = _nearest(arguments, region, offset)
+    if part is None:
+        text = "memory that belongs to no array"
+    elif not part.live:
+        text = f"memory of an array that was given back (made at {part.site})"
+    elif region.foreign:
+        text = f"byte {offset} of a foreign buffer of {region.size:,} bytes"
+    elif offset >= part.high:
+        text = f"{offset - part.high + 1} bytes behind the end of the array made at {part.site}"
+    else:
+        text = f"byte {offset - part.low} of the array made at {part.site}"
+    if nearest is None:
+        first = offset - part.low if part is not None else offset
+        return Where(None, "", first, f"{text}, which is no argument of it")
+    first = offset - nearest.offset
+    step = word(nearest.kind)
+    what = f"argument {nearest.number}"
+    if nearest.parameter:
+        what += f" ({nearest.type_name} {nearest.parameter})"
+    element = f", its element {first // step}," if first >= 0 else ""
+    return Where(
+        nearest.number, nearest.parameter, first, f"byte {first} of {what}{element} or {text}"
+    )
+
+
+def _nearest(arguments: Sequence[Argument], region: Region, offset: int) -> Argument | None:
+    """The argument whose array it is, or that begins before it."""
+    here = [one for one in arguments if one.region is region]
+    part = region.part_at(offset)
+    own = [one for one in here if part is not None and part is region.part_at(one.offset)]
+    for some in (own, here):
+        before = [one for one in some if one.offset <= offset]
+        if before:
+            return max(before, key=lambda one: (one.offset, -one.number))
+        if some:
+            return min(some, key=lambda one: one.offset)
+    return None

@@ -1,0 +1,271 @@
+"""The check `order`: whichever legal order launches run in, the bytes are those of program order.
+
+In: the launches between two moments at which the program waits, with the memory before them. Out:
+what is wrong, if in one of the legal orders that are tried the memory comes out otherwise. The
+backend runs the launches as ever; the orders are run beside it, one launch after another, so that
+the same seed always finds the same.
+
+An order is legal if launches that share a declared byte, one of them writing, keep their places.
+The first one tried runs the latest ready launch first; the others draw lots, and hold some launches
+back for as long as something else is ready.
+Invariant: memory is as the backend left it afterwards. Host tasks are run once, by the backend; an
+order stores what they stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from .. import core, driver, life
+from ..commands import HostCommand, KernelCommand
+from ..records import EVERYTHING, Access, Span
+from . import findings
+from .access import stray_read, stray_write
+from .case import Case, Spot
+from .findings import Where, Who, finding
+from .memory import Interval, Region
+from .naming import arguments_of, plain_kernel, where
+from .patterns import Bytes
+from .sequence import legal, lots
+
+ORDERS = 2
+"""Orders tried for each batch."""
+
+MOST = 256
+"""Launches of a batch."""
+
+State = dict[int, Bytes]
+"""{id of a region: its bytes}."""
+
+
+class Entry(NamedTuple):
+    """A launch of a batch, its bytes by regions."""
+
+    who: Who
+    command: Any
+    access: Access
+    reads: list[Interval]
+    writes: list[Interval]
+    placed: Access
+
+
+class Batch:
+    """Launches since the program last waited."""
+
+    def __init__(self, checker: Any, seed: int) -> None:
+        self._checker = checker
+        self._random = Random(seed)
+        self._entries: list[Entry] = []
+        self._start: State = {}
+        self._regions: dict[int, Region] = {}
+        self._spoiled = False
+        self.orders = 0
+
+    def before(self, command: Any) -> None:
+        """A launch is about to be made: keep what memory it meets."""
+        memory = self._checker.memory
+        if len(self._entries) >= MOST:
+            self.end()
+        if not self._entries:
+            self._drain()
+            self._start.clear()
+            self._regions.clear()
+            self._spoiled = False
+        kernel = plain_kernel(command)
+        if kernel is not None:
+            arguments_of(kernel, memory)  # which finds foreign ones
+        for region in memory.regions:
+            known = self._start.get(id(region))
+            if known is None or len(known) < region.top:
+                new = region.load(0, region.top).copy()
+                if known is not None:
+                    new[: len(known)] = known
+                self._start[id(region)] = new
+                self._regions[id(region)] = region
+
+    def filled(self, region: Region, low: int, values: Bytes) -> None:
+        """A new array was given contents."""
+        known = self._start.get(id(region))
+        if known is not None and low + len(values) <= len(known):
+            known[low : low + len(values)] = values
+
+    def add(self, number: int, command: Any, access: Access, site: str) -> None:
+        """It was made."""
+        memory = self._checker.memory
+        placed = Access(*(tuple(map(self._placed, some)) for some in (access.reads, access.writes)))
+        self._entries.append(
+            Entry(
+                Who(number, command.name, site, command.on_host), command, access,
+                memory.intervals(access.reads), memory.intervals(access.writes), placed,
+            )
+        )  # fmt: skip
+
+    def spoil(self) -> None:
+        """Something runs that cannot be run again: this batch is not judged."""
+        self._spoiled = True
+
+    def end(self) -> None:
+        """Judge the batch."""
+        entries, self._entries = self._entries, []
+        runtime = self._checker._runtime
+        if len(entries) < 2 or self._spoiled or runtime._failures.any or runtime._gates:
+            return
+        upstream = _upstream(entries)
+        orders = [legal(upstream, [float(-index) for index in range(len(entries))])]
+        orders += [legal(upstream, lots(self._random, len(entries))) for _ in range(ORDERS - 1)]
+        program = list(range(len(entries)))
+        orders = [order for order in orders if order != program]
+        if not orders:
+            return
+        self._drain()
+        if runtime._failures.any or self._spoiled:
+            return
+        real = self._state()
+        serial = self._run(entries, program)
+        wrong = None if _same(real, serial) else real
+        for order in orders:
+            if wrong is None:
+                again = self._run(entries, order)
+                self.orders += 1
+                wrong = None if _same(again, serial) else again
+        found = None
+        if wrong is not None:
+            found = self._name(entries, serial, wrong)
+        self._put(real)
+        self._checker.stale()
+        if found is not None:
+            self._checker.fail(found)
+
+    # ---- running -------------------------------------------------------------------------------
+
+    def _run(self, entries: Sequence[Entry], order: Sequence[int]) -> State:
+        self._put(self._start)
+        for index in order:
+            self._one(entries[index].command)
+        self._checker.memory.queue.finish()
+        return self._state()
+
+    def _one(self, command: Any) -> None:
+        """Behind all others. A host task is what it stored."""
+        checker = self._checker
+        checker.runs += 1
+        queue = checker.memory.queue
+        if isinstance(command, HostCommand):
+            for place, host in command.writes:
+                if host.nbytes:
+                    driver.write(queue, place, host.reshape(-1).view("u1"), None)
+            return
+        with checker._runtime._lock:
+            command.enqueue(queue, None)
+
+    def _state(self) -> State:
+        return {
+            key: region.load(0, len(self._start[key])).copy()
+            for key, region in self._regions.items()
+        }
+
+    def _put(self, state: State) -> None:
+        for key, region in self._regions.items():
+            region.store(0, state[key])
+
+    def _drain(self) -> None:
+        runtime = self._checker._runtime
+        if runtime._launches and not runtime._gates:
+            life.drain(runtime)
+
+    # ---- naming --------------------------------------------------------------------------------
+
+    def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
+        """Which launch is not what it declares: each is looked at as the check `access` does, in
+        program order."""
+        checker, memory = self._checker, self._checker.memory
+        self._put(self._start)
+        for entry in entries:
+            kernel = plain_kernel(entry.command)
+            if kernel is None:
+                self._one(entry.command)
+                memory.queue.finish()
+                continue
+            memory.refresh()
+            found, unsteady = self._judge(entry, kernel)
+            if found is not None:
+                return found
+            if unsteady:
+                checker.unsteady(entry.who)
+                return None
+        return self._last_writer(entries, serial, wrong)
+
+    def _judge(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
+        checker, memory = self._checker, self._checker.memory
+
+        def run() -> None:
+            self._one(entry.command)
+            memory.queue.finish()
+
+        arguments = arguments_of(kernel, memory)
+        case = Case(memory, entry.reads, entry.writes, arguments, run)
+        trials = [case.trial(case.other()), case.trial(case.turned())]
+        real = case.trial([one.copy() for one in case.before])
+        spot: Spot | None = stray_write(case, (real, *trials))
+        if spot is not None:
+            return checker.wrote(case, spot, entry.who, entry.access), False
+        matters = stray_read(case, real, trials, True, False)
+        case.put(real.out)
+        if matters is None:
+            return None, False
+        if matters.spot is None:
+            return None, True
+        return checker.read(case, matters.spot, entry.who, entry.access), False
+
+    def _last_writer(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
+        """Nothing is wrong with any kernel by itself: name who should have written what came out
+        otherwise."""
+        for key, region in self._regions.items():
+            differs = (serial[key] != wrong[key]).nonzero()[0]
+            for byte in differs[:1].tolist():
+                entry = next(
+                    (one for one in reversed(entries) if _has(one.writes, region, byte)),
+                    entries[-1],
+                )
+                kernel = plain_kernel(entry.command)
+                arguments = arguments_of(kernel, self._checker.memory) if kernel else []
+                spot: Where = where(arguments, region, byte)
+                return finding(
+                    findings.ORDER, entry.who, spot,
+                    f"{entry.who}: {spot.text} comes out otherwise in another legal order of "
+                    f"launches {entries[0].who.launch} to {entries[-1].who.launch} than in "
+                    "program order: one of them, or a host task, touches what it does not declare",
+                )  # fmt: skip
+        return None
+
+    # ---- orders --------------------------------------------------------------------------------
+
+    def _placed(self, span: Span) -> Span:
+        """The span with its region's number in place of its base's, so that arrays that have the
+        same memory one after the other meet."""
+        if span.base == EVERYTHING:
+            return span
+        found = self._checker.memory.place(span)
+        if found is None:
+            return span
+        region, start = found
+        return span._replace(base=1 + list(self._regions).index(id(region)), start=start)
+
+
+def _upstream(entries: Sequence[Entry]) -> list[list[int]]:
+    """For each entry those that have to run before it."""
+    hazards = core.hazards()
+    return [
+        [other - 1 for other in hazards.enter(number, entry.placed.reads, entry.placed.writes)]
+        for number, entry in enumerate(entries, 1)
+    ]
+
+
+def _same(one: State, other: State) -> bool:
+    return all(bool((one[key] == other[key]).all()) for key in one)
+
+
+def _has(some: Sequence[Interval], region: Region, byte: int) -> bool:
+    return any(one.region is region and one.low <= byte < one.high for one in some)

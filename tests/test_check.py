@@ -1,0 +1,90 @@
+"""Checks: every wrong program is named at its launch and argument, no right one is accused."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pyopencl as cl
+import pytest
+from check_programs import RIGHT, SOURCE, WRONG, Right, Wrong
+
+import acs_cl as acs
+from acs_cl.errors import CheckError, CheckWarning
+
+BACKENDS = [
+    ("serial", "eager", "svm"),
+    ("serial", "eager", "buffers"),
+    ("out_of_order", "eager", "svm"),
+    ("out_of_order", "ready_first", "buffers"),
+    ("lanes", "eager", "svm"),
+    ("lanes", "ready_first", "svm"),
+    ("device", "eager", "svm"),
+]
+ALL = "access,order=1,uninitialised"
+
+
+@pytest.fixture(params=BACKENDS, ids="-".join)
+def options(request: pytest.FixtureRequest, device: cl.Device) -> dict[str, Any]:
+    backend, issue, memory = request.param
+    return {"device": device, "backend": backend, "issue": issue, "memory": memory}
+
+
+def make(options: dict[str, Any], check: str) -> acs.Runtime:
+    try:
+        return acs.Runtime(**options, check=check)
+    except (acs.DeviceError, acs.UsageError) as error:
+        pytest.skip(str(error))
+
+
+def run(program: Wrong | Right, rt: acs.Runtime) -> None:
+    with rt:
+        program.body(rt, rt.build(SOURCE))
+
+
+@pytest.mark.parametrize("program", WRONG, ids=lambda program: program.name)
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_wrong_programs_are_named(program: Wrong, together: bool, options: dict[str, Any]) -> None:
+    rt = make(options, ALL if together else program.check)
+    if program.check == "uninitialised":
+        with pytest.warns(CheckWarning) as told:
+            run(program, rt)
+        text = str(told[0].message)
+        assert f"launch {program.launch} " in text
+        assert program.kernel in text
+        assert "check_programs.py" in text
+        if program.argument is not None:
+            assert f"byte {program.byte} of argument {program.argument} " in text
+        return
+    warnings.simplefilter("ignore", CheckWarning)
+    with pytest.raises(CheckError) as caught:
+        run(program, rt)
+    found = caught.value.finding
+    assert (found.kind, found.kernel) == (program.kind, program.kernel)
+    assert program.launch is None or found.launch == program.launch
+    assert (found.argument, found.first_byte) == (program.argument, program.byte)
+    assert "check_programs.py" in found.site
+    assert found.site in found.text
+
+
+@pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.name)
+@pytest.mark.parametrize("check", [ALL, "order"])
+def test_right_programs_are_not_accused(
+    program: Right, check: str, options: dict[str, Any]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        if program.name == "order_of_atomics_is_open":  # of which it may be said that it is
+            warnings.filterwarnings("ignore", ".*not the same each time", CheckWarning)
+        with make(options, check) as rt:
+            program.body(rt, rt.build(SOURCE))
+            assert rt.stats()["check"]["found"] == 0
+
+
+def test_there_are_enough_programs() -> None:
+    assert len(WRONG) >= 40
+    assert len(RIGHT) >= 40
+    topics = {program.topic for program in WRONG}
+    assert topics == {"short", "group", "missing", "alias", "host task", "too early", "unwritten"}
+    names = [program.name for program in (*WRONG, *RIGHT)]
+    assert len(names) == len(set(names))
