@@ -130,7 +130,7 @@ def one(
         samples: dict[str, list[Sample]] = {}
         if ready:
             say(f"{workload.name}: {plan.runs} runs of {', '.join(ready)}")
-            timers = {name: _timer(contestant) for name, contestant in ready.items()}
+            timers = {name: timer(contestant) for name, contestant in ready.items()}
             samples = interleave(timers, plan.runs)
         where = {name: _where(contestant) for name, contestant in ready.items()}
     return {
@@ -276,7 +276,8 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
     return ""
 
 
-def _timer(contestant: Contestant) -> Callable[[], Sample]:
+def timer(contestant: Contestant) -> Callable[[], Sample]:
+    """Takes one sample."""
     platform, run = contestant
 
     def sample() -> Sample:

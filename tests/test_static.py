@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from widths import Watched, widest, width
 
 import acs_cl as acs
-from acs_cl.benchmarks.workloads import catalogue
-from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, Cell, CellsSize, add_cell, cells
+from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, Cell, CellsSize, add_cell
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers import AVERAGE, Layer, Net, Value
 from acs_cl.benchmarks.workloads.layers_by_hand import wiring
 from acs_cl.benchmarks.workloads.randwire import (
     NEIGHBOURS,
-    RandWireSize,
-    randwire,
     total,
     watts_strogatz,
 )
-from acs_cl.benchmarks.workloads.static import SqueezeSize, fire, squeezenet
+from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS, SqueezeSize, fire
 
-CELLS = CellsSize(1, 4, 16)
 TINY = {
-    "nasnet": lambda seed: cells(NASNET, CELLS, seed),
-    "amoebanet": lambda seed: cells(AMOEBANET, CELLS, seed),
-    "squeezenet": lambda seed: squeezenet(SqueezeSize(4, 32), seed),
-    "randwire": lambda seed: randwire(RandWireSize(8, 8, 16), seed),
+    workload.name: partial(MODELS[workload.name], workload.presets["tiny"])
+    for workload in WORKLOADS
 }
 
 
@@ -41,9 +37,9 @@ def weights_of(model: Model) -> int:
 
 
 def test_networks_have_as_many_weights_as_published() -> None:
-    assert weights_of(squeezenet(SqueezeSize(1, 32), 0)) == 722_496  # 1.1, without classifier
-    nasnet = catalogue()["nasnet"].presets["paper"]
-    assert weights_of(cells(NASNET, nasnet, 0)) == pytest.approx(3.3e6, rel=0.02)  # 6 @ 768
+    assert weights_of(MODELS["squeezenet"](SqueezeSize(1, 32), 0)) == 722_496  # 1.1
+    nasnet = MODELS["nasnet"](CellsSize(6, 32, 32), 0)
+    assert weights_of(nasnet) == pytest.approx(3.3e6, rel=0.02)  # 6 @ 768
 
 
 # ---- wiring --------------------------------------------------------------------------------------

@@ -56,10 +56,17 @@ def fire(net: Net, x: Value, squeezed: int, expanded: int) -> Value:
 
 # ---- workloads -----------------------------------------------------------------------------------
 
+MODELS: dict[str, Callable[[Any, int], Model]] = {
+    "nasnet": lambda size, seed: cells(NASNET, size, seed),
+    "amoebanet": lambda size, seed: cells(AMOEBANET, size, seed),
+    "squeezenet": squeezenet,
+    "randwire": randwire,
+}
+"""By name of the workload: (size, seed) -> model."""
 
-def _workload(
-    name: str, about: str, model: Callable[[Any, int], Model], **presets: Any
-) -> Workload:
+
+def _workload(name: str, about: str, **presets: Any) -> Workload:
+    model = MODELS[name]
     return Workload(
         name=name,
         family="static",
@@ -75,7 +82,6 @@ WORKLOADS = [
     _workload(
         "nasnet",
         "NASNet-A: cells of separable convolutions and pooling",
-        lambda size, seed: cells(NASNET, size, seed),
         tiny=CellsSize(1, 4, 16),
         small=CellsSize(2, 16, 32),
         paper=CellsSize(6, 32, 32),
@@ -83,7 +89,6 @@ WORKLOADS = [
     _workload(
         "amoebanet",
         "AmoebaNet-A: the same with cells that evolution has found",
-        lambda size, seed: cells(AMOEBANET, size, seed),
         tiny=CellsSize(1, 4, 16),
         small=CellsSize(2, 16, 32),
         paper=CellsSize(6, 36, 32),
@@ -91,7 +96,6 @@ WORKLOADS = [
     _workload(
         "squeezenet",
         "SqueezeNet: fire modules",
-        squeezenet,
         tiny=SqueezeSize(4, 32),
         small=SqueezeSize(1, 32),
         paper=SqueezeSize(1, 32),
@@ -99,7 +103,6 @@ WORKLOADS = [
     _workload(
         "randwire",
         "RandWire: three random graphs of separable convolutions",
-        randwire,
         tiny=RandWireSize(8, 8, 16),
         small=RandWireSize(32, 32, 32),
         paper=RandWireSize(32, 80, 32),
