@@ -18,7 +18,7 @@ from acs_cl.benchmarks.peers import torch_networks
 from acs_cl.benchmarks.peers.torch_layers import CONCATENATE, LANES, Network, lanes, steps
 from acs_cl.benchmarks.peers.torch_networks import EAGER, GRAPH, STREAMS, captured, measure
 from acs_cl.benchmarks.workloads.inference import reference
-from acs_cl.benchmarks.workloads.layers import Gate, Net
+from acs_cl.benchmarks.workloads.layers import U4, Net
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS
 
 TINY = {
@@ -134,8 +134,8 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_networks_that_decide_are_refused() -> None:
     net = Net(0)
-    x, flag = net.value(4, 8, 8), net.flags(1)
-    net.convolve(x, 4, gate=Gate(flag, (flag,)))
+    x, flags = net.value(4, 8, 8), net.value(1, dtype=U4)
+    net.convolve(x, 4, gate=net.gate(flags, 0))
     with pytest.raises(acs.UsageError, match="with gates"):
         steps(TINY["squeezenet"](0)._replace(net=net, image=x, kept={}))
 
