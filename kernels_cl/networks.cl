@@ -39,9 +39,10 @@ void store_four(global float *out, int block, int at, int area, float4 sum, int 
 }
 
 /* Any convolution; `pad` may be negative, which begins that many pixels further in. */
-kernel void convolve(global const float *x, global const float *weights, global const float *bias,
-                     global float *out, int inputs, int height, int width, int outputs, int rows,
-                     int columns, int size, int stride, int pad, int before, int after)
+kernel void convolve(global const float *x, global const float4 *weights,
+                     global const float4 *bias, global float *out, int inputs, int height,
+                     int width, int outputs, int rows, int columns, int size, int stride, int pad,
+                     int before, int after)
 {
     int area = rows * columns;
     for (int i = get_global_id(0); i < outputs / 4 * area; i += get_global_size(0)) {
@@ -49,49 +50,99 @@ kernel void convolve(global const float *x, global const float *weights, global 
         int top = at / columns * stride - pad, left = at % columns * stride - pad;
         int first_y = max(0, -top), last_y = min(size, height - top);
         int first_x = max(0, -left), last_x = min(size, width - left);
-        float4 sum = vload4(block, bias);
-        global const float *w = weights + 4 * block * inputs * size * size;
+        float4 sum = bias[block];
+        global const float4 *w = weights + block * inputs * size * size;
         for (int c = 0; c < inputs; ++c)
             for (int y = first_y; y < last_y; ++y) {
                 global const float *from = x + (c * height + top + y) * width + left;
                 for (int k = first_x; k < last_x; ++k)
-                    sum += before_it(from[k], before) * vload4((c * size + y) * size + k, w);
+                    sum += before_it(from[k], before) * w[(c * size + y) * size + k];
             }
         store_four(out, block, at, area, sum, after);
     }
 }
 
-/* A convolution of size 1 and stride 1: a product of matrices. */
-kernel void pointwise(global const float *x, global const float *weights, global const float *bias,
-                      global float *out, int inputs, int area, int outputs, int before, int after)
+/* The same where a work-item has four pixels of a row; `columns` is a multiple of four. */
+kernel void convolve_four(global const float *x, global const float4 *weights,
+                          global const float4 *bias, global float *out, int inputs, int height,
+                          int width, int outputs, int rows, int columns, int size, int stride,
+                          int pad, int before, int after)
 {
-    for (int i = get_global_id(0); i < outputs / 4 * area; i += get_global_size(0)) {
-        int block = i / area, at = i % area;
-        float4 sum = vload4(block, bias);
-        global const float *w = weights + 4 * block * inputs;
-        for (int c = 0; c < inputs; ++c)
-            sum += before_it(x[c * area + at], before) * vload4(c, w);
-        store_four(out, block, at, area, sum, after);
+    int area = rows * columns, quarter = area / 4;
+    for (int i = get_global_id(0); i < outputs / 4 * quarter; i += get_global_size(0)) {
+        int block = i / quarter, at = i % quarter * 4;
+        int top = at / columns * stride - pad, left = at % columns * stride - pad;
+        int first_y = max(0, -top), last_y = min(size, height - top);
+        int inside = left >= 0 && left + 3 * stride + size <= width;
+        float4 a = bias[block], b = a, c = a, d = a;
+        for (int n = 0; n < inputs; ++n)
+            for (int y = first_y; y < last_y; ++y) {
+                global const float *from = x + (n * height + top + y) * width;
+                global const float4 *w = weights + ((block * inputs + n) * size + y) * size;
+                for (int k = 0; k < size; ++k) {
+                    int p = left + k, q = p + stride, r = q + stride, s = r + stride;
+                    float4 value = inside ? (float4)(from[p], from[q], from[r], from[s])
+                                          : (float4)(p >= 0 && p < width ? from[p] : 0.0f,
+                                                     q >= 0 && q < width ? from[q] : 0.0f,
+                                                     r >= 0 && r < width ? from[r] : 0.0f,
+                                                     s >= 0 && s < width ? from[s] : 0.0f);
+                    if (before) value = fmax(value, (float4)(0.0f));
+                    a += value.x * w[k];
+                    b += value.y * w[k];
+                    c += value.z * w[k];
+                    d += value.w * w[k];
+                }
+            }
+        store_four(out, block, at, area, a, after);
+        store_four(out, block, at + 1, area, b, after);
+        store_four(out, block, at + 2, area, c, after);
+        store_four(out, block, at + 3, area, d, after);
     }
 }
 
-/* The same for large images: a work-item has four channels of four pixels. */
-kernel void pointwise_four(global const float *x, global const float *weights,
-                           global const float *bias, global float *out, int inputs, int area,
+/* A convolution of size 1 and stride 1: a product of matrices. Four sums at a time, so that loads
+ * need not wait for each other. */
+kernel void pointwise(global const float *x, global const float4 *weights,
+                      global const float4 *bias, global float *out, int inputs, int area,
+                      int outputs, int before, int after)
+{
+    for (int i = get_global_id(0); i < outputs / 4 * area; i += get_global_size(0)) {
+        int block = i / area, at = i % area, k = 0;
+        float4 a = bias[block], b = (float4)(0.0f), c = b, d = b;
+        global const float *from = x + at;
+        global const float4 *w = weights + block * inputs;
+        for (; k + 4 <= inputs; k += 4) {
+            float4 value = (float4)(from[k * area], from[(k + 1) * area], from[(k + 2) * area],
+                                    from[(k + 3) * area]);
+            if (before) value = fmax(value, (float4)(0.0f));
+            a += value.x * w[k];
+            b += value.y * w[k + 1];
+            c += value.z * w[k + 2];
+            d += value.w * w[k + 3];
+        }
+        for (; k < inputs; ++k) a += before_it(from[k * area], before) * w[k];
+        store_four(out, block, at, area, (a + b) + (c + d), after);
+    }
+}
+
+/* The same where a work-item has four pixels. */
+kernel void pointwise_four(global const float *x, global const float4 *weights,
+                           global const float4 *bias, global float *out, int inputs, int area,
                            int outputs, int before, int after)
 {
     int quarter = area / 4;
+    global const float4 *fours = (global const float4 *)x;
     for (int i = get_global_id(0); i < outputs / 4 * quarter; i += get_global_size(0)) {
         int block = i / quarter, at = i % quarter;
-        float4 a = vload4(block, bias), b = a, c = a, d = a;
-        global const float *w = weights + 4 * block * inputs;
+        float4 a = bias[block], b = a, c = a, d = a;
+        global const float4 *w = weights + block * inputs;
         for (int k = 0; k < inputs; ++k) {
-            float4 value = vload4(at, x + k * area), weight = vload4(k, w);
+            float4 value = fours[k * quarter + at];
             if (before) value = fmax(value, (float4)(0.0f));
-            a += value.x * weight;
-            b += value.y * weight;
-            c += value.z * weight;
-            d += value.w * weight;
+            a += value.x * w[k];
+            b += value.y * w[k];
+            c += value.z * w[k];
+            d += value.w * w[k];
         }
         store_four(out, block, 4 * at, area, a, after);
         store_four(out, block, 4 * at + 1, area, b, after);
@@ -100,23 +151,37 @@ kernel void pointwise_four(global const float *x, global const float *weights,
     }
 }
 
+/* A work-item has up to four pixels of a row. */
 kernel void depthwise(global const float *x, global const float *weights, global const float *bias,
                       global float *out, int channels, int height, int width, int rows, int columns,
                       int size, int stride, int pad, int before, int after)
 {
-    int area = rows * columns;
-    for (int i = get_global_id(0); i < channels * area; i += get_global_size(0)) {
-        int c = i / area, at = i % area;
-        int top = at / columns * stride - pad, left = at % columns * stride - pad;
+    int strips = (columns + 3) / 4, of_channel = rows * strips;
+    for (int i = get_global_id(0); i < channels * of_channel; i += get_global_size(0)) {
+        int channel = i / of_channel, row = i % of_channel / strips, column = i % strips * 4;
+        int top = row * stride - pad, left = column * stride - pad;
         int first_y = max(0, -top), last_y = min(size, height - top);
-        int first_x = max(0, -left), last_x = min(size, width - left);
-        float sum = bias[c];
+        int inside = left >= 0 && left + 3 * stride + size <= width;
+        float4 sum = (float4)(bias[channel]);
         for (int y = first_y; y < last_y; ++y) {
-            global const float *from = x + (c * height + top + y) * width + left;
-            global const float *w = weights + (c * size + y) * size;
-            for (int k = first_x; k < last_x; ++k) sum += before_it(from[k], before) * w[k];
+            global const float *from = x + (channel * height + top + y) * width;
+            global const float *w = weights + (channel * size + y) * size;
+            for (int k = 0; k < size; ++k) {
+                int p = left + k, q = p + stride, r = q + stride, s = r + stride;
+                float4 value = inside ? (float4)(from[p], from[q], from[r], from[s])
+                                      : (float4)(p >= 0 && p < width ? from[p] : 0.0f,
+                                                 q >= 0 && q < width ? from[q] : 0.0f,
+                                                 r >= 0 && r < width ? from[r] : 0.0f,
+                                                 s >= 0 && s < width ? from[s] : 0.0f);
+                if (before) value = fmax(value, (float4)(0.0f));
+                sum += value * w[k];
+            }
         }
-        out[i] = activated(sum, after);
+        global float *to = out + (channel * rows + row) * columns + column;
+        to[0] = activated(sum.x, after);
+        if (column + 1 < columns) to[1] = activated(sum.y, after);
+        if (column + 2 < columns) to[2] = activated(sum.z, after);
+        if (column + 3 < columns) to[3] = activated(sum.w, after);
     }
 }
 

@@ -31,6 +31,9 @@ def everything() -> Model:
     kept["convolve 3 without a margin"] = net.convolve(x, 4, 3, pad=0)
     kept["pointwise"] = net.convolve(x, 8, 1, before=True)
     kept["depthwise"] = net.depthwise(x, 3, before=True)
+    narrow = net.convolve(x, 4, 3, 4)
+    kept["depthwise of two columns"] = net.depthwise(narrow)
+    kept["depthwise 5, stride 2"] = net.depthwise(net.convolve(x, 4, 3, pad=0), 5, 2)
     kept["depthwise 7, stride 2"] = net.depthwise(x, 7, 2, layers.RELU6)
     for how in (layers.MAXIMUM, layers.AVERAGE):
         kept[f"pool {how}"] = net.pool(x, 3, 1, how)
@@ -79,14 +82,19 @@ def test_by_hand_and_decided_by_the_host_it_is_the_same() -> None:
         same(run.results(), expected)
 
 
-def test_large_products_have_four_pixels_for_each_work_item() -> None:
+def test_work_items_of_large_convolutions_have_four_pixels() -> None:
     net = Net(1)
     x = net.value(8, 32, 32)
-    model = Model(
-        net, x, {"y": net.convolve(x, 64, 1, before=True)},
-        np.random.default_rng(2).normal(size=(1, 8, 32, 32)),
-    )  # fmt: skip
-    assert net.layers[-1].kernel == "pointwise_four"
+    kept = {
+        "product": net.convolve(x, 64, 1, before=True),
+        "convolution": net.convolve(x, 64),
+        "of every other pixel": net.convolve(x, 64, 5, 2, before=True),
+    }
+    assert [layer.kernel for layer in net.layers] == [
+        "pointwise_four", "convolve_four", "convolve_four",
+    ]  # fmt: skip
+    images = np.random.default_rng(2).normal(size=(1, 8, 32, 32))
+    model = Model(net, x, kept, images)
     with acs.Runtime() as rt:
         run = Inference(rt, model)
         run.step()

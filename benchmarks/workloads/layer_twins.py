@@ -221,6 +221,7 @@ def _apart(values: Array, threshold: float) -> None:
 
 TWINS: dict[str, Callable[..., None]] = {
     "convolve": convolve,
+    "convolve_four": convolve,
     "pointwise": pointwise,
     "pointwise_four": pointwise,
     "depthwise": depthwise,

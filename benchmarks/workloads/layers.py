@@ -25,8 +25,8 @@ MOST_GROUPS = 192
 """Groups of a launch at most: kernels loop over what is left."""
 ALIGNED = 128
 """Words: sub-buffers of bare PyOpenCL begin at such multiples on every driver that we know."""
-WIDE = 4096
-"""Work-items that a product of matrices has to have left with four pixels for each."""
+WIDE = 1024
+"""Work-items that a convolution has to have left if each is to have four pixels."""
 
 LINEAR, RELU, RELU6, SIGMOID, SWISH = range(5)
 MAXIMUM, AVERAGE = range(2)
@@ -194,20 +194,17 @@ class Net:
         rows, columns = out.shape[1:]
         area = rows * columns
         padded = size // 2 if pad is None else pad
+        wide = columns % 4 == 0 and channels * area // 16 >= WIDE
+        name, pixels = ("_four", 4) if wide else ("", 1)
         if size == stride == 1 and not padded:
-            wide = area % 4 == 0 and channels * area // 16 >= WIDE
-            kernel, pixels = ("pointwise_four", 4) if wide else ("pointwise", 1)
-            self.layer(
-                kernel, channels // 4 * (area // pixels),
-                x, weights, bias, out, inputs, area, channels, int(before), after,
-                outputs=[3], gate=gate,
-            )  # fmt: skip
+            kernel, sizes = "pointwise", [inputs, area, channels]
         else:
-            self.layer(
-                "convolve", channels // 4 * area,
-                x, weights, bias, out, inputs, height, width, channels, rows, columns,
-                size, stride, padded, int(before), after, outputs=[3], gate=gate,
-            )  # fmt: skip
+            kernel = "convolve"
+            sizes = [inputs, height, width, channels, rows, columns, size, stride, padded]
+        self.layer(
+            kernel + name, channels // 4 * (area // pixels),
+            x, weights, bias, out, *sizes, int(before), after, outputs=[3], gate=gate,
+        )  # fmt: skip
         return out
 
     def depthwise(
@@ -229,7 +226,7 @@ class Net:
         weights = weights or self.weights(channels, size, size, inputs=size * size)
         rows, columns = out.shape[1:]
         self.layer(
-            "depthwise", out.length,
+            "depthwise", channels * rows * (-(-columns // 4)),
             x, weights, self.bias(channels), out, channels, height, width, rows, columns,
             size, stride, size // 2, int(before), after, outputs=[3], gate=gate,
         )  # fmt: skip
