@@ -80,18 +80,20 @@ class Graph(NamedTuple):
 
 def edges(graph: Graph) -> list[tuple[int, ...]]:
     """For each task those that it has to wait for; none that another one of them waits for."""
-    live: dict[int, list[tuple[int, Region, bool]]] = {}
+    live: dict[int, list[_Use]] = {}
     ancestors: list[int] = []
     found: list[tuple[int, ...]] = []
     for number, task in enumerate(graph.tasks):
         upstream = {
-            other
+            use.task
             for region in task.reads
-            for other, theirs, wrote in live.get(region.array, ())
-            if wrote and meet(theirs, region)
+            for use in _users(live.get(region.array, ()), region)
+            if use.wrote
         }
-        mine = live.setdefault(task.writes.array, [])
-        upstream |= {other for other, theirs, _ in mine if meet(theirs, task.writes)}
+        into = task.writes
+        mine = live.setdefault(into.array, [])
+        met = _users(mine, into)
+        upstream |= {use.task for use in met}
         kept, known = [], 0
         for other in sorted(upstream, reverse=True):
             if not known >> other & 1:
@@ -99,11 +101,31 @@ def edges(graph: Graph) -> list[tuple[int, ...]]:
                 known |= ancestors[other] | 1 << other
         found.append(tuple(sorted(kept)))
         ancestors.append(known)
-        mine[:] = [one for one in mine if not _covers(task.writes, one[1])]
-        mine.append((number, task.writes, True))
+        gone = {id(use) for use in met if _covers(into, use.region)}
+        if gone:
+            mine[:] = [use for use in mine if id(use) not in gone]
+        mine.append(_Use(number, into, into.start, into.end, True))
         for region in task.reads:
-            live.setdefault(region.array, []).append((number, region, False))
+            use = _Use(number, region, region.start, region.end, False)
+            live.setdefault(region.array, []).append(use)
     return found
+
+
+class _Use(NamedTuple):
+    """A task and a region that it reads or writes."""
+
+    task: int
+    region: Region
+    start: int
+    end: int
+    wrote: bool
+
+
+def _users(uses: Sequence[_Use], region: Region) -> list[_Use]:
+    """Those that share an element with a region."""
+    start, end = region.start, region.end
+    near = [use for use in uses if use.start < end and start < use.end]
+    return [use for use in near if meet(use.region, region)]
 
 
 def meet(a: Region, b: Region) -> bool:
