@@ -14,7 +14,7 @@ from typing import Any
 from . import epochs
 from .footprints import ReplayHazards
 
-INTERFACE = 3
+INTERFACE = 4
 """What this module expects of the native core; a core of other sources is not used."""
 
 

@@ -64,6 +64,7 @@ def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -
 _FUNCTIONS = (
     "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
+    "clEnqueueMarkerWithWaitList",
 )  # fmt: skip
 
 

@@ -57,6 +57,9 @@ class Twins:
     def command(self, rng: random.Random) -> Any:
         if rng.random() < 0.2:  # which the core leaves to Python
             return FillCommand(Place(rng.choice(self.buffers), 0, 256), np.zeros(1, np.uint8))
+        return self.kernel_command(rng)
+
+    def kernel_command(self, rng: random.Random) -> KernelCommand:
         x, y = rng.sample(self.buffers, 2)
         pointers = 0, x, 1, y, 3, cl.LocalMemory(rng.choice((4, 8)))
         values = 2, np.int32(rng.randrange(2)).tobytes(), 4, bytes([rng.randrange(2)])
@@ -124,8 +127,7 @@ def test_twins_choose_the_same_lanes_and_wait_for_the_same(
 @needs_core
 def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Context) -> None:
     twins = Twins("lanes", context, 2)
-    command = next(filter(_is_kernel, (twins.command(random.Random(n)) for n in range(100))))
-    twins.native.submit(Launch(1, command, NOTHING, ()))
+    twins.native.submit(Launch(1, twins.kernel_command(random.Random(1)), NOTHING, ()))
     event = twins.native.event(1)
     twins.native.wait_all()
     references = event.reference_count
@@ -135,8 +137,99 @@ def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Cont
     assert not twins.native.in_flight
 
 
-def _is_kernel(command: Any) -> bool:
-    return isinstance(command, KernelCommand)
+@needs_core
+@pytest.mark.parametrize("name", HOST)
+def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
+    name: str, context: cl.Context
+) -> None:
+    twins = Twins(name, context, 2)
+    backend: Any = twins.native
+    command = twins.kernel_command(random.Random(1))
+    number = 0
+
+    def launch(count: int) -> int:
+        nonlocal number
+        before = backend._kept.bare
+        for number in range(number + 1, number + 1 + count):  # noqa: B020  goes on counting
+            backend.submit(Launch(number, command, NOTHING, ()))
+        return int(backend._kept.bare - before)
+
+    assert launch(64) == 0  # somebody may ask yet
+    backend.wait_all()
+    backend.poll()
+    bare = launch(16)
+    assert bare == (0 if name == "out_of_order" else 12)
+    event = backend.event(number - 15)
+    assert launch(16) == 0  # somebody asked
+    event.wait()
+    backend.wait_all()
+    for _ in range(2):
+        backend.poll_up_to(number)
+    assert backend.in_flight == 0
+    with held(backend.queues):
+        launch(64)
+        backend.poll()
+        assert launch(16) == 0  # the device does not keep up
+    backend.close()
+
+
+@needs_core
+@pytest.mark.parametrize("name", HOST)
+def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.Context) -> None:
+    twins = Twins(name, context, 2)
+    backend: Any = twins.native
+    backend._kept._unasked_enough = 0
+    command = twins.kernel_command(random.Random(1))
+    seen: list[int] = []
+    for number in range(1, 8):
+        backend.submit(Launch(number, command, NOTHING, ()))
+    for _ in range(10_000):  # the device takes its time
+        seen += [ended[0] for ended in backend.poll()]
+        if not backend.in_flight:
+            break
+        backend.wait_all()
+    assert sorted(seen) == list(range(1, 8))
+    backend.close()
+
+
+@needs_core
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("issue", ["eager", "ready_first"])
+@pytest.mark.parametrize("name", HOST)
+def test_launches_without_events_are_waited_for_as_others(
+    name: str, issue: str, seed: int, device: cl.Device
+) -> None:
+    rng = random.Random(seed)
+    with acs.Runtime(device, backend=name, issue=issue, lanes=rng.choice((2, 3, 8))) as rt:
+        backend: Any = rt._backend
+        backend._kept._unasked_enough = 0
+        add = rt.build(ADD).add
+        arrays = [rt.array(np.full(4, place), "i4") for place in range(12)]
+        values = [array.get() for array in arrays]
+        handles: list[acs.Handle] = []
+        for _ in range(400):
+            x, y = rng.sample(range(12), 2)
+            a, b = rng.randint(0, 2), rng.randint(-3, 3)
+            handles.append(add((4,), None, arrays[x], arrays[y], a, cl.LocalMemory(8), b))
+            values[y] = values[x] * np.int32(a) + np.int32(b)
+            asked = rng.random()
+            if asked < 0.01:
+                np.testing.assert_array_equal(arrays[y].get(), values[y])
+            elif asked < 0.02:
+                rng.choice(handles).wait()
+            elif asked < 0.03:
+                rng.choice(handles).event.wait()
+            elif asked < 0.04:
+                handle = rng.choice(handles)
+                while not handle.done:
+                    pass
+            elif asked < 0.1:
+                rt.flush()
+        rt.finish()
+        assert backend.in_flight == 0
+        assert (backend._kept.bare > 0) is (name != "out_of_order")
+        for array, expected in zip(arrays, values, strict=True):
+            np.testing.assert_array_equal(array.get(), expected)
 
 
 def test_arguments_that_stay_the_same_are_what_they_were(make: Callable[..., acs.Runtime]) -> None:

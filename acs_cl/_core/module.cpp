@@ -155,7 +155,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 3;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 4;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -224,6 +224,8 @@ NB_MODULE(_core, module) {
         .def("forget", &Queues::forget)
         .def("used", &Queues::used)
         .def_ro("waits", &Queues::waits)
+        .def_ro("bare", &Queues::bare)
+        .def_rw("_unasked_enough", &Queues::unasked_enough)
         .def_prop_ro("in_flight", &Queues::in_flight);
 }
 

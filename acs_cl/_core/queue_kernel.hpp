@@ -31,6 +31,7 @@ struct Driver {
     Info kernel_info;
     void *(*create_kernel)(void *, const char *, std::int32_t *);
     std::int32_t (*release_kernel)(void *);
+    std::int32_t (*marker)(void *, std::uint32_t, void *const *, void **);
 };
 
 inline Driver driver;

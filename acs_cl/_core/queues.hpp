@@ -24,10 +24,16 @@ namespace acs_cl {
 // milliseconds, once for each launch.
 constexpr std::size_t CROWDED = 512;
 
+// On some drivers an event costs a third of an enqueue. Where nobody asked for one in the last
+// UNASKED launches, and the device keeps up, so that the host is what limits, only every SPARSE-th
+// launch of an in-order lane has its own. The next one stands for those before it, or a marker does.
+constexpr int UNASKED = 64, SPARSE = 4;
+constexpr std::size_t KEEPS_UP = 8;  // launches in flight on a lane, after a look at what has ended
+
 class Queues {
 public:
-    // A launch in flight; event null: nobody's. `owner`: Python's event, where that is what keeps
-    // the launch's host memory alive.
+    // A launch in flight; number 0: nobody's. `owner`: Python's event, where that is what keeps the
+    // launch's host memory alive.
     struct Flying {
         std::int64_t number = 0;
         void *event = nullptr;
@@ -39,7 +45,8 @@ public:
         void *queue;
         nb::object python;
         std::deque<std::int64_t> queued;  // in flight, in the order of submission
-        std::int64_t used = 0;
+        std::int64_t used = 0, last_seen = 0;
+        int bare = 0;  // launches since the last one with an event
         bool unflushed = false;
     };
 
@@ -55,6 +62,8 @@ public:
     Queues &operator=(const Queues &) = delete;
 
     std::int64_t waits = 0;  // events that launches were made to wait for
+    std::int64_t bare = 0;  // launches without an event of their own
+    int unasked_enough = UNASKED;
 
     // ---- submitting ---------------------------------------------------------------------------
 
@@ -74,11 +83,13 @@ public:
         if (command.type().is(classes_.command)) {
             KernelFields kernel(command);
             QueueKernel *own = kernel.plain ? QueueKernel::of(kernel.kernel) : nullptr;
-            if (own && own->set(kernel.pointers, kernel.values, classes_))
-                if (void *event = enqueue(lane, *own, kernel.sizes)) {
+            if (own && own->set(kernel.pointers, kernel.values, classes_)) {
+                void *event = nullptr;
+                if (!enqueue(lane, *own, kernel.sizes, wants_event(lane) ? &event : nullptr)) {
                     add(lane, number, event, nullptr);
                     return;
                 }
+            }
         }
         nb::object wait_list = nb::none();
         if (!wait_for_.empty()) wait_list = nb::list();
@@ -99,26 +110,29 @@ public:
     }
 
     // None where the launch is not in flight.
-    nb::object event(std::int64_t number) const {
+    nb::object event(std::int64_t number) {
         const Flying *one = find(number);
+        if (one) one = covering(*one);
         if (!one) return nb::none();
         return one->owner ? nb::borrow(one->owner) : made(one->event);
     }
 
-    nb::object oldest() const { return event(first_); }
+    nb::object oldest() { return event(first_); }
 
     // ---- what has ended -----------------------------------------------------------------------
 
     nb::list poll(std::size_t most) {
         if (out_of_order_) {
             collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
-        } else if (collect_heads(most)) {
+        } else {
             // what the second look finds includes everything upstream of what the first one found
-            collect_heads(most);
+            if (collect_heads(most)) collect_heads(most);
+            mark_idle();
             std::sort(ended_.begin(), ended_.end(), [](const auto &a, const auto &b) {
                 return a.first.number < b.first.number;
             });
         }
+        behind_ = in_flight_ > KEEPS_UP * lanes_.size();
         return ended();
     }
 
@@ -139,8 +153,7 @@ public:
 
     // Let go of all events.
     void forget() {
-        for (Flying &one : rows_)
-            if (one.event) release(one);
+        for (Flying &one : rows_) release(one);
         rows_.clear();
         for (Lane &lane : lanes_) lane.queued.clear();
         in_flight_ = 0;
@@ -155,7 +168,7 @@ private:
         for (const Flying &other : upstream_) {
             Lane &lane = lanes_[other.lane];
             if (!out_of_order_ && &lane == &chosen) continue;
-            wait_for_.push_back(other.event);
+            if (const Flying *one = covering(other)) wait_for_.push_back(one->event);
             if (!out_of_order_ && lane.unflushed) start(lane);
         }
         return chosen;
@@ -177,13 +190,37 @@ private:
         return lanes_[latest_ = best];
     }
 
-    // Null where the driver refuses.
-    void *enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes) {
-        void *event = nullptr;
-        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, &event); };
-        if (lane.queued.size() < CROWDED) return now() ? nullptr : event;
+    // The driver's status.
+    std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void **event) {
+        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, event); };
+        if (lane.queued.size() < CROWDED) return now();
         nb::gil_scoped_release others;
-        return now() ? nullptr : event;
+        return now();
+    }
+
+    bool wants_event(const Lane &lane) const {
+        return out_of_order_ || profiling_ || behind_ || unasked_ < unasked_enough ||
+               lane.bare + 1 >= SPARSE;
+    }
+
+    // The launch of its lane whose event says that `one` has ended: the next that has an event, or
+    // the last one, which gets a marker's. Null where the driver refuses even that.
+    const Flying *covering(const Flying &one) {
+        unasked_ = 0;
+        if (one.event) return &one;
+        Lane &lane = lanes_[one.lane];
+        auto at = std::find(lane.queued.begin(), lane.queued.end(), one.number);
+        for (; at != lane.queued.end(); ++at)
+            if (find(*at)->event) return find(*at);
+        return mark(lane) ? nullptr : find(lane.queued.back());
+    }
+
+    std::int32_t mark(Lane &lane) {
+        void **event = &find(lane.queued.back())->event;
+        std::int32_t failed = driver.marker(lane.queue, 0, nullptr, event);
+        if (!failed) lane.bare = 0;
+        lane.unflushed = true;
+        return failed;
     }
 
     static void start(Lane &lane) {
@@ -193,9 +230,9 @@ private:
 
     // ---- launches in flight -------------------------------------------------------------------
 
-    const Flying *find(std::int64_t number) const {
+    Flying *find(std::int64_t number) {
         std::uint64_t at = std::uint64_t(number - first_);
-        return at < rows_.size() && rows_[at].event ? &rows_[at] : nullptr;
+        return at < rows_.size() && rows_[at].number ? &rows_[at] : nullptr;
     }
 
     void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
@@ -208,35 +245,57 @@ private:
         lane.queued.push_back(number);
         lane.unflushed = true;
         lane.used++;
+        unasked_ += unasked_ < UNASKED;
+        lane.bare = event ? 0 : lane.bare + 1;
+        bare += !event;
     }
 
-    // Whether a launch has ended: then it is in `ended_` and no longer in flight.
-    bool take(std::int64_t number) {
-        Flying &one = rows_[std::size_t(number - first_)];
-        std::int32_t status = event_status(one.event);
-        if (status > 0) return false;
-        ended_.emplace_back(std::exchange(one, Flying()), status);
+    void take(std::int64_t number, std::int32_t status) {
+        ended_.emplace_back(std::exchange(*find(number), Flying()), status);
         in_flight_--;
-        return true;
     }
 
     // What has ended at the heads of in-order lanes; whether anything has.
     bool collect_heads(std::size_t most) {
         std::size_t before = ended_.size();
-        for (Lane &lane : lanes_)
-            for (std::size_t seen = 0; seen < most && !lane.queued.empty(); seen++) {
-                if (!take(lane.queued.front())) break;
-                lane.queued.pop_front();
+        for (Lane &lane : lanes_) {
+            auto &queued = lane.queued;
+            std::size_t covered = 0;
+            for (std::size_t at = 0; at < queued.size() && covered < most; at++) {
+                void *event = find(queued[at])->event;
+                if (!event) continue;
+                std::int32_t status = event_status(event);
+                if (status > 0) break;
+                for (; covered <= at; covered++) take(queued[covered], status);
             }
+            queued.erase(queued.begin(), queued.begin() + std::ptrdiff_t(covered));
+        }
         return ended_.size() > before;
+    }
+
+    // A lane whose launches have no event, and that nothing went to since the last look, gets one.
+    void mark_idle() {
+        for (Lane &lane : lanes_) {
+            auto &queued = lane.queued;
+            if (queued.empty()) continue;
+            std::int32_t failed = 0;
+            if (lane.last_seen == queued.back() && lane.bare == int(queued.size()))
+                failed = mark(lane);
+            lane.last_seen = queued.back();
+            for (; failed && !queued.empty(); queued.pop_front()) take(queued.front(), failed);
+        }
     }
 
     // Of the first launches of an out-of-order queue, newest first: whatever is upstream of one seen
     // to have ended has then ended too. Those left move up, to where they are looked at next.
     void collect(Lane &lane, std::size_t most) {
         std::size_t left = most;
-        for (std::size_t at = most; at-- > 0;)
-            if (!take(lane.queued[at])) lane.queued[--left] = lane.queued[at];
+        for (std::size_t at = most; at-- > 0;) {
+            std::int64_t number = lane.queued[at];
+            std::int32_t status = event_status(find(number)->event);
+            if (status > 0) lane.queued[--left] = number;
+            else take(number, status);
+        }
         lane.queued.erase(lane.queued.begin(), lane.queued.begin() + std::ptrdiff_t(left));
         std::reverse(ended_.begin(), ended_.end());
     }
@@ -251,7 +310,7 @@ private:
             release(one);
         }
         ended_.clear();
-        while (!rows_.empty() && !rows_.front().event) {
+        while (!rows_.empty() && !rows_.front().number) {
             rows_.pop_front();
             first_++;
         }
@@ -260,7 +319,7 @@ private:
 
     static void release(const Flying &one) {
         if (one.owner) Py_DECREF(one.owner);
-        else driver.release_event(one.event);
+        else if (one.event) driver.release_event(one.event);
     }
 
     nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
@@ -269,12 +328,13 @@ private:
     std::deque<Flying> rows_;  // by number, from the oldest in flight, which is `first_`
     std::int64_t first_ = 0;
     std::size_t in_flight_ = 0, latest_ = 0;
+    int unasked_ = 0;  // launches since somebody asked for an event
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
     std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
     nb::object event_;
-    bool out_of_order_, profiling_;
+    bool out_of_order_, profiling_, behind_ = false;
 };
 
 }  // namespace acs_cl
