@@ -1,20 +1,24 @@
 """Which core serves: the native one where it was built, Python wherever it was not.
 
-In: what was installed, and the environment. Out: `hazards()` and `recorder()`, whether they are
-native, and what to say about it. Both give the same answers, edge by edge and word by word; nobody
-else asks which one there is.
+In: what was installed, and the environment. Out: `hazards()`, `recorder()`, `ledger()`, `lock()`,
+the bases of kernels and handles, whether they are native, and what to say about it. Both give the
+same answers, edge by edge and word by word; nobody else asks which one there is, but for those who
+have the core make launches itself (`packer`, `kernel`, `runtime`).
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import epochs
 from .footprints import ReplayHazards
+from .ledger import Ledger
+from .records import Access
 
-INTERFACE = 4
+INTERFACE = 5
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -49,6 +53,17 @@ def queues() -> Any:
     return native.Queues if NATIVE else None
 
 
+def ledger() -> Ledger:
+    """A new ledger."""
+    made: Ledger = native.Ledger() if NATIVE else Ledger()
+    return made
+
+
+def lock() -> Any:
+    """A new lock for a runtime, as `threading.RLock`."""
+    return native.Lock() if NATIVE else threading.RLock()
+
+
 def _recorder() -> type[epochs.Recorder]:
     """Takes tasks as the core does, and makes images of them as Python does."""
     if not NATIVE:
@@ -65,3 +80,27 @@ def _recorder() -> type[epochs.Recorder]:
 
 recorder = _recorder()
 """A new recorder of an epoch."""
+
+
+if TYPE_CHECKING or not NATIVE:
+
+    class Caller:
+        """What a kernel inherits from. The native one is called, makes plain launches itself, and
+        hands the others to `_call`."""
+
+    class Handle:
+        """What a launch gives back, without what it can do."""
+
+        __slots__ = ("_result", "_runtime", "access", "name", "number")
+
+        def __init__(
+            self, runtime: Any, number: int, name: str, access: Access, result: Any = None
+        ) -> None:
+            self._runtime = runtime
+            self.number = number
+            self.name = name
+            self.access = access
+            self._result = result
+
+else:
+    Caller, Handle = native.Caller, native.Handle

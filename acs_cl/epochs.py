@@ -136,6 +136,8 @@ class Recorder:
     """Takes tasks, gives an `Image`."""
 
     def __init__(self) -> None:
+        self.entries = 0
+        """Tiles of all tasks."""
         self._records: list[bytes] = []
         self._extra = bytearray()
         self._shapes: dict[bytes, int] = {}
@@ -159,6 +161,7 @@ class Recorder:
         head, for arguments in `blob`."""
         records = self._records
         task = len(records)
+        self.entries += int.from_bytes(record[4 * TILES : 4 * TILES + 4], "little")
         if blob is not None:
             if len(blob) <= INLINE_BYTES:
                 record += blob.ljust(INLINE_BYTES, b"\0")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .records import Access
+from . import core
 
 if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Handle:
+class Handle(core.Handle):
     """A launch under way or done.
 
     >>> import acs_cl as acs
@@ -26,16 +26,8 @@ class Handle:
     1 fill True
     """
 
-    __slots__ = ("_result", "_runtime", "access", "name", "number")
-
-    def __init__(
-        self, runtime: Runtime, number: int, name: str, access: Access, result: Any = None
-    ) -> None:
-        self._runtime = runtime
-        self.number = number
-        self.name = name
-        self.access = access
-        self._result = result
+    __slots__ = ()
+    _runtime: Runtime
 
     def wait(self) -> Any:
         """Block until the launch has ended; raises if it failed or never could run. Gives the NumPy

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from . import access as accesses
-from . import scalars
+from . import core, scalars
 from .building import build
 from .commands import KernelCommand
 from .converter import Convert, Converted, converter
 from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
-from .packer import Pack, packer, with_flag
+from .packer import Pack, packer, teach, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _new = tuple.__new__
 
 
-class Kernel:
+class Kernel(core.Caller):
     """A kernel. Calling it launches: PyOpenCL's order of arguments, without the queue.
 
     >>> import acs_cl as acs
@@ -48,6 +48,8 @@ class Kernel:
     ...     print([(p.name, p.mode) for p in prog.add.signature.parameters], y.get())
     [('x', 'r'), ('y', 'w'), ('a', '')] [3. 3. 3. 3.]
     """
+
+    _runtime: Runtime
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class Kernel:
             )
         return self._signature
 
-    def __call__(
+    def _call(
         self,
         global_size: Any,
         local_size: Any,
@@ -120,6 +122,7 @@ class Kernel:
         if offer is not None:  # a scheduler on the device has the kernel: maybe a record
             if offer is not self._offer:
                 self._offer, self._pack = offer, packer(self, *offer)
+                self._forget()
             if (
                 self._pack is not None
                 and reads is None
@@ -131,7 +134,10 @@ class Kernel:
                 if packed is not None and when is not None:
                     packed = self._with_flag(packed, when)
                 if packed is not None:
-                    return self._runtime._launch(*packed, wait_for)
+                    handle = self._runtime._launch(*packed, wait_for)
+                    if core.NATIVE and when is None:
+                        teach(self, packed[0])
+                    return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
             global_size = deciding.global_size
@@ -154,6 +160,9 @@ class Kernel:
             return deciding.launch(command, access, wait_for)
         return self._runtime._launch(command, access, wait_for)
 
+    if TYPE_CHECKING or not core.NATIVE:
+        __call__ = _call
+
     def _with_flag(self, packed: Any, when: Any) -> Any:
         """A packed launch with `when=`; None where it has to take the long way: in a runtime that
         may yet send it to a lane, too."""
@@ -169,7 +178,13 @@ class Kernel:
         from .standing import Standing
 
         self._standing = Standing(self, function, modes)
+        self._forget()
         return self
+
+    def _forget(self) -> None:
+        """The core makes no launches of it any more, until it is taught again."""
+        if core.NATIVE:
+            core.native.forget(self)
 
     def _first(self, args: tuple[Any, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""

@@ -53,6 +53,7 @@ def _at_exit() -> None:
 def _after_fork() -> None:
     for runtime in list(_runtimes):
         runtime._state = FORKED
+        runtime._ledger.usable = False
         # a thread that is not in this process may have held the lock
         runtime._lock = threading.RLock()
         runtime._moved = threading.Condition(runtime._lock)
@@ -228,6 +229,7 @@ def close(runtime: Runtime, quiet: bool) -> None:
             runtime._checker.close()
         with runtime._lock:
             runtime._state = "closed"
+            runtime._ledger.usable = False
         drain(runtime, gives_up=True)  # what other threads and host tasks launched meanwhile
         with runtime._lock:
             runtime._backend.close()
@@ -235,6 +237,7 @@ def close(runtime: Runtime, quiet: bool) -> None:
             runtime._trace.save(runtime.options.trace_file)
     except cl.Error:
         runtime._state = "closed"
+        runtime._ledger.usable = False
         if not quiet:
             raise
     finally:

@@ -3,20 +3,23 @@
 In: a kernel and its body. Out: `pack(kernel, global size, local size, args)`, which gives a
 `TaskCommand` and its `Access`, or None for whatever is not plain: that takes the long way, by
 `converter` and `Body.task`, which know every case and every error and give the same record.
+
+Where there is a native core, it is taught to do the same and all that follows (`teach`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import scalars
+from . import core, scalars
 from .arrays import Array
 from .commands import KernelCommand
 from .converter import generated, tuple_of
-from .epochs import PLAIN
+from .epochs import INLINE_BYTES, PLAIN, RECORD_BYTES
 from .records import EVERYTHING, Access
 from .tasks import Body, TaskCommand
 
@@ -81,7 +84,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
                 else []
             ),
             "        runtime = kernel._runtime",
-            f"        if {' and '.join(tests) or 'not args'}:",
+            f"        if {' and '.join(tests) or ('True' if names else 'not args')}:",
             "            head, shape, tiles = heads[global_size, local_size, None]",
             f"            record = pack_record({', '.join(['head', *parts])})",
             f"            task = ({kernel.name!r}, scheduler, record, None, shape, tiles,",
@@ -139,3 +142,42 @@ class _Plain:
             task.name, self._native, task.global_size, task.local_size, task.pointers,
             tuple(values), None,
         )  # fmt: skip
+
+
+# ---- the core's own launches ---------------------------------------------------------------------
+
+_HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
+
+_NUMBERS = (
+    np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
+    np.float32, np.float64,
+)  # fmt: skip
+"""Types of numbers that convert without any Python code, besides Python's own."""
+
+
+def use(handle: type) -> None:
+    """What a launch gives back, once."""
+    if core.NATIVE and sys.byteorder == "little":
+        core.native.use(handle, Array, _NUMBERS)
+
+
+def teach(kernel: Kernel, command: TaskCommand) -> None:
+    """A plain launch went to the scheduler: the core makes those like it from now on, as far as
+    nothing is unusual when they come."""
+    native, ledger = core.native, kernel._runtime._ledger
+    backend: Any = kernel._runtime._backend
+    if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):
+        return
+    if not backend.takes(command):
+        return
+    if not native.is_taught(kernel):
+        body = command.scheduler.bodies[kernel._native.origin]
+        parameters = []
+        for parameter, field in zip(kernel.signature.parameters, body.function.fields, strict=True):
+            code = "P" if parameter.is_pointer else scalars.code(parameter)
+            parameters.append((code, _HEAD_BYTES + field.offset, parameter.mode))
+        if any(code is None or code not in "PbBhHiIqQfd" for code, _, _ in parameters):
+            return
+        native.teach(kernel, ledger, command.scheduler, kernel.name, parameters)
+    head = command.record[:_HEAD_BYTES]
+    native.learn(kernel, command.global_size, command.local_size, head, command.shape)

@@ -22,20 +22,20 @@ class Poison:
     """Poisoned bytes: per base disjoint (start, end, failure) intervals, sorted."""
 
     def __init__(self) -> None:
-        self._bases: dict[int, list[tuple[int, int, Any]]] = {}
+        self.bases: dict[int, list[tuple[int, int, Any]]] = {}
         self._kept: list[tuple[Span, Any]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._bases)
+        return bool(self.bases)
 
     def find(self, spans: Iterable[Span]) -> Any:
         """The failure behind the first poisoned byte in `spans`, or None."""
         for span in spans:
             if span.base == EVERYTHING:
-                for poisoned in self._bases.values():
+                for poisoned in self.bases.values():
                     return poisoned[0][2]
                 continue
-            poisoned_here = self._bases.get(span.base)
+            poisoned_here = self.bases.get(span.base)
             if poisoned_here:
                 for start, end in intervals(span):
                     for low, high, failure in poisoned_here:
@@ -49,14 +49,14 @@ class Poison:
             if span.base == EVERYTHING:
                 continue
             self._take_out(span)
-            here = self._bases.setdefault(span.base, [])
+            here = self.bases.setdefault(span.base, [])
             here.extend((start, end, failure) for start, end in intervals(span))
             here.sort(key=lambda interval: interval[0])
 
     def overwrite(self, spans: Iterable[Span]) -> None:
         """These bytes are good again: something writes all of them without reading poison."""
         for span in spans:
-            if span.base in self._bases:
+            if span.base in self.bases:
                 self._remove(span)
 
     def keep(self, span: Span, memory: Any) -> None:
@@ -66,7 +66,7 @@ class Poison:
 
     def forget(self, base: int) -> None:
         """The memory was given back."""
-        self._bases.pop(base, None)
+        self.bases.pop(base, None)
 
     def _remove(self, span: Span) -> None:
         self._take_out(span)
@@ -74,7 +74,7 @@ class Poison:
             self._kept = [one for one in self._kept if self.find((one[0],)) is not None]
 
     def _take_out(self, span: Span) -> None:
-        left = self._bases.get(span.base)
+        left = self.bases.get(span.base)
         if left is None:
             return
         for start, end in intervals(span):
@@ -89,9 +89,9 @@ class Poison:
                     parts.append((end, high, failure))
             left = parts
         if left:
-            self._bases[span.base] = left
+            self.bases[span.base] = left
         else:
-            del self._bases[span.base]
+            del self.bases[span.base]
 
     def follow(
         self, later: Iterable[tuple[int, Access]], failure: Any, written: Iterable[Span]
@@ -111,7 +111,7 @@ class Poison:
                 spreading.add(access.writes, failure)
             else:
                 spreading.overwrite(access.overwrites)
-        for base, poisoned in spreading._bases.items():
+        for base, poisoned in spreading.bases.items():
             self.add(
                 (Span(base, low, high - low, 1, high - low) for low, high, _ in poisoned), failure
             )
@@ -129,6 +129,6 @@ def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]
             poison.overwrite(access.overwrites)
     return tuple(
         Span(base, low, high - low, 1, high - low)
-        for base, poisoned in poison._bases.items()
+        for base, poisoned in poison.bases.items()
         for low, high, _ in poisoned
     )

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from . import backends, core, life, transfers
+from . import backends, core, life, packer, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
@@ -45,6 +45,7 @@ from .graph import Graph
 from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
 from .kernel import Kernel, origin_of
+from .ledger import Launches, Ledger
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
@@ -58,6 +59,8 @@ from .stats import Stats
 from .trace import Trace
 from .views import contiguous_strides, normal_shape
 from .window import Window
+
+packer.use(Handle)
 
 _new = tuple.__new__
 """Makes a named tuple without the Python-level call that its constructor is."""
@@ -120,15 +123,18 @@ class Runtime:
                 self.plan.host, self.context, self.device, self.plan.lanes,
                 self.options.trace or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
             )  # fmt: skip
+        self._ledger = Ledger()
         if self.plan.scheduler != "no":
+            self._ledger = core.ledger()
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
                 scheduler_settings(groups, slice_ms, order, self.options.window),
                 Choice(kind(self.device) == "CPU") if self.plan.scheduler == "mix" else None,
+                self._ledger,
             )  # fmt: skip
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self._ready_first = issue == "ready_first" and not self._backend.in_order
-        self._lock = threading.RLock()
+        self._lock = core.lock()
         self._moved = threading.Condition(self._lock)
         self._hazards = core.hazards()
         on_device = self.plan.backend == "device"  # which has a window of its own
@@ -139,7 +145,6 @@ class Runtime:
         self._progress = Progress(self._pump, self._lock)
         self._host_tasks = HostTasks()
         self._host_queue: Any = None
-        self._number = 0
         self._bases = 0
         self._launches: dict[int, Launch] = {}
         self._skipped = Skipped()
@@ -155,6 +160,8 @@ class Runtime:
             from .check.checker import Checker
 
             self._checker = Checker(self, self.options.check)
+        if isinstance(self._backend, backends.Device) and core.NATIVE:
+            self._have_quick_launches(self._backend)
         self._state = ""
         life.register(self)
 
@@ -298,6 +305,46 @@ class Runtime:
             raise UsageError("nothing was traced: make the runtime with trace=True")
         return self._trace
 
+    # ---- quick launches ------------------------------------------------------------------------
+
+    def _have_quick_launches(self, backend: backends.Device) -> None:
+        """The core may make launches for the scheduler on the device by itself, where nothing is
+        unusual. What has to be empty for that is emptied and filled again, never replaced."""
+        ledger: Any = self._ledger
+        self._launches = launches = Launches(ledger, self._window)
+        self._window.elsewhere = lambda: int(ledger.quick)
+        backend.settle = launches.settle
+        unusual = [
+            self._recorders, self._returned, self._skipped, self._window.watched,
+            self._failures.poison.bases,
+        ]  # fmt: skip
+        ledger.join(self._hazards, self._lock, launches, self._window.slots, self._backlog, unusual)
+        ledger.usable = (
+            self._trace is None
+            and self._checker is None
+            and not self._ready_first
+            and self._window.size is None
+        )
+
+    def _settle(self) -> None:
+        """Make quick launches what others are."""
+        if isinstance(self._launches, Launches):
+            self._launches.settle()
+
+    def _look(self) -> None:
+        """Now and then, after a quick launch: an epoch may be full, something may have ended."""
+        with self._lock:
+            if not self._state and isinstance(self._backend, backends.Device):
+                self._backend.send_if_due()
+                self._pump()
+                if self._backend.unsent:
+                    self._progress.start()
+
+    @property
+    def _number(self) -> int:
+        """Of the newest launch."""
+        return self._ledger.number
+
     # ---- the way of a launch -------------------------------------------------------------------
 
     def _launch(
@@ -324,7 +371,7 @@ class Runtime:
                 life.wait_for_half(self)
                 self._check_open()
             gates = open_events(wait_for) if wait_for else None
-            number = self._number = self._number + 1
+            number = self._ledger.number = self._ledger.number + 1
             if footprint is None:
                 found = self._hazards.enter(number, access.reads, access.writes)
             else:
@@ -340,6 +387,8 @@ class Runtime:
             if self._failures.any:
                 self._meet_poison(launch)
             on_host = command.on_host
+            if on_host and self._ledger.quick:  # the window has to know what it waits for
+                self._settle()
             if gates:
                 self._gates[number] = gates
             handed_out = self._window.insert(
@@ -396,6 +445,9 @@ class Runtime:
         """The backend reports ended launches: free their slots, dispatch what waited for them."""
         launches, retire, done = self._launches, self._hazards.retire, self._window.done
         for number, status, event, lane in ended:
+            if number < 0:
+                self._retire_epoch(-number, event)
+                continue
             launch = launches.pop(number)
             if status < 0:
                 self._fail(launch, self._what_ended(launch, status))
@@ -409,6 +461,14 @@ class Runtime:
             if handed_out or self._skipped or self._user_events:
                 self._after(number, handed_out)
         return bool(ended)
+
+    def _retire_epoch(self, epoch: int, event: Any) -> None:
+        """The quick launches of an epoch have ended, and well."""
+        settled = self._ledger.retire(epoch)
+        self._retire([(number, 0, event, -1) for number in settled])
+        if self._skipped:
+            for other in self._skipped.ended(self._launches):
+                self._hazards.retire(other)
 
     def _what_ended(self, launch: Launch, status: int) -> BaseException:
         error = self._backend.error(launch.number, status)
@@ -485,6 +545,8 @@ class Runtime:
 
     def _fail(self, launch: Launch, error: BaseException, site: str = "") -> Failure:
         """A launch failed after its call had returned: poison what follows from it."""
+        if self._ledger.quick:
+            self._settle()
         failure = Failure(launch.number, launch.command.name, site, error)
         later = (other for number, other in self._launches.items() if number > launch.number)
         launch = failed(launch, error)

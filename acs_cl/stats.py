@@ -40,7 +40,7 @@ class Stats:
                 "size": window.size,
                 "occupied": window.occupied,
                 "held": window.held,
-                "most_occupied": window.most,
+                "most_occupied": max(window.most, runtime._ledger.most),
             },
             "backlog_waits": self.backlog_waits,
             "lanes": dict(sorted(backend.used.items())),

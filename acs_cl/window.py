@@ -21,7 +21,7 @@ everything upstream that holds was done; a patient one after everything upstream
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class _Slot:
@@ -43,17 +43,21 @@ class Window:
         if size is not None and size < 1:
             raise ValueError(f"a window needs at least one slot, got {size}")
         self.size = size
-        self._slots: dict[int, _Slot | None] = {}
+        self.slots: dict[int, _Slot | None] = {}
         """None stands for a launch that executes and holds nobody: the common case, made cheap."""
+        self.watched: set[int] = set()
+        """Slots that are more than None."""
+        self.elsewhere: Callable[[], int] | None = None
+        """How many launches somebody else keeps, each as if its slot were None, until `adopt`."""
         self._outside: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         self._executing = 0
         self.most = 0
 
     def __len__(self) -> int:
-        return len(self._slots) + len(self._outside)
+        return self.occupied + len(self._outside)
 
     def __contains__(self, number: int) -> bool:
-        return number in self._slots
+        return number in self.slots
 
     @property
     def outside(self) -> int:
@@ -63,12 +67,18 @@ class Window:
     @property
     def held(self) -> int:
         """Launches not handed out yet."""
-        return len(self._slots) - self._executing + len(self._outside)
+        return len(self.slots) - self._executing + len(self._outside)
 
     @property
     def occupied(self) -> int:
         """Slots in use."""
-        return len(self._slots)
+        return len(self.slots) + (self.elsewhere() if self.elsewhere is not None else 0)
+
+    def adopt(self, numbers: Iterable[int]) -> None:
+        """Launches that were kept elsewhere are here."""
+        before = len(self.slots)
+        self.slots.update(dict.fromkeys(numbers))
+        self._executing += len(self.slots) - before
 
     def insert(
         self,
@@ -79,10 +89,10 @@ class Window:
         patient: bool = False,
     ) -> list[int]:
         """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
-        if self._outside or (self.size is not None and len(self._slots) >= self.size):
+        if self._outside or (self.size is not None and len(self.slots) >= self.size):
             self._outside.append((number, tuple(upstream), holds, gated, patient))
             return []
-        slots = self._slots
+        slots = self.slots
         if not holds and not gated and not patient:
             for other in upstream:
                 if slots.get(other) is not None:
@@ -90,8 +100,8 @@ class Window:
             else:
                 slots[number] = None
                 self._executing += 1
-                if len(slots) > self.most:
-                    self.most = len(slots)
+                if len(slots) > self.most or self.elsewhere is not None:
+                    self.most = max(self.most, self.occupied)
                 return [number]
         handed_out: list[int] = []
         self._enter(number, upstream, holds, gated, patient, handed_out)
@@ -99,23 +109,24 @@ class Window:
 
     def done(self, number: int) -> list[int]:
         """The launch ended, well or not: its slot is free, its dependants no longer wait for it."""
-        slot = self._slots.pop(number)
+        slot = self.slots.pop(number)
         if slot is None or slot.executing:
             self._executing -= 1
         handed_out: list[int] = []
         if slot is None and not self._outside:
             return handed_out
         if slot is not None:
+            self.watched.discard(number)
             for dependant in (*slot.dependants, *slot.patients):
                 self._unblock(dependant, handed_out)
-        while self._outside and (self.size is None or len(self._slots) < self.size):
+        while self._outside and (self.size is None or len(self.slots) < self.size):
             self._enter(*self._outside.popleft(), handed_out)
         return handed_out
 
     def open_gate(self, number: int) -> list[int]:
         """What the launch was gated on has come. Launches outside the window keep it in mind."""
         handed_out: list[int] = []
-        slot = self._slots.get(number)
+        slot = self.slots.get(number)
         if slot is not None:
             self._unblock(slot, handed_out)
             return handed_out
@@ -134,7 +145,7 @@ class Window:
         patient: bool,
         handed_out: list[int],
     ) -> None:
-        slots = self._slots
+        slots = self.slots
         slot = _Slot(number, holds)
         for other in upstream:
             if other not in slots:
@@ -144,6 +155,7 @@ class Window:
                 if parent is None:
                     parent = slots[other] = _Slot(other, False)
                     parent.executing = True
+                    self.watched.add(other)
                 parent.patients.append(slot)
                 slot.blockers += 1
             elif parent is not None and (parent.holds or not parent.executing):
@@ -152,8 +164,8 @@ class Window:
         if gated:
             slot.blockers += 1
         slots[number] = slot
-        if len(slots) > self.most:
-            self.most = len(slots)
+        self.watched.add(number)
+        self.most = max(self.most, self.occupied)
         if not slot.blockers:
             self._hand_out(slot, handed_out)
 
@@ -172,7 +184,8 @@ class Window:
             handed_out.append(slot.number)
             if not slot.holds:
                 if not slot.patients:
-                    self._slots[slot.number] = None
+                    self.slots[slot.number] = None
+                    self.watched.discard(slot.number)
                 dependants, slot.dependants = slot.dependants, []
                 for dependant in dependants:
                     dependant.blockers -= 1

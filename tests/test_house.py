@@ -97,7 +97,8 @@ MAY_IMPORT = {
     "building": "errors",
     # the scheduler on the device
     "epochs": "",
-    "core": "footprints epochs",
+    "ledger": "records window errors",
+    "core": "footprints epochs ledger records",
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
@@ -108,9 +109,9 @@ MAY_IMPORT = {
     "choice": "",
     "backends.sender": "backends.base core driver epochs decisions memory schedulers segments"
     " errors",
-    "backends.device": "choice backends.base backends.sender driver epochs commands decisions"
-    " memory records schedulers cutting segments tasks errors",
-    "backends": "choice backends.native backends.base backends.serial backends.out_of_order"
+    "backends.device": "choice ledger backends.base backends.sender driver epochs commands"
+    " decisions memory records schedulers cutting segments tasks errors",
+    "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"
     " backends.lanes backends.emulated backends.sender backends.device errors",
     "arrays": "records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
@@ -118,15 +119,15 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "converter scalars arrays commands epochs records tasks",
-    "kernel": "packer translate.offsets translate.clang inference signature scalars standing"
+    "packer": "core converter scalars arrays commands epochs records tasks",
+    "kernel": "core packer translate.offsets translate.clang inference signature scalars standing"
     " records"
     " arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access driver errors",
     "strided": "building driver errors",
     # the parts of the runtime
-    "handle": "records errors",
+    "handle": "core records errors",
     "transfers": "records arrays access commands driver handle strided errors",
     "trace": "records errors",
     "stats": "records core",
@@ -160,7 +161,8 @@ MAY_IMPORT = {
     " check.memory check.modes check.naming check.order check.patterns check.uninitialised"
     " life commands devices driver progress records sites errors",
     # the one that composes
-    "runtime": "core footprints graph graph_handles segments choice devices records window failures"
+    "runtime": "core ledger packer footprints graph graph_handles segments choice devices"
+    " records window failures"
     " skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors"
     " check.checker",

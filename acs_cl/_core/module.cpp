@@ -1,117 +1,22 @@
 // What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
 
-#include <chrono>
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "hazards.hpp"
+#include "caller.hpp"
+#include "ledger.hpp"
+#include "lock.hpp"
+#include "python_hazards.hpp"
 #include "queues.hpp"
 #include "recorder.hpp"
-#include "spans.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace acs_cl {
 
+using namespace nb::literals;
+
 namespace {
-
-PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
-
-// The index as Python has it: spans and edges are Python's.
-class PythonHazards {
-public:
-    nb::object enter(std::int64_t number, nb::handle reads, nb::handle writes) {
-        return edges(check(number, reads, writes));
-    }
-
-    // Nanoseconds that the checks of some launches take from inside, the first of them `number`.
-    double measure(std::int64_t number, nb::handle accesses) {
-        Items items(accesses.ptr());
-        auto started = std::chrono::steady_clock::now();
-        for (PyObject *access : items)
-            check(number++, PyTuple_GET_ITEM(access, 0), PyTuple_GET_ITEM(access, 1));
-        std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - started;
-        return took.count();
-    }
-
-    // Spans are put together in Python: a footprint is made once, and used often.
-    std::unique_ptr<Footprint> footprint(nb::handle reads, nb::handle writes,
-                                         const Footprint *before) {
-        nb::object merged = nb::module_::import_("acs_cl.footprints").attr("merged");
-        return hazards.footprint(spans(merged(reads)), spans(merged(writes)), before);
-    }
-
-    nb::object enter_footprint(std::int64_t number, Footprint &footprint) {
-        return edges(hazards.enter_footprint(number, footprint));
-    }
-
-    void move(Footprint &footprint, std::int64_t base, nb::handle spans) {
-        std::vector<std::pair<Span, bool>> moved;
-        for (nb::handle item : spans) {
-            auto [span, written] = nb::cast<std::pair<nb::object, bool>>(item);
-            moved.emplace_back(span_of(span.ptr()), written);
-        }
-        hazards.move(footprint, base, moved);
-    }
-
-    nb::object users(std::int64_t base) {
-        auto users = hazards.users(base);
-        return nb::tuple(nb::cast(users));
-    }
-
-    nb::object counted() {
-        nb::dict counted;
-        for (int kind = 0; kind < KINDS; kind++)
-            counted[nb::handle(kinds[kind])] = nb::int_(hazards.edges[kind]);
-        return counted;
-    }
-
-    Hazards hazards;
-
-private:
-    const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
-        read_.clear();
-        written_.clear();
-        if (take(reads, read_) && take(writes, written_))
-            return hazards.enter(number, read_, written_);
-        return hazards.enter_barrier(number);
-    }
-
-    // The nodes of spans; false where one of them is all memory.
-    bool take(nb::handle objects, std::vector<Node *> &nodes) {
-        for (PyObject *object : Items(objects.ptr())) {
-            Node *node = seen_.node(object, hazards);
-            if (!node) return false;
-            nodes.push_back(node);
-        }
-        return true;
-    }
-
-    static std::vector<Span> spans(nb::handle objects) {
-        std::vector<Span> spans;
-        for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
-        return spans;
-    }
-
-    static nb::object edges(const std::vector<Edge> &found) {
-        nb::object edges = nb::steal(PyDict_New());
-        if (!edges.is_valid()) throw PythonError();
-        for (const Edge &edge : found) {
-            nb::object upstream = nb::steal(PyLong_FromLongLong(edge.upstream));
-            if (!upstream.is_valid() ||
-                PyDict_SetItem(edges.ptr(), upstream.ptr(), kinds[edge.kind]))
-                throw PythonError();
-        }
-        return edges;
-    }
-
-    SeenSpans seen_;
-    std::vector<Node *> read_, written_;
-};
 
 // The recorder as Python has it: bytes and sequences of numbers.
 class PythonRecorder {
@@ -155,7 +60,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 4;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 5;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -190,12 +95,70 @@ NB_MODULE(_core, module) {
         .def_prop_ro("pruned", [](PythonHazards &self) { return self.hazards.pruned; })
         .def_prop_ro("_held", [](PythonHazards &self) { return self.hazards.held(); });
 
+    nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
+    if (!lock.is_valid()) throw nb::python_error();
+    module.attr("Lock") = lock;
+
+    nb::class_<Ledger>(module, "Ledger")
+        .def(nb::init<>())
+        .def_rw("number", &Ledger::number)
+        .def("put", [](Ledger &self, std::int64_t number, std::uint32_t epoch, std::uint32_t task) {
+            self.put(number, epoch, task);
+        })
+        .def("epoch", &Ledger::epoch)
+        .def("task", &Ledger::task)
+        .def("numbers", &Ledger::numbers)
+        .def("leave", &Ledger::leave)
+        .def("__len__", &Ledger::placed)
+        .def("join", [](Ledger &self, nb::object hazards, nb::object lock, nb::handle launches,
+                        nb::object slots, std::size_t backlog, nb::list empty) {
+            self.hazards = nb::cast<PythonHazards *>(hazards);
+            if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
+            self.lock = reinterpret_cast<Lock *>(lock.ptr());
+            self.hazards_object = std::move(hazards);
+            self.lock_object = std::move(lock);
+            self.launches = launches;
+            self.slots = std::move(slots);
+            self.backlog = backlog;
+            self.empty.clear();
+            for (nb::handle one : empty) self.empty.push_back(nb::borrow(one));
+        })
+        .def_rw("usable", &Ledger::usable)
+        .def_rw("generation", &Ledger::generation)
+        .def_ro("most", &Ledger::most)
+        .def_prop_ro("quick", &Ledger::quick)
+        .def("has_quick", &Ledger::has_quick)
+        .def("quick_numbers", &Ledger::quick_numbers)
+        .def("retire", &Ledger::retire)
+        .def("settle", &Ledger::settle)
+        .def("open", [](Ledger &self, std::uint32_t epoch, nb::object recorder, nb::object scheduler,
+                        std::size_t least_tasks, std::size_t most_tasks, std::size_t most_entries,
+                        std::size_t next_look) {
+            self.recorder = &nb::cast<PythonRecorder *>(recorder)->recorder;
+            self.recorder_object = std::move(recorder);
+            self.scheduler = std::move(scheduler);
+            self.open = epoch;
+            self.least_tasks = least_tasks;
+            self.most_tasks = most_tasks;
+            self.most_entries = most_entries;
+            self.next_look = next_look;
+        })
+        .def("shut", [](Ledger &self) {
+            self.open = 0;
+            self.recorder_object.reset();
+            self.scheduler.reset();
+            return std::exchange(self.strangers, {});
+        });
+
+    add_caller(module);
+
     // The columns are as `epochs.Recorder.image` reads them.
     nb::class_<PythonRecorder>(module, "Recorder")
         .def(nb::init<>())
         .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
              "upstream"_a)
         .def_prop_ro("tasks", [](PythonRecorder &self) { return self.recorder.tasks(); })
+        .def_prop_ro("entries", [](PythonRecorder &self) { return self.recorder.entries; })
         .def_prop_ro("_records", [](PythonRecorder &self) {
             return nb::make_tuple(self.words<&Recorder::records>());
         })

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,11 +16,12 @@
 namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
-constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, ARGS = 7, SHAPE = 8;
+constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, TILES = 4, ARGS = 7, SHAPE = 8;
 
 class Recorder {
 public:
     std::string records, extra;
+    std::size_t entries = 0;  // tiles of all tasks
     std::vector<std::uint32_t> heirs, counts, initial, upstream, downstream;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
 
@@ -34,6 +36,9 @@ public:
         for (std::uint32_t other : others)
             if (other >= task) throw std::out_of_range("a task follows only those before it");
         records += record;
+        std::uint32_t tiles;
+        std::memcpy(&tiles, record.data() + 4 * TILES, sizeof(tiles));
+        entries += tiles;
         if (blob) {
             bool fits = blob->size() <= INLINE_BYTES;
             if (fits) records += *blob;

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..choice import Choice
 from ..errors import UsageError
+from ..ledger import Ledger
 from .base import Backend, Ended
 from .device import DECIDED, Device
 from .lanes import Lanes
@@ -63,6 +64,7 @@ def create_device(
     tier: str,
     settings: Settings,
     choice: Choice | None,
+    ledger: Ledger,
 ) -> Device:
     """The backend 'device', with `host` for what its scheduler does not run."""
-    return Device(context, device, host, store, tier, settings, choice)
+    return Device(context, device, host, store, tier, settings, choice, ledger)

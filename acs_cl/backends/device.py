@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from math import prod
 from time import perf_counter
 from typing import Any
@@ -31,6 +32,7 @@ from ..cutting import Cutter
 from ..decisions import DecidedCommand
 from ..driver import STATUS
 from ..errors import DeviceError
+from ..ledger import Ledger
 from ..memory import Store
 from ..records import Launch
 from ..schedulers import Scheduler, Schedulers
@@ -72,6 +74,7 @@ class Device(Backend):
         tier: str,
         settings: Settings,
         choice: Choice | None,
+        ledger: Ledger,
     ) -> None:
         super().__init__(context, device, 1, lanes.profiling)
         self.lanes = lanes
@@ -81,9 +84,14 @@ class Device(Backend):
         self._schedulers = Schedulers(context, device, tier, settings.groups)
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
+        self._ledger = ledger
+        self.settle: Callable[[], Any] = ledger.settle
+        """Makes quick launches what others are; the runtime knows how."""
+        self._numbers = count(1)
         self._open: Epoch | None = None
         self._sent: deque[Epoch] = deque()
-        self._epoch_of: dict[int, Epoch] = {}
+        self._epochs: dict[int, Epoch] = {}
+        """{number of an epoch: itself}, until its end was seen."""
         self._next_look = FIRST_LOOK
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
@@ -116,6 +124,7 @@ class Device(Backend):
     @settings.setter
     def settings(self, settings: Settings) -> None:
         self._sender.settings = settings
+        self._tell()
 
     @property
     def counters(self) -> dict[str, int]:
@@ -133,7 +142,7 @@ class Device(Backend):
         reason = self._where.get(number)
         if reason is not None:
             return f"on a lane: {reason}; "
-        if number in self._epoch_of or not self._where or number >= next(iter(self._where)):
+        if self._ledger.epoch(number) or not self._where or number >= next(iter(self._where)):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
 
@@ -182,30 +191,45 @@ class Device(Backend):
             if epoch is not None:
                 self.cuts += 1
                 self.send()
-            epoch = self._open = Epoch(scheduler)
+            epoch = self._open = self._new_epoch(scheduler)
             if not self._sent:
                 self._next_look = FIRST_LOOK
-        number, index = launch.number, epoch.index
+            self._tell()
+        ledger = self._ledger
         inside = []
         for upstream in launch.upstream:
-            at = index.get(upstream)
-            if at is not None:
+            at = ledger.task(upstream, epoch.number)
+            if at >= 0:
                 inside.append(at)
             else:
                 self._wait_for_lane(epoch, upstream)
-        at = index[number] = epoch.recorder.add(record, blob, shape, inside)
+        at = epoch.recorder.add(record, blob, shape, inside)
+        ledger.put(launch.number, epoch.number, at)
         if choice is not None and at < FEW:
             self._commands.append(launch)
-        epoch.entries += tiles
-        self._epoch_of[number] = epoch
-        if at + 1 >= self.settings.most_tasks or epoch.entries >= MOST_ENTRIES:
-            self.send()
-        elif at + 1 == self._next_look:
-            if not self._in_hand():
-                self.send()
-                self._next_look = min(2 * self._next_look, MOST_TASKS)
-            else:
-                self._next_look = at + 1 + FIRST_LOOK
+        self.send_if_due()
+
+    def _new_epoch(self, scheduler: Scheduler) -> Epoch:
+        epoch = Epoch(scheduler, next(self._numbers))
+        self._epochs[epoch.number] = epoch
+        return epoch
+
+    def _tell(self) -> None:
+        """Tell the ledger of the open epoch."""
+        epoch = self._open
+        if epoch is not None:
+            self._ledger.open(
+                epoch.number, epoch.recorder, epoch.scheduler, 0 if self._choice is None else FEW,
+                self.settings.most_tasks, MOST_ENTRIES, self._next_look,
+            )  # fmt: skip
+
+    def takes(self, command: TaskCommand) -> bool:
+        """Whether launches as this one go to the scheduler without further thought."""
+        choice = self._choice
+        if choice is None:
+            return True
+        tiles, groups = command.tiles, command.scheduler.limits.groups
+        return choice.refusal(_key(command), tiles, groups) is None
 
     def _task(self, command: Any) -> tuple[Scheduler, Task]:
         """The long way to a task. Raises `Unfit`."""
@@ -249,7 +273,7 @@ class Device(Backend):
             if key is not None and self._choice.wants_time(key):
                 self._timed[number] = key
         extra = None
-        if self._epoch_of:
+        if self._epochs:
             extra = self._epochs_above(launch)
         self.lanes.submit(launch, extra)
 
@@ -257,7 +281,7 @@ class Device(Backend):
         """The events of the epochs that a launch on a lane waits for; they are sent."""
         extra = []
         for number in launch.upstream:
-            epoch = self._epoch_of.get(number)
+            epoch = self._epochs.get(self._ledger.epoch(number))
             if epoch is not None:
                 if epoch is self._open:
                     self.cuts += 1
@@ -268,7 +292,7 @@ class Device(Backend):
 
     def _wait_for_lane(self, epoch: Epoch, number: int) -> None:
         """An epoch waits for a launch, unless that is in an epoch sent before, or has ended."""
-        event = self.lanes.event(number) if number not in self._epoch_of else None
+        event = None if self._ledger.epoch(number) else self.lanes.event(number)
         if event is not None:
             epoch.wait_for.append(event)
             self.waits += 1
@@ -279,12 +303,11 @@ class Device(Backend):
         if self._open is not None:
             self.cuts += 1
             self.send()
-        epoch = Epoch(command.segment.scheduler)
-        epoch.index[number] = 0
+        epoch = self._new_epoch(command.segment.scheduler)
         epoch.segment = command.segment
         for other in upstream:
             self._wait_for_lane(epoch, other)
-        self._epoch_of[number] = epoch
+        self._ledger.put(number, epoch.number, 0)
         self._sent.append(epoch)
         self.tasks_sent += len(command.segment)
         self._sender.send(epoch, command)
@@ -296,14 +319,33 @@ class Device(Backend):
 
     # ---- sending -------------------------------------------------------------------------------
 
+    def send_if_due(self) -> None:
+        """Send the open epoch if it is full, or if it has some tasks and the device none."""
+        epoch = self._open
+        if epoch is None:
+            return
+        tasks = epoch.recorder.tasks
+        if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
+            self.send()
+        elif 0 < self._next_look <= tasks:
+            if not self._in_hand():
+                self.send()
+                self._next_look = min(2 * self._next_look, MOST_TASKS)
+            else:
+                self._next_look = tasks + FIRST_LOOK
+                self._tell()
+
     def send(self) -> None:
         """Send the open epoch. What the driver refuses here is the failure of all its launches."""
         epoch, self._open = self._open, None
         if epoch is None:
             return
+        for number in self._ledger.shut():
+            self._wait_for_lane(epoch, number)
         if self._choice is not None:
             few, self._commands = self._commands, []
-            if not self._choice.epoch(epoch.recorder.tasks, next(reversed(epoch.index))):
+            newest = self._ledger.numbers(epoch.number)[-1]
+            if not self._choice.epoch(epoch.recorder.tasks, newest):
                 self._dissolve(epoch, few)
                 return
         self._sent.append(epoch)
@@ -314,12 +356,13 @@ class Device(Backend):
             for native in self._offered:
                 native.offer = None
             self._offered.clear()
+            self._ledger.generation += 1
         self._sender.send(epoch)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
-        for number in epoch.index:
-            del self._epoch_of[number]
+        self._ledger.leave(epoch.number)
+        del self._epochs[epoch.number]
         for launch in launches:
             try:
                 self._to_lane(launch, f"its epoch had fewer than {FEW} tasks")
@@ -331,16 +374,16 @@ class Device(Backend):
     @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""
-        return len(self._epoch_of) + self.lanes.in_flight
+        return len(self._ledger) + self.lanes.in_flight
 
     def event(self, number: int) -> Any:
         """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
-        epoch = self._epoch_of.get(number)
+        epoch = self._epochs.get(self._ledger.epoch(number))
         if epoch is None:
             return self.lanes.event(number)
         if epoch is self._open:
             self.send()
-            if number not in self._epoch_of:
+            if not self._ledger.epoch(number):
                 return self.lanes.event(number)
         return epoch.event
 
@@ -365,17 +408,23 @@ class Device(Backend):
 
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
         """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
-        that ended waited for has been seen to end."""
+        that ended waited for has been seen to end. Epochs with quick launches are reported behind
+        all others, with their number below 0."""
         ended = self._from_lanes(poll())
         sent = self._sent
+        whole: Ended = []
         done = False
         while sent and (sent[0].event is None or sent[0].event.get_info(STATUS) <= 0):
-            ended += self._end(sent.popleft())
+            epoch = sent.popleft()
+            one_by_one = self._end(epoch)
+            ended += one_by_one
+            if len(one_by_one) < epoch.recorder.tasks:
+                whole.append((-epoch.number, 0, epoch.kernel_event, -1))
             done = True
         if done:
             ended += self._from_lanes(poll())
             ended.sort(key=lambda one: one[0])
-        return ended
+        return ended + whole
 
     def _from_lanes(self, ended: Ended) -> Ended:
         """What has ended on lanes: launches to be timed, and those that never came there."""
@@ -386,6 +435,7 @@ class Device(Backend):
                 if key is not None and status >= 0:
                     took = event.profile.end - event.profile.start
                     self._choice.timed(key, took / 1e3)
+                    self._ledger.generation += 1
         if self._lost:
             for number, error in self._lost:
                 self._errors[number] = error
@@ -394,11 +444,14 @@ class Device(Backend):
         return ended
 
     def _end(self, epoch: Epoch) -> Ended:
-        """An epoch has ended: what became of its launches."""
-        status, broken, failures = self._sender.outcome(epoch)
+        """An epoch has ended: what became of its launches. If that was bad, none is quick."""
+        which, ledger = epoch.number, self._ledger
+        status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
+        if broken is not None or failures:
+            self.settle()
+        del self._epochs[which]
         ended: Ended = []
-        for number in epoch.index:
-            del self._epoch_of[number]
+        for number in ledger.leave(which):
             error = broken if broken is not None else failures.get(number)
             if error is not None:
                 self._errors[number] = error
@@ -450,7 +503,7 @@ class Device(Backend):
         self.lanes.close()
         self._sender.let_go()
         self._sent.clear()
-        self._epoch_of.clear()
+        self._epochs.clear()
 
 
 def _at_once(choice: Choice, number: int, command: Any) -> str | None:

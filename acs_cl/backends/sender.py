@@ -14,6 +14,7 @@ live until its event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -62,14 +63,13 @@ class Settings(NamedTuple):
 
 
 class Epoch:
-    """Launches handed to the scheduler at once."""
+    """Launches handed to the scheduler at once. Which they are is in the ledger, by its number."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, number: int) -> None:
         self.scheduler = scheduler
+        self.number = number
         self.recorder = core.recorder()
-        self.index: dict[int, int] = {}
         self.wait_for: list[Any] = []
-        self.entries = 0
         self.opened = perf_counter()
         self.event: Any = None
         self.error: BaseException | None = None
@@ -138,7 +138,7 @@ class Sender:
 
     def _send_collected(self, epoch: Epoch) -> None:
         settings = self.settings
-        groups = min(epoch.scheduler.limits.groups, epoch.entries)
+        groups = min(epoch.scheduler.limits.groups, epoch.recorder.entries)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
         image = epoch.recorder.image(
             spare, epochs.ORDERS[settings.order], settings.window, settings.stale,
@@ -249,8 +249,8 @@ class Sender:
         size = 1 << max(16, (nbytes - 1).bit_length())
         return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
 
-    def outcome(self, epoch: Epoch) -> Outcome:
-        """Of an epoch whose event has ended, or which has none."""
+    def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
+        """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
         status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
         failures: dict[int, BaseException] = {}
         broken = epoch.error
@@ -267,13 +267,13 @@ class Sender:
                 left = int(epoch.status[epochs.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
             elif fault and epoch.segment is not None:
-                failures = {next(iter(epoch.index)): epoch.segment.refused(epoch.status)}
+                failures = {numbers()[0]: epoch.segment.refused(epoch.status)}
             elif fault:
-                failures = self._refused(epoch)
+                failures = self._refused(epoch, numbers())
             spare = epoch.segment is None and epoch.region is not None
             if spare and len(self._regions) < SPARE_REGIONS:
                 self._regions.append(epoch.region)
-        tasks = len(epoch.index) if epoch.segment is None else len(epoch.segment)
+        tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
         if broken is not None and epoch.segment is not None:
             epoch.segment.broken = True
         if broken is None and tasks >= TIMED_TASKS:
@@ -281,14 +281,13 @@ class Sender:
             self._task_s = min(each, (self._task_s + each) / 2)
         return Outcome(status, broken, failures)
 
-    def _refused(self, epoch: Epoch) -> dict[int, BaseException]:
+    def _refused(self, epoch: Epoch, numbers: list[int]) -> dict[int, BaseException]:
         """Which launches' counts were refused."""
         image: epochs.Image = epoch.counts
         state = np.empty(64 * -(-image.tasks // 32), np.uint32)
         at = driver.Place(epoch.region, 4 * (image.block + epochs.STATE_WORD), state.nbytes)
         driver.wait_for_event(driver.read(self._queue, state, at, None))
         values = state[epochs.task_places(image.tasks)]
-        numbers = list(epoch.index)
         told = epochs.told_counts(epoch.status)
         return {
             numbers[task]: WrongCountError(told.get(task))

@@ -1,0 +1,248 @@
+// Where launches are that the device-side scheduler has: the twin of acs_cl/ledger.py. It also keeps
+// the books of launches that the core makes itself, in a few words each: Python learns of one only
+// if it asks (`settle`), and of their end epoch by epoch.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "lock.hpp"
+#include "python_hazards.hpp"
+#include "recorder.hpp"
+
+namespace acs_cl {
+
+// Spans as an array has them, and which of them are read and written, by bits.
+constexpr int MOST_SPANS = 8;  // more pointers do not fit into a record
+
+struct Touched {
+    PyObject *spans[MOST_SPANS] = {};
+    std::uint16_t many = 0, reads = 0, writes = 0;
+
+    nb::object access(unsigned which) const {
+        nb::list chosen;
+        for (int at = 0; at < many; at++)
+            if (which >> at & 1) chosen.append(nb::handle(spans[at]));
+        return nb::tuple(chosen);
+    }
+    void hold() const { std::for_each_n(spans, many, [](PyObject *span) { Py_INCREF(span); }); }
+    void let_go() const { std::for_each_n(spans, many, [](PyObject *span) { Py_DECREF(span); }); }
+};
+
+class Ledger {
+public:
+    Ledger() = default;
+    Ledger(const Ledger &) = delete;
+    Ledger &operator=(const Ledger &) = delete;
+    ~Ledger() {
+        for (auto &[_, batch] : batches_) batch.let_go();
+    }
+
+    std::int64_t number = 0;  // of the newest launch
+    std::int64_t most = 0;  // launches in the window, when a quick one came
+
+    // ---- epochs and tasks ---------------------------------------------------------------------
+
+    void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task, bool quick = false) {
+        if (rows_.empty()) first_ = launch;
+        while (launch < first_) {
+            rows_.emplace_front();
+            first_--;
+        }
+        std::size_t at = std::size_t(launch - first_);
+        if (at >= rows_.size()) rows_.resize(at + 1);
+        rows_[at] = {epoch, quick, task};
+        batches_[epoch].numbers.push_back(launch);
+        placed_++;
+    }
+
+    // 0 where it is in none.
+    std::uint32_t epoch(std::int64_t launch) const {
+        const Row *row = find(launch);
+        return row ? row->epoch : 0;
+    }
+
+    std::int64_t task(std::int64_t launch, std::uint32_t epoch) const {
+        const Row *row = find(launch);
+        return row && row->epoch == epoch ? std::int64_t(row->task) : -1;
+    }
+
+    std::vector<std::int64_t> numbers(std::uint32_t epoch) const {
+        auto batch = batches_.find(epoch);
+        return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
+    }
+
+    std::vector<std::int64_t> leave(std::uint32_t epoch) {
+        std::vector<std::int64_t> ordinary;
+        auto batch = batches_.find(epoch);
+        if (batch == batches_.end()) return ordinary;
+        for (std::int64_t launch : batch->second.numbers) {
+            Row &row = rows_[std::size_t(launch - first_)];
+            row.epoch = 0;
+            if (!row.quick) ordinary.push_back(launch);
+        }
+        placed_ -= batch->second.numbers.size();
+        if (batch->second.quick.empty()) batches_.erase(batch);
+        trim();
+        return ordinary;
+    }
+
+    std::size_t placed() const { return placed_; }
+
+    // ---- launches of the core's own -----------------------------------------------------------
+
+    std::size_t quick() const { return quick_; }
+    bool has_quick(std::int64_t launch) const {
+        const Row *row = find(launch);
+        return row && row->quick;
+    }
+
+    std::vector<std::int64_t> quick_numbers() const {
+        std::vector<std::int64_t> numbers;
+        for (const auto &[_, batch] : batches_)
+            for (const Quick &one : batch.quick) numbers.push_back(one.number);
+        return numbers;
+    }
+
+    // Those of an epoch that was left have ended; the numbers of those that were settled meanwhile.
+    std::vector<std::int64_t> retire(std::uint32_t epoch) {
+        auto batch = batches_.find(epoch);
+        if (batch == batches_.end()) return {};
+        for (const Quick &one : batch->second.quick) {
+            hazards->hazards.retire(one.number);
+            rows_[std::size_t(one.number - first_)].quick = false;
+        }
+        quick_ -= batch->second.quick.size();
+        auto settled = std::move(batch->second.settled);
+        batch->second.let_go();
+        batches_.erase(batch);
+        trim();
+        return settled;
+    }
+
+    // (number, name, reads, writes) of all of them, which are like others from now on.
+    nb::list settle() {
+        nb::list settled;
+        for (auto &[_, batch] : batches_) {
+            for (const Quick &one : batch.quick) {
+                Row &row = rows_[std::size_t(one.number - first_)];
+                row.quick = false;
+                if (!row.epoch) batch.settled.push_back(one.number);
+                const Touched &touched = one.touched;
+                settled.append(nb::make_tuple(one.number, nb::handle(one.name),
+                                              touched.access(touched.reads),
+                                              touched.access(touched.writes)));
+            }
+            batch.let_go();
+        }
+        quick_ = 0;
+        return settled;
+    }
+
+    // ---- the open epoch -----------------------------------------------------------------------
+
+    std::uint32_t open = 0;  // 0: none
+    nb::object recorder_object, scheduler;
+    Recorder *recorder = nullptr;
+    std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
+    std::vector<std::int64_t> strangers;  // what it waits for that is in no epoch
+
+    // Whether the core may make a launch for it now.
+    bool takes(PyObject *for_scheduler) const {
+        if (!open || !usable || lock->is_held() || scheduler.ptr() != for_scheduler ||
+            recorder->tasks() < least_tasks || quick_ + PyDict_GET_SIZE(launches.ptr()) >= backlog)
+            return false;
+        for (const nb::object &one : empty)
+            if (PyObject_Size(one.ptr())) return false;
+        return true;
+    }
+
+    // Launch `number + 1`: its task, behind what its spans say, in place of which it has `name`.
+    // False, and nothing has changed, where a span is all memory.
+    bool launch(std::string_view record, const std::string_view *shape, const Touched &touched,
+                PyObject *name) {
+        const auto *edges = hazards->check(number + 1, touched.spans, touched.many, touched.reads,
+                                           touched.writes);
+        if (!edges) return false;
+        number++;
+        inside_.clear();
+        for (const Edge &edge : *edges) {
+            const Row *row = find(edge.upstream);
+            if (!row || !row->epoch) strangers.push_back(edge.upstream);
+            else if (row->epoch == open) inside_.push_back(row->task);
+        }
+        put(number, open, recorder->add(record, nullptr, shape, inside_), true);
+        Batch &batch = batches_[open];
+        batch.quick.push_back({number, name, touched});
+        Py_INCREF(name);
+        touched.hold();
+        most = std::max(most, std::int64_t(++quick_) + PyDict_GET_SIZE(slots.ptr()));
+        return true;
+    }
+
+    bool is_due() const {
+        return recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
+               (next_look && recorder->tasks() >= next_look);
+    }
+
+    // ---- what it is part of -------------------------------------------------------------------
+
+    bool usable = false;
+    std::uint64_t generation = 0;  // of what kernels were taught
+    std::size_t backlog = 0;
+    std::vector<nb::object> empty;  // what has to be empty, or a launch is not a plain one
+    nb::object slots, hazards_object, lock_object;
+    nb::handle launches;  // not held, since they hold this: the runtime does, as long as it launches
+    PythonHazards *hazards = nullptr;
+    Lock *lock = nullptr;
+
+private:
+    struct Row {
+        std::uint32_t epoch : 31, quick : 1;
+        std::uint32_t task;
+    };
+
+    struct Quick {
+        std::int64_t number;
+        PyObject *name;
+        Touched touched;
+    };
+
+    struct Batch {
+        std::vector<std::int64_t> numbers;  // by task
+        std::vector<Quick> quick;
+        std::vector<std::int64_t> settled;  // after they had left
+
+        void let_go() {
+            for (const Quick &one : quick) {
+                Py_DECREF(one.name);
+                one.touched.let_go();
+            }
+            quick.clear();
+        }
+    };
+
+    const Row *find(std::int64_t launch) const {
+        std::uint64_t at = std::uint64_t(launch - first_);
+        return at < rows_.size() ? &rows_[at] : nullptr;
+    }
+
+    void trim() {
+        while (!rows_.empty() && !rows_.front().epoch && !rows_.front().quick) {
+            rows_.pop_front();
+            first_++;
+        }
+    }
+
+    std::deque<Row> rows_;  // by number, from the oldest that is in an epoch
+    std::int64_t first_ = 0;
+    std::map<std::uint32_t, Batch> batches_;
+    std::size_t placed_ = 0, quick_ = 0;
+    std::vector<std::uint32_t> inside_;
+};
+
+}  // namespace acs_cl

@@ -1,0 +1,27 @@
+// The lock of a runtime: re-entrant, as `threading.RLock`, which takes its place in Python.
+//
+// The core's own launches do not take it. They hold the GIL from their first look at the runtime to
+// their last change of it, and run no Python in between: all they ask is that nobody is inside. Who
+// waits here has not looked at anything yet.
+
+#pragma once
+
+#include <Python.h>
+
+namespace acs_cl {
+
+// A type of Python's own kind: an interpreter that ends while a thread waits for the GIL unwinds its
+// stack, and what catches C++ exceptions on the way takes that for one.
+struct Lock {
+    PyObject_HEAD
+    PyThread_type_lock lock;
+    unsigned long owner;
+    long depth;  // changes only while the lock and the GIL are held
+
+    bool is_held() const { return depth != 0; }
+    bool is_owned() const { return depth && owner == PyThread_get_thread_ident(); }
+};
+
+PyTypeObject *lock_type();
+
+}  // namespace acs_cl

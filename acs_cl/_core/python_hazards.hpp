@@ -1,0 +1,129 @@
+// The index as Python has it: spans and edges are Python's.
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include "hazards.hpp"
+#include "spans.hpp"
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+inline PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
+
+class PythonHazards {
+public:
+    nb::object enter(std::int64_t number, nb::handle reads, nb::handle writes) {
+        return edges(check(number, reads, writes));
+    }
+
+    // The edges of a launch of the core's own: some of `many` spans are read, some written, by bits.
+    // Null, and nothing has changed, where one of them is all memory.
+    const std::vector<Edge> *check(std::int64_t number, PyObject *const *spans, int many,
+                                   unsigned reads, unsigned writes) {
+        read_.clear();
+        written_.clear();
+        for (int at = 0; at < many; at++) {
+            Node *node = seen_.node(spans[at], hazards);
+            if (!node) return nullptr;
+            if (reads >> at & 1) read_.push_back(node);
+            if (writes >> at & 1) written_.push_back(node);
+        }
+        return &hazards.enter(number, read_, written_);
+    }
+
+    // Nanoseconds that the checks of some launches take from inside, the first of them `number`.
+    double measure(std::int64_t number, nb::handle accesses) {
+        Items items(accesses.ptr());
+        auto started = std::chrono::steady_clock::now();
+        for (PyObject *access : items)
+            check(number++, PyTuple_GET_ITEM(access, 0), PyTuple_GET_ITEM(access, 1));
+        std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - started;
+        return took.count();
+    }
+
+    // Spans are put together in Python: a footprint is made once, and used often.
+    std::unique_ptr<Footprint> footprint(nb::handle reads, nb::handle writes,
+                                         const Footprint *before) {
+        nb::object merged = nb::module_::import_("acs_cl.footprints").attr("merged");
+        return hazards.footprint(spans(merged(reads)), spans(merged(writes)), before);
+    }
+
+    nb::object enter_footprint(std::int64_t number, Footprint &footprint) {
+        return edges(hazards.enter_footprint(number, footprint));
+    }
+
+    void move(Footprint &footprint, std::int64_t base, nb::handle spans) {
+        std::vector<std::pair<Span, bool>> moved;
+        for (nb::handle item : spans) {
+            auto [span, written] = nb::cast<std::pair<nb::object, bool>>(item);
+            moved.emplace_back(span_of(span.ptr()), written);
+        }
+        hazards.move(footprint, base, moved);
+    }
+
+    nb::object users(std::int64_t base) {
+        auto users = hazards.users(base);
+        return nb::tuple(nb::cast(users));
+    }
+
+    nb::object counted() {
+        nb::dict counted;
+        for (int kind = 0; kind < KINDS; kind++)
+            counted[nb::handle(kinds[kind])] = nb::int_(hazards.edges[kind]);
+        return counted;
+    }
+
+    Hazards hazards;
+
+private:
+    const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
+        read_.clear();
+        written_.clear();
+        if (take(reads, read_) && take(writes, written_))
+            return hazards.enter(number, read_, written_);
+        return hazards.enter_barrier(number);
+    }
+
+    // The nodes of spans; false where one of them is all memory.
+    bool take(nb::handle objects, std::vector<Node *> &nodes) {
+        for (PyObject *object : Items(objects.ptr())) {
+            Node *node = seen_.node(object, hazards);
+            if (!node) return false;
+            nodes.push_back(node);
+        }
+        return true;
+    }
+
+    static std::vector<Span> spans(nb::handle objects) {
+        std::vector<Span> spans;
+        for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
+        return spans;
+    }
+
+    static nb::object edges(const std::vector<Edge> &found) {
+        nb::object edges = nb::steal(PyDict_New());
+        if (!edges.is_valid()) throw PythonError();
+        for (const Edge &edge : found) {
+            nb::object upstream = nb::steal(PyLong_FromLongLong(edge.upstream));
+            if (!upstream.is_valid() ||
+                PyDict_SetItem(edges.ptr(), upstream.ptr(), kinds[edge.kind]))
+                throw PythonError();
+        }
+        return edges;
+    }
+
+    SeenSpans seen_;
+    std::vector<Node *> read_, written_;
+};
+
+}  // namespace acs_cl

@@ -1,0 +1,528 @@
+"""Quick launches: those that the native core makes itself, against the same made by Python.
+
+The two ways are compared in one runtime, on the same arrays: the words of the epoch, edges among
+them, what handles and statistics say, and every value. `ACS_CL_FUZZ=n` asks for n programs in all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import random
+import re
+import sys
+import time
+import tracemalloc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from conftest import in_threads
+from twins import needs_core
+
+import acs_cl as acs
+from acs_cl.backends import device as device_module
+
+pytestmark = needs_core
+
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
+PARTS = 4
+
+SOURCE = """
+kernel void add(global const uint *x, global uint *y, uint a)
+{ size_t i = get_global_id(0); y[i] += x[i] + a; }
+kernel void put(global uint *y, long a, ushort b, char c)
+{ y[get_global_id(0)] = (uint)a + b * 3 + c; }
+kernel void blend(global const uint *x, global const uint *y, global uint *z, float f, double d)
+{ size_t i = get_global_id(0); z[i] = z[i] * 3 + x[i] + y[i] + (uint)(f * 8) + (uint)(d * 16); }
+kernel void flat(global uint *x)
+{ size_t i = get_global_id(1) * get_global_size(0) + get_global_id(0); x[i] = x[i] * 5 + i; }
+kernel void turn(global uint *x)
+{ local uint one[4]; int i = get_local_id(0); one[i] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE); x[get_global_id(0)] = one[3 - i]; }
+kernel void say(global uint *x) { x[get_global_id(0)] += 1; if (x[0] == 12345678) printf("no"); }
+kernel void none(uint a) { }
+"""
+KERNELS = ("turn", "add", "put", "blend", "flat", "none")
+ROW = 16
+
+
+@pytest.fixture(scope="module")
+def program(device: cl.Device) -> Iterator[acs.Program]:
+    with contextlib.ExitStack() as stack:
+        try:
+            rt = stack.enter_context(acs.Runtime(device, backend="device"))
+        except acs.UsageError as error:
+            pytest.skip(str(error))
+        made = rt.build(SOURCE)
+        built = [getattr(made, name) for name in KERNELS if name != "turn"]
+        rt.prebuild(*built, (made.turn, (4,)))
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> None:
+    """Epochs stay open until something asks for them."""
+    program._runtime.finish()
+    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
+    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
+    monkeypatch.setattr(program._runtime._backend, "_next_look", 0)
+
+
+@contextlib.contextmanager
+def slowly(rt: acs.Runtime) -> Iterator[None]:
+    """All launches are made by Python."""
+    rt._ledger.usable = False
+    yield
+    rt._ledger.usable = True
+
+
+def quick(rt: acs.Runtime) -> int:
+    return rt._ledger.quick
+
+
+def warm(program: acs.Program) -> None:
+    """Each kernel launched once at each size, so that the core knows them."""
+    rt = program._runtime
+    rows = rt.zeros((3, ROW), "u4")
+    for step in Steps(random.Random(0), rows).each():
+        step(program)
+    rt.finish()
+
+
+class Steps:
+    """Random launches on some rows, by kernel."""
+
+    def __init__(self, rng: random.Random, rows: acs.Array) -> None:
+        self.rng = rng
+        self.views = [rows[i, a:b] for i in range(len(rows)) for a, b in ((0, 16), (0, 8), (8, 16))]
+        self.names = {view: view.size for view in self.views}
+
+    def pick(self, size: int) -> acs.Array:
+        return self.rng.choice([view for view in self.views if view.size == size])
+
+    def number(self, least: int, most: int) -> Any:
+        rng = self.rng
+        value = rng.choice((least, most, rng.randint(least, most), 0, 1))
+        kinds: list[Any] = [int, np.int64]
+        if 0 <= value < 128:
+            kinds += [np.int8, np.uint8, np.uint16, np.int32, np.uint64]
+        return rng.choice(kinds)(value)
+
+    def real(self) -> Any:
+        kind = self.rng.choice((float, np.float32, np.float64, int, np.int32))
+        return kind(self.rng.randrange(100) / 4)
+
+    def step(self, name: str, size: int) -> Any:
+        rng, pick = self.rng, self.pick
+        args: tuple[Any, ...] = {
+            "add": lambda: (pick(size), pick(size), self.number(0, (1 << 32) - 1)),
+            "put": lambda: (
+                pick(size), self.number(-(1 << 63), (1 << 63) - 1), self.number(0, 65535),
+                self.number(-128, 127),
+            ),
+            "blend": lambda: (pick(size), pick(size), pick(size), self.real(), self.real()),
+            "flat": lambda: (pick(size),),
+            "turn": lambda: (pick(size),),
+            "none": lambda: (rng.randrange(9),),
+        }[name]()  # fmt: skip
+        shape = (4, size // 4) if name == "flat" else (size,)
+        local = {"turn": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
+        return lambda program: getattr(program, name)(shape, local, *args)
+
+    def each(self) -> list[Any]:
+        return [self.step(name, size) for name in KERNELS for size in (8, 16) for _ in range(8)]
+
+    def some(self, many: int) -> list[Any]:
+        """All of one scheduler: another one has epochs of its own."""
+        rng = self.rng
+        names = ("turn",) if rng.random() < 0.2 else KERNELS[1:]
+        return [self.step(rng.choice(names), rng.choice((8, 16))) for _ in range(many)]
+
+
+def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[str, Any]:
+    """What some launches leave in the open epoch, what is said of them, and where they got."""
+    rt = program._runtime
+    before = rt.stats()
+    first = rt._number
+    stop = cl.UserEvent(rt.context)
+    for queue in rt._backend.lanes.queues:
+        cl.enqueue_barrier(queue, wait_for=[stop])
+    say = program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
+    handles = [step(program) for step in steps]
+    epoch: Any = rt._backend._open
+    made = {
+        "quick": quick(rt),
+        "words": epoch.recorder.image(8).words.tolist(),
+        "under way": [number - first for number in rt._launches if number > say.number],
+        "tasks": [rt._ledger.task(handle.number, epoch.number) for handle in handles],
+    }
+    stop.set_status(cl.command_execution_status.COMPLETE)
+    rt.finish()
+    after = rt.stats()
+    edges, others = after["edges"], ("launches", "retired", "edges_pruned")
+    made["edges"] = {kind: edges[kind] - before["edges"][kind] for kind in edges}
+    made["counts"] = [after[name] - before[name] for name in others]
+    made["handles"] = [(one.number - first, one.name, one.access, one.done) for one in handles]
+    made["live"] = rt._hazards.live, len(rt._launches), len(rt._ledger), quick(rt)
+    return made
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int) -> None:
+    rt = program._runtime
+    warm(program)
+    for seed in range(part, FUZZ, PARTS):
+        rng = random.Random(seed)
+        rows = rt.zeros((3, ROW), "u4")
+        steps = Steps(rng, rows).some(rng.choice((20, 200)))
+        made = {}
+        for way in ("quick", "slow"):
+            rows.fill(7)
+            rt.finish()
+            with slowly(rt) if way == "slow" else contextlib.nullcontext():
+                made[way] = recorded(program, steps, rows[0] if seed % 2 else rows[1, :8])
+            made[way]["values"] = rows.get().tolist()
+        # not the first, which opens the epoch, nor where another thread of the runtime is inside
+        assert made["quick"].pop("quick") > len(steps) * 0.7, seed
+        assert made["slow"].pop("quick") == 0
+        for what, value in made["slow"].items():
+            assert made["quick"][what] == value, (seed, what)
+
+
+def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    handles = [program.add((8,), None, x, y, 1) for _ in range(4)]
+    assert quick(rt) == 3
+    slow, one = handles[0], handles[2]
+    assert type(slow) is type(one)
+    assert (one.name, one.access, one.number) == (slow.name, slow.access, slow.number + 2)
+    assert one.access is one.access
+    assert repr(one) == f"<acs_cl.Handle {one.number} add>"
+    assert "RAW" in str(rt.explain(handles[1], one)) or "WAW" in str(rt.explain(handles[1], one))
+    assert "in the scheduler on the device" in str(rt.explain(one))
+    assert one.wait() is None
+    assert one.done
+    assert y.get().tolist() == [4] * 8
+    assert one.event.command_execution_status == cl.command_execution_status.COMPLETE
+
+
+def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
+    rt = program._runtime
+    x = rt.zeros(8, "u4")
+    rt.finish()
+    for way in ("wait", "event", "done", "get", "flush"):
+        handles = [program.put((8,), None, x, 1, 2, 3) for _ in range(5)]
+        assert quick(rt) == 4
+        assert not rt._backend._open.wait_for
+        if way == "wait":
+            handles[-1].wait()
+        elif way == "event":
+            handles[-1].event.wait()
+        elif way == "done":
+            while not handles[-1].done:
+                pass
+        elif way == "get":
+            assert x.get().tolist() == [10] * 8
+        else:
+            rt.flush()
+            handles[0].wait()
+        handles[-1].wait()
+        rt.finish()
+        assert not quick(rt)
+        assert len(rt._launches) == 0
+
+
+def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
+    for _ in range(3):
+        program.add((8,), None, x[:8], y[:8], 1)
+    assert quick(rt)
+    wrong = [
+        ((8,), None, x[:8], y[:8]),
+        ((8,), None, x[:8], y[:8], 1, 2),
+        ((8,), None, x[:8], 3, 1),
+        ((8,), None, 3, y[:8], 1),
+        ((8,), None, x[:8], y[:8], "one"),
+        ((8,), None, x[:8], y[:8], 1 << 32),
+        ((8,), None, x[:8], y[:8], -1),
+        ((8,), None, x[:8], y[:8], 1.5),
+        ((8,), None, x[:8], y[:8], x),
+        ((8,), None, x[:8], y[:8], np.float32(1)),
+        ((8,), None, x[:8], np.zeros(8, "u4"), 1),
+        (("a",), None, x[:8], y[:8], 1),
+    ]
+    for args in wrong:
+        said = []
+        for _ in range(2):
+            with pytest.raises(acs.UsageError) as caught:
+                program.add(*args)
+            said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
+            rt._ledger.usable = not rt._ledger.usable
+        assert said[0] == said[1]
+    assert rt._ledger.usable
+    with pytest.raises(TypeError):
+        program.add((8,))
+    freed = rt.zeros(8, "u4")
+    freed.free()
+    with pytest.raises(acs.UsageError, match="given back"):
+        program.add((8,), None, freed, y[:8], 1)
+    others = [
+        lambda: program.add((8,), None, x[:8], y[:8], 1, reads=[]),
+        lambda: program.add((8,), None, x[:8], y[:8], 1, wait_for=[]),
+        lambda: program.add((8,), None, x[:8], y[:8], 1, offset=(0,)),
+        lambda: program.add([8], None, x[:8], y[:8], 1),
+        lambda: program.add((8,), None, x[:8], y[:8], True),
+        lambda: program.add((7,), None, x[:8], y[:8], 1),
+        lambda: rt.launch(program.add, (8,), None, x[:8], y[:8], 1),
+    ]
+    for other in others:
+        other()
+    rt.finish()
+    assert int(y.get()[0]) == 3 + len(others)
+
+
+def test_an_infinite_float_is_one_and_a_large_one_is_refused(program: acs.Program) -> None:
+    rt = program._runtime
+    x = rt.zeros(8, "u4")
+    for _ in range(2):
+        program.blend((8,), None, x, x, x, 1.0, 1.0)
+    before = quick(rt)
+    program.blend((8,), None, x, x, x, float("inf"), 1.0)
+    assert quick(rt) == before + 1
+    with pytest.raises(acs.UsageError, match="float"):
+        program.blend((8,), None, x, x, x, 1e300, 1.0)
+
+
+def test_kernels_of_other_runtimes_and_arrays_do_not_mix(
+    program: acs.Program, device: cl.Device
+) -> None:
+    rt = program._runtime
+    x = rt.zeros(8, "u4")
+    for _ in range(2):
+        program.put((8,), None, x, 1, 2, 3)
+    with acs.Runtime(device, backend="device") as other:
+        theirs = other.zeros(8, "u4")
+        with pytest.raises(acs.UsageError, match="another runtime"):
+            program.put((8,), None, theirs, 1, 2, 3)
+
+
+def test_declared_kernels_are_left_to_python(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.put)
+        x = rt.zeros(8, "u4")
+        for _ in range(3):
+            prog.put((8,), None, x, 1, 2, 3)
+        prog.put.access(y="w[gid]")
+        before = rt._ledger.most
+        handle = prog.put((4,), None, x, 1, 2, 3)
+        assert handle.access.writes[0].nbytes == 16
+        assert rt._ledger.most == before
+
+
+def test_recordings_take_them(program: acs.Program) -> None:
+    rt = program._runtime
+    x = rt.zeros(8, "u4")
+    for _ in range(3):
+        program.flat((4, 2), None, x)
+    before = quick(rt)
+    with rt.record() as graph:
+        program.flat((4, 2), None, x)
+    assert quick(rt) == before
+    assert len(graph) == 1
+    graph.replay().wait()
+    expected = np.zeros(8, "u4")
+    for _ in range(4):
+        expected = expected * 5 + np.arange(8, dtype="u4")
+    assert x.get().tolist() == expected.tolist()
+
+
+def test_host_tasks_and_gates_wait_for_them(program: acs.Program) -> None:
+    rt = program._runtime
+    x = rt.zeros(8, "u4")
+    seen: list[int] = []
+    for step in range(6):
+        for _ in range(5):
+            program.flat((8, 1), None, x)
+            program.put((8,), None, x, step, 0, 0)
+        rt.call(lambda values: seen.append(int(values[0])), reads=x)
+    event = cl.UserEvent(rt.context)
+    y = rt.zeros(8, "u4")
+    held = program.add((8,), None, x, y, 1, wait_for=[event])
+    for _ in range(3):
+        program.add((8,), None, y, x, 1)
+    assert not held.done
+    event.set_status(cl.command_execution_status.COMPLETE)
+    rt.finish()
+    assert seen == list(range(6))
+    assert y.get().tolist() == [6] * 8
+    assert x.get().tolist() == [5 + 3 * 7] * 8
+
+
+def test_poison_follows_them(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y, z = (rt.zeros(8, "u4") for _ in range(3))
+    for _ in range(3):
+        program.add((8,), None, z, z, 1)
+    rt.call(lambda values: 1 / 0, writes=x)
+    lost = [program.add((8,), None, x, y, 1) for _ in range(2)]
+    fine = [program.add((8,), None, z, z, 1) for _ in range(3)]
+    for handle in fine:
+        handle.wait()
+    for handle in lost:
+        with pytest.raises(acs.PoisonedError):
+            handle.wait()
+    assert z.get().tolist() == [(1 << 6) - 1] * 8
+    y.fill(0)
+    x.fill(1)
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    before = rt._ledger.most
+    for _ in range(before + 8):  # healed: they are quick again
+        program.add((8,), None, x, y, 1)
+    assert rt._ledger.most > before
+    assert y.get().tolist() == [2 * (before + 8)] * 8
+
+
+def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) -> None:
+    rt = program._runtime
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    rt.finish()
+    for _ in range(2):
+        program.add((8,), None, x, x, 1)
+    handles = [program.put((8,), None, y, step, 0, 0) for step in range(9)]
+    assert quick(rt) >= 8
+
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise cl.RuntimeError("out of everything")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rt._backend._sender, "_send_collected", refuse)
+        rt.flush()
+    for handle in handles:
+        with pytest.raises(acs.PoisonedError, match="out of everything"):
+            handle.wait()
+    with pytest.raises(acs.PoisonedError):
+        y.get()
+    with contextlib.suppress(acs.PoisonedError):
+        rt.finish()
+    x.fill(0)
+    y.fill(3)
+    for _ in range(4):
+        program.add((8,), None, y, x, 1)
+    assert x.get().tolist() == [16] * 8
+    assert (rt._hazards.live, len(rt._launches), quick(rt)) == (0, 0, 0)
+
+
+def test_a_full_backlog_waits(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device", backlog=100) as rt:
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.add)
+        x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        for _ in range(1000):
+            prog.add((8,), None, x, y, 1)
+        assert y.get().tolist() == [1000] * 8
+        assert rt.stats()["backlog_waits"] > 0
+        assert 50 < rt.stats()["window"]["most_occupied"] <= 100
+
+
+def test_memory_given_back_between_them_keeps_its_order(program: acs.Program) -> None:
+    rt = program._runtime
+    total = rt.zeros(256, "u4")
+    for step in range(200):
+        x = rt.empty(256, "u4")
+        program.put((256,), None, x, step, 0, 0)
+        program.put((256,), None, x, step + 1, 0, 0)
+        program.add((256,), None, x, total, 0)
+    assert total.get().tolist() == [sum(range(1, 201))] * 256
+
+
+def test_threads_share_them(program: acs.Program) -> None:
+    rt = program._runtime
+    rows = rt.zeros((4, 8), "u4")
+    warm(program)
+    rt._backend._next_look = 64  # so that epochs are sent meanwhile
+
+    def work(index: int) -> None:
+        row = rows[index]
+        for _ in range(1500):
+            program.add((8,), None, row, row, 1)
+            program.put((8,), None, row, index, 0, 0)
+        program.add((8,), None, row, row, 5)
+
+    in_threads(work, 4)
+    assert rows.get().tolist() == [[2 * index + 5] * 8 for index in range(4)]
+
+
+def test_a_mixing_runtime_has_them_too(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        if "scheduler" not in rt.stats():
+            pytest.skip("auto has no scheduler here")
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.add)
+        x = rt.zeros((32, 8), "u4")
+        rows = [x[i] for i in range(32)]
+        for step in range(3000):
+            prog.add((8,), None, rows[step % 32], rows[step % 32], 1)
+        expected = np.zeros(8, "u8")
+        for step in range(3000):
+            if step % 32 == 0:
+                expected = 2 * expected + 1 & 0xFFFFFFFF
+        assert x.get()[0].tolist() == expected.tolist()
+        assert rt._ledger.most > 0
+
+
+def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+
+    def launches(many: int) -> None:
+        for _ in range(many):
+            program.add((8,), None, x, y, 1)
+        rt.finish()
+
+    launches(3000)
+    held = x._span, y._span
+    gc.collect()
+    runtime = sys.getrefcount(rt)
+    before = [sys.getrefcount(one) for one in held]
+    tracemalloc.start()
+    try:
+        start, _ = tracemalloc.get_traced_memory()
+        launches(20_000)
+        gc.collect()
+        end, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert end - start < 50_000, f"{end - start} bytes more"
+    assert [sys.getrefcount(one) for one in held] == before
+    handles = [program.add((8,), None, x, y, 1) for _ in range(100)]
+    accesses = [handle.access for handle in handles]
+    rt.finish()
+    assert sys.getrefcount(x._span) >= before[0] + 100
+    del handles, accesses
+    assert abs(sys.getrefcount(rt) - runtime) < 10  # threads of its own hold it now and then
+    assert [sys.getrefcount(one) for one in held] == before
+
+
+def test_a_runtime_and_its_kernels_are_collected(device: cl.Device) -> None:
+    rt = acs.Runtime(device, backend="device")
+    prog = rt.build(SOURCE)
+    rt.prebuild(prog.add)
+    x = rt.zeros(8, "u4")
+    for _ in range(5):
+        handle = prog.add((8,), None, x, x, 1)
+    rt.finish()
+    gone = weakref.ref(rt), weakref.ref(prog.add)
+    del rt, prog, x, handle
+    until = time.monotonic() + 10  # a thread of the runtime's holds it a little longer
+    while any(one() is not None for one in gone) and time.monotonic() < until:
+        gc.collect()
+    assert [one() for one in gone] == [None, None]
