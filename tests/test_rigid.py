@@ -11,10 +11,10 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.benchmarks.workloads import rigid_layout
-from acs_cl.benchmarks.workloads.rigid import Call, Rigid, RigidByHost, RigidSize
 from acs_cl.benchmarks.workloads.rigid_geometry import pivots, product, rotate
 from acs_cl.benchmarks.workloads.rigid_layout import DT, lay_out
 from acs_cl.benchmarks.workloads.rigid_models import MODELS, Fall
+from acs_cl.benchmarks.workloads.rigid_program import Call, Rigid, RigidByHost, RigidSize
 from acs_cl.benchmarks.workloads.rigid_reference import World, reference
 from acs_cl.benchmarks.workloads.rigid_start import start
 
@@ -238,7 +238,7 @@ def test_the_fallen_begin_again_and_nobody_else(rt: acs.Runtime) -> None:
 
 
 def handles_of(run: Rigid, calls: list[Call]) -> list[acs.Handle]:
-    return [call.kernel(call.global_size, run.local, *call.args) for call in calls]
+    return [call.kernel(call.global_size, run.local, *call.args, **call.words) for call in calls]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -256,6 +256,26 @@ def test_a_joint_waits_for_its_own_parts_only(rt: acs.Runtime) -> None:
     for call, force in zip(run.forces, handles_of(run, run.forces), strict=True):
         for name, handle in moved.items():
             assert rt.explain(handle, force).ordered == (name in call.touches)
+
+
+@pytest.mark.parametrize(
+    ("name", "launches"),
+    [("ant", 37), ("grasp", 33), ("humanoid", 49), ("cheetah", 31), ("walker2d", 25)],
+)
+def test_a_frame_is_four_deep_and_each_sub_step_three(
+    rt: acs.Runtime, name: str, launches: int
+) -> None:
+    """As docs/workloads.md says; with one sub-step there."""
+    run = Rigid(rt, sized(name), 0)
+    begin = [*run.opening, run.again, *run.broad]
+    assert len(begin) + len(run.forces) + len(run.motion) == launches
+    handles = handles_of(run, [*begin, *(run.forces + run.motion) * 2])
+    depths: list[int] = []
+    for at, handle in enumerate(handles):
+        before = [depths[i] for i in range(at) if rt.explain(handles[i], handle).ordered]
+        depths.append(1 + max(before, default=0))
+    assert max(depths[: len(begin)]) == 4
+    assert max(depths) == 4 + 3 + 3
 
 
 # ---- the device decides, and the graph is the same for every input -------------------------------
@@ -281,7 +301,7 @@ def test_all_of_it_runs_on_the_scheduler() -> None:
 
 def test_one_recording_serves_every_input(make: Callable[..., acs.Runtime]) -> None:
     rt = make()
-    size = sized("cheetah", frames=2)
+    size = sized("walker2d", frames=2)
     run, plain = Rigid(rt, size, 0), Rigid(rt, size, 0)
     other = Rigid(rt, size, 5)
     with rt.record() as graph:

@@ -13,6 +13,7 @@ is the counted one: helpers that ask for it get a copy that takes the count.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from acs_cl.translate import clang
@@ -87,6 +88,14 @@ def with_guards(
 
     Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
     """
+    return _with_guards(source, tuple(options), device, kernel, when, counted)
+
+
+@lru_cache(maxsize=128)
+def _with_guards(
+    source: str, options: tuple[str, ...], device: Any, kernel: str, when: bool, counted: bool
+) -> Guarded:
+    """Remembered, since runtimes to come ask for the same."""
     with clang.LOCK:
         # Before preprocessing, to refuse what may read differently on the device.
         clang.parse(source, options, device)
