@@ -20,6 +20,7 @@ from .graph import Graph
 from .handle import Handle
 from .kernel import Kernel
 from .program import Program
+from .queue import Queue
 from .runtime import Runtime
 
 __all__ = (
@@ -31,6 +32,7 @@ __all__ = (
     "Kernel",
     "PoisonedError",
     "Program",
+    "Queue",
     "Runtime",
     "UsageError",
     "size",

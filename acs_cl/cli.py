@@ -78,6 +78,15 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller problem, for a first look")
 
 
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", metavar="NAME", help="the backend of its queues")
+    parser.add_argument("--no-trace", action="store_true", help="no times, and so no overlap")
+    parser.add_argument("--out", metavar="FILE", help="where the report goes, in place of stderr")
+    parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
+    parser.add_argument("program", metavar="PROGRAM", help="a script of PyOpenCL's")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own")
+
+
 def _runs(module: str) -> Callable[[argparse.Namespace], int]:
     """The ``main(args)`` of a module that is imported only when it is needed."""
 
@@ -117,5 +126,10 @@ COMMANDS: dict[str, Command] = {
         "run, compare and sweep simulated machines",
         _has("acs_cl.emu.cli"),
         _runs("acs_cl.emu.cli"),
+    ),
+    "run": Command(
+        "run a program of PyOpenCL's on our queues, and say what it gained",
+        _run_options,
+        _runs("acs_cl.script"),
     ),
 }

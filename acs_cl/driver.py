@@ -29,6 +29,15 @@ STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 enqueue_kernel: Any = _cl.enqueue_nd_range_kernel
 """(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
+# PyOpenCL's own, also while `interception` has put something else in their place
+CommandQueue = _cl.CommandQueue
+_read: Any = _cl._enqueue_read_buffer
+_write: Any = _cl._enqueue_write_buffer
+_copy: Any = _cl._enqueue_copy_buffer
+_fill: Any = _cl._enqueue_fill_buffer
+_svm_copy: Any = _cl._enqueue_svm_memcpy
+_svm_fill: Any = _cl._enqueue_svm_memfill
+
 
 class OwnKernel(cl.Kernel):
     """A kernel that keeps its current arguments alive until it has new ones.
@@ -42,6 +51,10 @@ class OwnKernel(cl.Kernel):
     """
 
     __slots__ = ("current", "launched", "offer", "origin", "parameters", "queued", "reason")
+
+    # as they are now: `interception` puts others in their place, for kernels of the program
+    _set_arg_multi: Any = vars(cl.Kernel)["_set_arg_multi"]
+    _set_arg_buf_multi: Any = vars(cl.Kernel)["_set_arg_buf_multi"]
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -113,22 +126,22 @@ def is_svm(memory: Any) -> bool:
 def read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
     """Device to host; `host` is contiguous and stays alive until the event."""
     if is_svm(place.memory):
-        return _cl._enqueue_svm_memcpy(queue, False, cl.SVM(host), place.memory, wait_for)
-    return _cl._enqueue_read_buffer(queue, place.memory, host, place.offset, wait_for, False)
+        return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
+    return _read(queue, place.memory, host, place.offset, wait_for, False)
 
 
 def write(queue: Any, place: Place, host: np.ndarray[Any, Any], wait_for: Events) -> Any:
     """Host to device; `host` is contiguous and stays as it is until the event."""
     if is_svm(place.memory):
-        return _cl._enqueue_svm_memcpy(queue, False, place.memory, cl.SVM(host), wait_for)
-    return _cl._enqueue_write_buffer(queue, place.memory, host, place.offset, wait_for, False)
+        return _svm_copy(queue, False, place.memory, cl.SVM(host), wait_for)
+    return _write(queue, place.memory, host, place.offset, wait_for, False)
 
 
 def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
     """Device to device, `source.nbytes` bytes; the two do not overlap."""
     if is_svm(target.memory) and is_svm(source.memory):
-        return _cl._enqueue_svm_memcpy(queue, False, target.memory, source.memory, wait_for)
-    return _cl._enqueue_copy_buffer(
+        return _svm_copy(queue, False, target.memory, source.memory, wait_for)
+    return _copy(
         queue, source.memory, target.memory, source.nbytes, source.offset, target.offset, wait_for
     )
 
@@ -136,12 +149,8 @@ def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
 def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events) -> Any:
     """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
     if is_svm(place.memory):
-        return _cl._enqueue_svm_memfill(
-            queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for
-        )
-    return _cl._enqueue_fill_buffer(
-        queue, place.memory, pattern, place.offset, place.nbytes, wait_for
-    )
+        return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
+    return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
 
 
 def status(event: Any) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from . import life
+from .driver import CommandQueue
 from .errors import UsageError
 from .explain import Explanation
 from .handle import Handle
@@ -98,7 +99,7 @@ class ReplayHandle(Handle):
             return runtime._event(left[0] if left else self.number)
         events = [runtime._event(number) for number in left]
         # a queue for this alone: on another one it could keep those waiting that it waits for
-        queue = cl.CommandQueue(runtime.context, runtime.device)
+        queue = CommandQueue(runtime.context, runtime.device)
         event = cl.enqueue_marker(queue, wait_for=events)
         queue.flush()
         return event

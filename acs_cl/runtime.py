@@ -36,6 +36,7 @@ from .choice import Choice
 from .commands import HostCommand, KernelCommand
 from .decisions import DecidedCommand, WrongCountError
 from .devices import kind
+from .driver import CommandQueue
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
 from .explain import Explanation, explain
 from .failures import Failure, Failures
@@ -110,6 +111,7 @@ class Runtime:
         slice_ms: float = 50.0,
         order: str = "first_in",
         emulate: Mapping[str, Any] | None = None,
+        profiling: bool = False,
     ) -> None:
         self._state = "not started"
         self.options = options(backend, issue, window, lanes, backlog, memory, trace, check)
@@ -121,7 +123,9 @@ class Runtime:
         else:
             self._backend = backends.create(
                 self.plan.host, self.context, self.device, self.plan.lanes,
-                self.options.trace or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
+                self.options.trace
+                or profiling
+                or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
             )  # fmt: skip
         self._ledger = Ledger()
         if self.plan.scheduler != "no":
@@ -354,6 +358,7 @@ class Runtime:
         wait_for: Sequence[Any] | None = None,
         result: Any = None,
         footprint: Footprint | None = None,
+        after: Sequence[int] = (),
     ) -> Handle:
         if self._recorders and (graph := self._recorders.get(get_ident())) is not None:
             return graph._take(command, access, wait_for)
@@ -380,6 +385,9 @@ class Runtime:
                 upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
             else:
                 upstream = tuple(found) if found else ()
+                if after:
+                    more = (n for n in after if n in self._launches or n in self._skipped)
+                    upstream = tuple(dict.fromkeys((*upstream, *more)))
             if self._skipped:
                 upstream = self._skipped.expand(upstream)
             entered_ns = perf_counter_ns() if trace is not None else 0
@@ -494,7 +502,7 @@ class Runtime:
         command = launch.command
         assert isinstance(command, HostCommand)
         if self._host_queue is None:
-            self._host_queue = cl.CommandQueue(self.context, self.device)
+            self._host_queue = CommandQueue(self.context, self.device)
 
         def task() -> None:
             error: BaseException | None = None

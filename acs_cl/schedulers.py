@@ -25,7 +25,7 @@ import pyopencl as cl
 
 from . import devices, epochs
 from .building import build
-from .driver import OwnKernel, declare_svm, set_arguments
+from .driver import CommandQueue, OwnKernel, declare_svm, set_arguments
 from .errors import AcsError
 from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
@@ -392,7 +392,7 @@ class Schedulers:
         if self.tier == "levels":
             return
         image = epochs.Recorder().image(64)
-        queue = cl.CommandQueue(self._context, self._device)
+        queue = CommandQueue(self._context, self._device)
         region = cl.Buffer(
             self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=image.words
         )

@@ -56,7 +56,7 @@ MAY_IMPORT = {
     # what a device can do
     "probe.record": "errors",
     "probe.facts": "devices errors",
-    "probe.bench": "probe.facts",
+    "probe.bench": "probe.facts driver",
     "probe.cost": "probe.bench probe.record",
     "probe.choice": "probe.facts probe.record devices",
     "probe.overlap": "probe.bench probe.choice probe.record",
@@ -140,7 +140,7 @@ MAY_IMPORT = {
     "gates": "access driver errors",
     "life": "access commands records gates driver progress failures errors",
     "captured": "records arrays commands decisions deciding memory",
-    "graph_handles": "records explain handle life errors",
+    "graph_handles": "driver records explain handle life errors",
     "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
     " captured cutting segments errors",
     # checks, where they are on
@@ -163,16 +163,22 @@ MAY_IMPORT = {
     # the one that composes
     "runtime": "core ledger packer footprints graph graph_handles segments choice devices"
     " records window failures"
-    " skipped memory arrays views building kernel program commands decisions"
+    " driver skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors"
     " check.checker",
-    "__init__": "_version errors runtime arrays deciding graph kernel program handle",
+    # PyOpenCL's own queues
+    "queue_events": "errors",
+    "interception": "queue_events",
+    "queue_commands": "access commands driver interception program records errors",
+    "queue": "commands gates interception life queue_commands queue_events records runtime errors",
+    "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands
     "doctor": "_version core devices probe errors",
     "pictures": "trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
-    "cli": "_version devices doctor demo benchmarks emu errors",
+    "script": "devices interception queue runtime errors",
+    "cli": "_version devices doctor demo script benchmarks emu errors",
     "__main__": "cli",
 }
 FOLDERS_MAY_IMPORT = {
@@ -185,7 +191,7 @@ FOLDERS_MAY_IMPORT = {
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these
 # in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
-MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph"}
+MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph", "queue"}
 
 STAGES = ("access", "hazards", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage

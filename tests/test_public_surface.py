@@ -20,6 +20,7 @@ NAMES = (
     "Kernel",
     "PoisonedError",
     "Program",
+    "Queue",
     "Runtime",
     "UsageError",
     "size",

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from ..driver import STATUS
+from ..driver import STATUS, CommandQueue
 from ..errors import DeviceError
 from ..records import Launch
 
@@ -37,9 +37,7 @@ class Backend:
         properties: Any = self._properties()
         if profiling:
             properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
-        self.queues = [
-            cl.CommandQueue(context, device, properties=properties) for _ in range(lanes)
-        ]
+        self.queues = [CommandQueue(context, device, properties=properties) for _ in range(lanes)]
         self._events: dict[int, Any] = {}
         self.waits = 0
         """Events that launches were made to wait for."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from acs_cl.driver import CommandQueue
 from acs_cl.probe.facts import build
 
 KERNELS = 32  # in a burst
@@ -49,7 +50,7 @@ class Bench:
         self.program = build(device, context, _SOURCE)
         self.rounds = 256
         self.buffers = [self.buffer() for _ in range(KERNELS)]
-        self.queue = cl.CommandQueue(context, device)
+        self.queue = CommandQueue(context, device)
 
     def buffer(self) -> cl.Buffer:
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, PART_BYTES)
@@ -70,7 +71,7 @@ class Bench:
     def _queue(self, properties: Any, profiled: bool) -> cl.CommandQueue:
         if profiled:
             properties |= cl.command_queue_properties.PROFILING_ENABLE
-        return cl.CommandQueue(self.context, self.device, properties)
+        return CommandQueue(self.context, self.device, properties)
 
     def work(self, places: Sequence[Any]) -> list[cl.Kernel]:
         """One kernel for each place, its arguments set: enqueueing is all that is left to do."""

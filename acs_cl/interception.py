@@ -1,0 +1,290 @@
+"""Interception: what PyOpenCL's functions are replaced by while there is an `acs.Queue`.
+
+In: calls of the functions of `pyopencl._cl` in which every command of a PyOpenCL program ends, and
+of the methods that set a kernel's arguments. Out: commands on an `acs.Queue` go to that queue's
+`_command`; on any other queue they do what they always did.
+
+Invariants:
+- Nothing is replaced unless a queue of ours lives (`enter`), and all of it is put back with the
+  last one (`leave`), but for what somebody else has replaced since then. A replacement that
+  somebody kept works as the original from then on, and as a replacement again with the next queue.
+- A kernel remembers the arguments that it was given while functions are replaced. What was set
+  before, or by a call that failed, is not known, and then the kernel says so.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyopencl as cl
+from pyopencl import _cl
+
+from .queue_events import QueueEvent, native_events
+
+Parameters = tuple[str, ...]
+
+COMMANDS: dict[str, Parameters] = {
+    name: tuple(parameters.split())
+    for name, parameters in {
+        "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size"
+        " global_work_offset wait_for g_times_l allow_empty_ndrange",
+        "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
+        "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
+        "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
+        "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
+        "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
+        " dst_pitches wait_for",
+        "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
+        "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
+        "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
+        "enqueue_fill_image": "queue mem color origin region wait_for",
+        "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for"
+        " is_blocking",
+        "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
+        " is_blocking",
+        "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
+        "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
+        "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
+        "_enqueue_svm_unmap": "queue svm wait_for",
+        "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
+        "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
+        "_enqueue_marker": "queue",
+        "_enqueue_marker_with_wait_list": "queue wait_for",
+        "_enqueue_barrier": "queue",
+        "_enqueue_barrier_with_wait_list": "queue wait_for",
+        "_enqueue_wait_for_events": "queue wait_for",
+        "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
+        "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
+        "enqueue_release_gl_objects": "queue mem_objects wait_for",
+    }.items()
+}
+"""PyOpenCL's functions that take a queue, and the names of their parameters."""
+
+SETTERS = (
+    "_set_arg_multi",
+    "_set_arg_buf_multi",
+    "_set_arg_buf_pack_multi",
+    "_set_arg_buf",
+    "_set_arg_null",
+    "_set_arg_svm",
+    "set_arg",
+)
+
+seen_elsewhere: Counter[str] = Counter()
+"""Commands on queues that are not ours, while there were some."""
+
+_lock = threading.RLock()
+_queues: dict[int, weakref.ref[Any]] = {}
+"""{hash of a queue, which is that of the driver's: the queue}."""
+
+_replaced: list[tuple[Any, str, Any, Any]] = []
+"""(where, name, original, replacement)."""
+
+_generation = 0
+"""Counts how often functions were replaced: arguments that a kernel remembers from before may not
+be its arguments now."""
+
+
+class Arguments:
+    """What a kernel was given: memory and the like as objects, values as bytes, by index."""
+
+    __slots__ = ("generation", "pointers", "values")
+
+    def __init__(self) -> None:
+        self.generation = _generation
+        self.pointers: dict[int, Any] = {}
+        self.values: dict[int, bytes] = {}
+
+    def put(self, index: int, value: Any) -> None:
+        """One argument, as `Kernel.set_arg` takes it."""
+        if value is None or isinstance(value, _OBJECTS):
+            self.pointers[index] = value
+            self.values.pop(index, None)
+        else:
+            self.put_bytes(index, value)
+
+    def put_bytes(self, index: int, value: Any) -> None:
+        """One argument by value; what it is now, whatever becomes of the object."""
+        self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
+        self.pointers.pop(index, None)
+
+
+_OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
+
+
+def arguments_of(kernel: Any, count: int) -> Arguments | None:
+    """All `count` arguments of a kernel, None if they are not all known."""
+    known: Arguments | None = getattr(kernel, "_acs_arguments", None)
+    if known is None or known.generation != _generation:
+        return None
+    return known if len(known.pointers) + len(known.values) == count else None
+
+
+def enter(queue: Any) -> None:
+    """A queue of ours begins. The first one replaces PyOpenCL's functions."""
+    with _lock:
+        _queues[hash(queue)] = weakref.ref(queue)
+        if not _replaced:
+            _replace_all()
+
+
+def leave(key: int) -> None:
+    """The queue with this hash is gone. The last one puts everything back."""
+    with _lock:
+        _queues.pop(key, None)
+        if not _queues:
+            _put_back()
+
+
+def ours(queue: Any) -> Any:
+    """Our queue behind a queue object, which may be another Python object for it; None if there is
+    none."""
+    try:
+        found = _queues.get(hash(queue))
+    except TypeError:  # not even a queue: PyOpenCL says so
+        return None
+    return found() if found is not None else None
+
+
+def _replace_all() -> None:
+    global _generation
+    _generation += 1
+    names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
+    for name in sorted(names):
+        original = getattr(_cl, name)
+        if name == "wait_for_events":
+            replacement = _waiting(original)
+        else:
+            replacement = _command(name, original, COMMANDS.get(name))
+        for where in (_cl, cl):
+            if getattr(where, name, None) is original:
+                _replace(where, name, original, replacement)
+    for name in SETTERS:
+        original = getattr(cl.Kernel, name)
+        _replace(cl.Kernel, name, original, _setter(name, original))
+
+
+def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
+    setattr(where, name, replacement)
+    _replaced.append((where, name, original, replacement))
+
+
+def _put_back() -> None:
+    for where, name, original, replacement in _replaced:
+        if getattr(where, name, None) is replacement:
+            setattr(where, name, original)
+    _replaced.clear()
+
+
+def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:
+    replacement.__name__ = name
+    replacement.__doc__ = original.__doc__
+    return replacement
+
+
+def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:
+    """What a function of PyOpenCL's that takes a queue is replaced by."""
+    position = parameters.index("queue") if parameters else 0
+    waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
+
+    def command(*args: Any, **keywords: Any) -> Any:
+        queue = args[position] if len(args) > position else keywords.get("queue")
+        found = ours(queue)
+        if found is not None:
+            given = dict(zip(parameters, args, strict=False)) if parameters else None
+            return found._command(name, original, args, keywords, given)
+        seen_elsewhere[name] += 1
+        for reference in list(_queues.values()):
+            if (one := reference()) is not None:
+                one._keep_word()
+        if "wait_for" in keywords:
+            keywords["wait_for"] = native_events(keywords["wait_for"])
+        elif 0 <= waits < len(args):
+            args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
+        return original(*args, **keywords)
+
+    return _named(command, original, name)
+
+
+def _waiting(original: Any) -> Callable[..., Any]:
+    """What `wait_for_events` is replaced by."""
+
+    def wait_for_events(events: Sequence[Any]) -> None:
+        others = []
+        for event in events:
+            if type(event) is QueueEvent:
+                event.wait()
+            else:
+                others.append(event)
+        if others or not events:
+            original(others)
+
+    return _named(wait_for_events, original, "wait_for_events")
+
+
+def _setter(name: str, original: Any) -> Callable[..., Any]:
+    """What a method that sets arguments of a kernel is replaced by."""
+    note = _NOTES[name]
+
+    def setter(self: Any, *args: Any) -> None:
+        try:
+            original(self, *args)
+        except BaseException:
+            self._acs_arguments = None  # some of them may have been set
+            raise
+        known = getattr(self, "_acs_arguments", None)
+        if known is None or known.generation != _generation:
+            known = self._acs_arguments = Arguments()
+        note(known, *args)
+
+    return _named(setter, original, name)
+
+
+def _note_multi(known: Arguments, pairs: tuple[Any, ...]) -> None:
+    for at in range(0, len(pairs), 2):
+        known.put(pairs[at], pairs[at + 1])
+
+
+def _note_bytes_multi(known: Arguments, pairs: tuple[Any, ...]) -> None:
+    for at in range(0, len(pairs), 2):
+        known.put_bytes(pairs[at], pairs[at + 1])
+
+
+def _note_packed_multi(known: Arguments, triples: tuple[Any, ...]) -> None:
+    values, pointers = known.values, known.pointers
+    for at in range(0, len(triples), 3):
+        code = triples[at + 1]
+        if code == b"c":  # a character's number, to PyOpenCL
+            code = b"b"
+        index = triples[at]
+        values[index] = struct.pack(code, triples[at + 2])
+        if pointers:
+            pointers.pop(index, None)
+
+
+def _note_null(known: Arguments, index: int) -> None:
+    known.put(index, None)
+
+
+_NOTES: dict[str, Callable[..., None]] = {
+    "_set_arg_multi": _note_multi,
+    "_set_arg_buf_multi": _note_bytes_multi,
+    "_set_arg_buf_pack_multi": _note_packed_multi,
+    "_set_arg_buf": Arguments.put_bytes,
+    "_set_arg_null": _note_null,
+    "_set_arg_svm": Arguments.put,
+    "set_arg": Arguments.put,
+}

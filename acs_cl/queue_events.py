@@ -1,0 +1,140 @@
+"""Events of an `acs.Queue`: they stand for launches, and are PyOpenCL's events to everybody else.
+
+In: a queue and the number of one of its launches. Out: a `pyopencl.Event` that can be waited for,
+asked, given a callback, and be in wait lists. The driver's own event is made or looked up only
+where somebody needs it: most events are never asked for anything, and on some backends asking for
+one has a price.
+
+Invariant: as on an in-order queue, an event that was seen to be complete means that everything
+before it on its queue is complete, as far as the program can tell.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+from pyopencl import _cl
+from pyopencl._monkeypatch import add_get_info
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+_asked: weakref.WeakValueDictionary[int, QueueEvent] = weakref.WeakValueDictionary()
+"""{handle: event}, of those whose handle somebody asked for."""
+
+
+class QueueEvent(cl.Event):
+    """The event of one launch of a queue. Made by the queue, without a driver's event inside."""
+
+    __slots__ = (
+        "__weakref__",
+        "_acs_keeps",
+        "_acs_kind",
+        "_acs_number",
+        "_acs_queue",
+        "_acs_settled",
+        "_acs_timed",
+    )
+
+    _acs_queue: Queue
+    _acs_number: int
+    _acs_kind: int
+    _acs_keeps: Any
+    _acs_timed: Any
+    _acs_settled: Any
+
+    def wait(self) -> None:
+        """Block until the command, and what was before it on its queue, has ended."""
+        self._acs_queue._settle(self._acs_number)
+
+    def get_info(self, what: Any) -> Any:
+        """What the driver would say of its event."""
+        if what == cl.event_info.COMMAND_EXECUTION_STATUS:
+            return self._acs_queue._status(self._acs_number)
+        if what == cl.event_info.COMMAND_QUEUE:
+            return self._acs_queue
+        if what == cl.event_info.CONTEXT:
+            return self._acs_queue.runtime.context
+        if what == cl.event_info.COMMAND_TYPE:
+            return self._acs_kind
+        return self._acs_native().get_info(what)
+
+    def get_profiling_info(self, what: Any) -> int:
+        """A time, if the queue was made with PROFILING_ENABLE."""
+        timed = self._acs_timed
+        if callable(timed):  # it was held back at first, and kept its event since
+            timed = timed()
+        if timed is None:
+            raise cl.RuntimeError(
+                _cl._ErrorRecord(
+                    msg="",
+                    code=cl.status_code.PROFILING_INFO_NOT_AVAILABLE,
+                    routine="clGetEventProfilingInfo",
+                )
+            )
+        value: int = timed.get_profiling_info(what)
+        return value
+
+    def set_callback(self, state: int, function: Any) -> None:
+        """Have a function called with the status once the command has come so far."""
+        self._acs_native().set_callback(state, function)
+
+    def get_ward(self) -> Any:
+        """The host memory of a transfer, as PyOpenCL's `NannyEvent` has it."""
+        return self._acs_keeps
+
+    @property
+    def int_ptr(self) -> int:
+        """The driver's handle of an event that completes with this one."""
+        value: int = self._acs_native().int_ptr
+        _asked[value] = self
+        return value
+
+    @staticmethod
+    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> Any:
+        """The event with this handle: ours, if it is one of ours."""
+        native = _cl.Event.from_int_ptr(int_ptr_value, retain)
+        return _asked.get(int_ptr_value, native)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"<acs_cl.QueueEvent of launch {self._acs_number}>"
+
+    def _acs_native(self) -> Any:
+        """An event of the driver that completes with this, and with all before it."""
+        if self._acs_settled is None:
+            self._acs_settled = self._acs_queue._native_event(self._acs_number)
+        return self._acs_settled
+
+
+add_get_info(QueueEvent, QueueEvent.get_info, cl.event_info)
+
+
+def event_of(queue: Queue, number: int, kind: int, keeps: Any, timed: Any) -> QueueEvent:
+    """The event of a launch. `timed`: the driver's event where the program may ask for times."""
+    event = QueueEvent.__new__(QueueEvent)
+    event._acs_queue = queue
+    event._acs_number = number
+    event._acs_kind = kind
+    event._acs_keeps = keeps
+    event._acs_timed = timed
+    event._acs_settled = None
+    return event
+
+
+def native_events(wait_for: Sequence[Any] | None) -> Any:
+    """A wait list for a queue that is not ours."""
+    if not wait_for:
+        return wait_for
+    return [event._acs_native() if type(event) is QueueEvent else event for event in wait_for]

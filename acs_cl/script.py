@@ -1,0 +1,160 @@
+"""``acs-cl run``: a program of PyOpenCL's, from outside, on our queues.
+
+In: a script, or a module with ``-m``, and its arguments. Out: its exit code, and on stderr what the
+queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
+
+Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
+``sys.path``), and whatever it raises or exits with is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import runpy
+import sys
+import traceback
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from . import devices, interception, queue
+from .errors import UsageError
+from .queue import Queue
+from .runtime import Runtime
+
+
+class Account:
+    """What the queues of a program did, also those that are gone."""
+
+    def __init__(self) -> None:
+        self.queues = 0
+        self.not_understood: Counter[str] = Counter()
+        self._runtimes: weakref.WeakKeyDictionary[Runtime, list[Any]] = weakref.WeakKeyDictionary()
+        self._stats: list[list[Any]] = []
+
+    def opens(self, opened: Any) -> None:
+        """A queue was made."""
+        self.queues += 1
+        runtime = opened.runtime
+        if runtime not in self._runtimes:
+            entry: list[Any] = [None]
+            self._runtimes[runtime] = entry
+            self._stats.append(entry)
+        weakref.finalize(opened, self._note, runtime, opened.not_understood)
+
+    def _note(self, runtime: Runtime, not_understood: Counter[str]) -> None:
+        self.not_understood += not_understood
+        self._runtimes[runtime][0] = runtime.stats()
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Of each runtime there was."""
+        for runtime, entry in list(self._runtimes.items()):
+            entry[0] = runtime.stats()
+        return [entry[0] for entry in self._stats if entry[0] is not None]
+
+
+@contextlib.contextmanager
+def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
+    """In the block every ``pyopencl.CommandQueue(…)`` makes a queue of ours."""
+    account = Account()
+
+    class CommandQueue(Queue):
+        __doc__ = cl.CommandQueue.__doc__
+
+        def __init__(self, context: Any, device: Any = None, properties: Any = None) -> None:
+            super().__init__(context, device, properties)
+            account.opens(self)
+
+    original, cl.CommandQueue = cl.CommandQueue, CommandQueue  # type: ignore[misc]
+    before = dict(queue.defaults)
+    queue.defaults.update(options)
+    try:
+        yield account
+    finally:
+        queue.defaults.clear()
+        queue.defaults.update(before)
+        if cl.CommandQueue is CommandQueue:
+            cl.CommandQueue = original  # type: ignore[misc]
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run it; its exit code."""
+    if not args.module and not Path(args.program).exists():
+        raise UsageError(f"there is no program {args.program!r}")
+    for device in devices.devices():
+        devices.repair(device)
+    options: dict[str, Any] = {"trace": not args.no_trace}
+    if args.backend:
+        options["backend"] = args.backend
+    with replaced_queues(options) as account:
+        code = _run(args.program, args.module, args.arguments)
+        text = report(account)
+    if args.out:
+        Path(args.out).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="", file=sys.stderr)
+    return code
+
+
+def _run(program: str, is_module: bool, arguments: list[str]) -> int:
+    """As Python runs it."""
+    argv, path = sys.argv[:], sys.path[:]
+    sys.argv[:] = [program, *arguments]
+    sys.path.insert(0, "" if is_module else str(Path(program).resolve().parent))
+    try:
+        if is_module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or 0
+        print(leaving.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv[:], sys.path[:] = argv, path
+    return 0
+
+
+def report(account: Account) -> str:
+    """What the queues gained, for people."""
+    stats = account.stats()
+    if not stats:
+        return "acs-cl run: the program made no queue\n"
+    launches = sum(one["launches"] for one in stats)
+    edges: Counter[str] = Counter()
+    where: Counter[str] = Counter()
+    for one in stats:
+        edges.update(one["edges"])
+        where[one["backend"]] += one["launches"] - one.get("scheduler", {}).get("tasks", 0)
+        where["scheduler on the device"] += one.get("scheduler", {}).get("tasks", 0)
+    lines = [
+        f"acs-cl run: {account.queues} queues, {launches} launches, {sum(edges.values())} edges "
+        f"({_counts(edges)}), {sum(one['event_waits'] for one in stats)} events waited for",
+        f"  ran on: {_counts(where)}",
+    ]
+    timed = [one["timed"] for one in stats if one.get("timed", {}).get("slices")]
+    if timed:
+        total = sum(one["slices"] for one in timed)
+        overlap = sum(one["overlap"] * one["slices"] for one in timed) / total
+        lines.append(f"  commands in flight on the device while there are any: {overlap:.2f}")
+    unseen = account.not_understood
+    lines.append(f"  waited for everything, not being understood: {_counts(unseen) or 'nothing'}")
+    elsewhere = interception.seen_elsewhere
+    if elsewhere:
+        names = Counter({name.strip("_"): count for name, count in elsewhere.items()})
+        lines.append(f"  on queues that are not ours: {_counts(names)}")
+    lines += sorted({f"  {one['why']}" for one in stats})
+    return "\n".join(lines) + "\n"
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common() if count)

@@ -1,0 +1,311 @@
+"""Real clients: tests of PyOpenCL and of packages on top of it, on their own queue and on ours.
+
+`make clients` (or `python tests/clients.py [NAME …] [--list]`) makes a virtual environment in
+build/clients, fetches the packages and their sources by pip, and runs each client's own tests
+twice, unchanged: on `pyopencl.CommandQueue`, and with every queue an `acs.Queue`, which is what
+`acs-cl run -m pytest` does. Every test has to end the same way in both. The outcome is written to
+docs/clients.json, and as a table to docs/clients.md. Nothing that was fetched is kept elsewhere.
+
+A test that ends the process, as drivers make some do, is noted as crashed, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "build" / "clients"
+PYTHON = PLACE / "venv" / "bin" / "python"
+CRASHES = 5
+"""So many of them end a file."""
+
+
+class Client(NamedTuple):
+    """A package, its test files below its sources, and what pytest is told besides."""
+
+    package: str
+    files: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+CLIENTS = {
+    "pyopencl": Client(
+        "pyopencl",
+        (
+            "test_array.py",
+            "test_algorithm.py",
+            "test_clmath.py",
+            "test_clrandom.py",
+            "test_enqueue_copy.py",
+            "test_arrays_in_structs.py",
+            "test_wrapper.py",
+        ),
+        needs=("mako",),
+    ),
+    "reikna": Client(
+        "reikna",
+        (
+            "test_algorithms/test_reduce.py",
+            "test_algorithms/test_scan.py",
+            "test_algorithms/test_transpose.py",
+            "test_linalg/test_dot.py",
+            "test_linalg/test_norm.py",
+            "test_fft/test_fft.py",
+            "test_transformations.py",
+        ),
+        ("--api=ocl",),
+    ),
+    "loopy": Client(
+        "loopy",
+        ("test_reduction.py", "test_scan.py", "test_linalg.py", "test_nbody.py"),
+        needs=("mako",),
+    ),
+    "pyclesperanto_prototype": Client(
+        "pyclesperanto-prototype",
+        (str(ROOT / "tests" / "client_pyclesperanto.py"),),
+    ),
+}
+
+# Runs in the client's environment: pytest, with the outcome of each test in a file as it comes.
+RUNNER = """
+import json, runpy, sys
+from acs_cl import devices
+for device in devices.devices():
+    devices.repair(device)
+import pytest
+where, *options = sys.argv[1:]
+class Notes:
+    def __init__(self):
+        self.file = open(where, "a")
+        self.worst = "passed"
+    def note(self, what, name):
+        print(json.dumps([what, name]), file=self.file, flush=True)
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.worst = "passed"
+        self.note("started", nodeid)
+    def pytest_runtest_logreport(self, report):
+        if report.outcome != "passed" and self.worst != "failed":
+            self.worst = report.outcome
+    def pytest_runtest_logfinish(self, nodeid, location):
+        self.note(self.worst, nodeid)
+sys.exit(pytest.main(options, plugins=[Notes()]))
+"""
+
+
+def main() -> int:
+    """Fetch, run, compare; 0 if every test ends the same way."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CLIENTS)}")
+    parser.add_argument("--list", action="store_true", help="say what there is")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for one file")
+    parser.add_argument("--no-fetch", action="store_true", help="use what is there")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(CLIENTS))
+        return 0
+    names = args.names or list(CLIENTS)
+    table = PLACE.parent.parent / "docs" / "clients.json"
+    record = json.loads(table.read_text("utf-8")) if table.exists() else {"clients": {}}
+    if not args.no_fetch:
+        environment()
+    different = 0
+    for name in names:
+        client = CLIENTS[name]
+        if not args.no_fetch:
+            fetch(client)
+        outcome = compare(client, args.timeout)
+        different += len(outcome["different"])
+        record["clients"][name] = outcome
+        record["with"] = versions()
+        table.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        (table.parent / "clients.md").write_text(as_text(record), encoding="utf-8")
+        print(f"{name}: {outcome['plain']}; different: {outcome['different'] or 'none'}")
+    return 1 if different else 0
+
+
+def environment() -> None:
+    """A virtual environment with this package in it."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", PYTHON.parent.parent], check=True)
+    pip("install", "--quiet", "--editable", f"{ROOT}[pocl]", "pytest", "mako")
+
+
+def pip(*arguments: str) -> None:
+    """Of that environment."""
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments]
+    subprocess.run(command, check=True)
+
+
+def fetch(client: Client) -> None:
+    """The package, and its sources of the same version."""
+    pip("install", "--quiet", client.package, *client.needs)
+    if sources(client):
+        return
+    package = f"{client.package}=={version(client.package)}"
+    target = PLACE / "archives"
+    pip(
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-binary",
+        client.package,
+        package,
+        "-d",
+        str(target),
+    )
+    for archive in target.glob("*.tar.gz"):
+        with tarfile.open(archive) as opened:
+            opened.extractall(PLACE / "sources", filter="data")
+
+
+def version(package: str) -> str:
+    """What is installed."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    done = subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def sources(client: Client) -> Path | None:
+    """The folder of its sources."""
+    name = client.package.replace("-", "_")
+    return next(iter((PLACE / "sources").glob(f"{name}-*")), None)
+
+
+def folder(client: Client) -> Path:
+    """Where its tests are: not beside the package's own sources, which would be imported."""
+    found = sources(client)
+    assert found is not None, f"the sources of {client.package} were not fetched"
+    return found / "test"
+
+
+def compare(client: Client, timeout_s: float) -> dict[str, object]:
+    """Run all files both ways."""
+    plain: dict[str, str] = {}
+    ours: dict[str, str] = {}
+    for file in client.files:
+        plain |= run_file(client, file, False, timeout_s)
+        ours |= run_file(client, file, True, timeout_s)
+    different = {
+        test: [plain.get(test, "missing"), ours.get(test, "missing")]
+        for test in sorted({*plain, *ours})
+        if plain.get(test) != ours.get(test)
+    }
+    return {
+        "version": version(client.package),
+        "date": datetime.date.today().isoformat(),
+        "files": list(client.files),
+        "plain": dict(Counter(plain.values())),
+        "acs.Queue": dict(Counter(ours.values())),
+        "different": different,
+        "not passed on either": sorted(
+            test for test, how in plain.items() if how in ("failed", "crashed") == ours.get(test)
+        ),
+    }
+
+
+def run_file(client: Client, file: str, with_ours: bool, timeout_s: float) -> dict[str, str]:
+    """The outcome of each test of one file."""
+    outcome: dict[str, str] = {}
+    where = PLACE / f"outcome-{os.getpid()}.jsonl"
+    runner = PLACE / "runner.py"
+    runner.write_text(RUNNER, encoding="utf-8")
+    for _ in range(CRASHES):
+        where.unlink(missing_ok=True)
+        command = [str(PYTHON)]
+        if with_ours:
+            report = PLACE / "report.txt"
+            command = [str(PYTHON.with_name("acs-cl")), "run", "--no-trace", f"--out={report}"]
+        command += [str(runner), str(where), "-q", "-p", "no:cacheprovider", "--tb=no"]
+        command += [*client.options, file, *(f"--deselect={test}" for test in outcome)]
+        try:
+            subprocess.run(
+                command, cwd=folder(client), check=False, timeout=timeout_s,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            timed_out = False
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        running = ""
+        for line in where.read_text("utf-8").splitlines() if where.exists() else ():
+            what, name = json.loads(line)
+            running = name if what == "started" else ""
+            if not running:
+                outcome[name] = what
+        if not running:
+            break
+        outcome[running] = "timed out" if timed_out else "crashed"
+        if timed_out:
+            break
+    return outcome
+
+
+def versions() -> dict[str, str]:
+    """Of what everything ran with."""
+    code = (
+        "import acs_cl, pyopencl as cl; from acs_cl import devices; d = devices.choose();"
+        "print(devices.full_name(d) + ', ' + d.driver_version.strip()); print(acs_cl.__version__)"
+    )
+    done = subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True)
+    device, ours = done.stdout.strip().splitlines()[-2:]
+    return {
+        "device": device,
+        "acs_cl": ours,
+        "pyopencl": version("pyopencl"),
+        "python": sys.version.split()[0],
+    }
+
+
+def as_text(record: dict[str, dict[str, object]]) -> str:
+    """The table for people."""
+    about = record["with"]
+    lines = [
+        "# Clients",
+        "",
+        "Tests of PyOpenCL and of packages on top of it, run unchanged: on their own in-order",
+        "queue, and with every `pyopencl.CommandQueue` an `acs.Queue`. `make clients` fetches",
+        "them by pip and writes this.",
+        "",
+        f"{about['device']}; PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
+        f"Python {about['python']}.",
+        "",
+        "| package | date | on its own queue | on acs.Queue | tests that end differently |",
+        "| :-- | :-- | :-- | :-- | :-- |",
+    ]
+    clients: dict[str, dict[str, object]] = record["clients"]  # type: ignore[assignment]
+    for name, one in clients.items():
+        different = ", ".join(f"`{test}`" for test in one["different"]) or "none"  # type: ignore
+        lines.append(
+            f"| {name} {one['version']} | {one['date']} | {counts(one['plain'])} "
+            f"| {counts(one['acs.Queue'])} | {different} |"
+        )
+    lines += [
+        "",
+        "What fails, crashes or is skipped on the plain queue is the driver's or the package's "
+        "own affair here:",
+        "what counts is that every test ends the same way. Files: "
+        + "; ".join(f"{name}: {', '.join(one['files'])}" for name, one in clients.items())  # type: ignore
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def counts(outcome: object) -> str:
+    """How many ended how."""
+    assert isinstance(outcome, dict)
+    return ", ".join(f"{count} {how}" for how, count in sorted(outcome.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,870 @@
+"""Programs of PyOpenCL's on `acs.Queue`: as on an in-order queue, on every backend.
+
+A plain queue on the same device is the oracle. What only an in-order queue promises (an event that
+is complete stands for all before it) is asked for where a kernel that takes long makes it tell.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from conftest import in_threads
+from pyopencl import _cl
+
+import acs_cl as acs
+from acs_cl import interception
+
+N = 256
+SOURCE = """
+kernel void mix_in(global const int *x, global int *y, int a)
+{ int i = get_global_id(0); y[i] = y[i] * 3 + x[i] * a + i; }
+kernel void add(global int *y, int a) { y[get_global_id(0)] += a; }
+kernel void slow(global int *y, int a, int rounds)
+{
+  uint x = a;
+  for (int i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u;
+  y[get_global_id(0)] = x == 1u ? 1 : a;
+}
+kernel void follow(global int *y, constant int *c, local int *l)
+{
+  int i = get_local_id(0);
+  l[i] = y[get_global_id(0)] + c[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[get_global_id(0)] = l[get_local_size(0) - 1 - i];
+}
+"""
+ROUNDS = 20_000_000  # some tens of milliseconds on a CPU
+READ_WRITE = cl.mem_flags.READ_WRITE
+PROFILING = cl.command_queue_properties.PROFILING_ENABLE
+COMPLETE = cl.command_execution_status.COMPLETE
+
+Kernels = dict[str, cl.Kernel]
+
+
+def kernels_of(context: cl.Context) -> Kernels:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = cl.Program(context, SOURCE).build()
+    kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
+    kernels["mix_in"].set_scalar_arg_dtypes([None, None, np.int32])
+    return kernels
+
+
+@pytest.fixture
+def queue(rt: acs.Runtime) -> acs.Queue:
+    """A queue on each backend and policy."""
+    return acs.Queue(rt.context, runtime=rt)
+
+
+@pytest.fixture
+def kernels(queue: acs.Queue) -> Kernels:
+    return kernels_of(queue.context)
+
+
+def buffer(queue: Any, values: Any) -> cl.Buffer:
+    values = np.asarray(values, np.int32)
+    found = cl.Buffer(queue.context, READ_WRITE, values.nbytes)
+    cl.enqueue_copy(queue, found, values)
+    return found
+
+
+def values_of(queue: Any, memory: Any, count: int = N) -> np.ndarray[Any, Any]:
+    host = np.empty(count, np.int32)
+    cl.enqueue_copy(queue, host, memory)
+    return host
+
+
+def edges(queue: acs.Queue) -> int:
+    return sum(queue.runtime.stats()["edges"].values())
+
+
+# ---- what it is ----------------------------------------------------------------------------------
+
+
+def test_it_is_a_command_queue(queue: acs.Queue) -> None:
+    assert isinstance(queue, cl.CommandQueue)
+    assert queue.context == queue.runtime.context
+    assert queue.device == queue.runtime.device
+    assert acs.Queue.from_int_ptr(queue.int_ptr) is queue
+
+
+def test_arrays_of_pyopencl(queue: acs.Queue) -> None:
+    host = np.arange(1000, dtype=np.float32)
+    x = cl.array.to_device(queue, host)
+    y = 2 * x + 1
+    y[10:20] = 7
+    y += x
+    z = cl.array.zeros(queue, 1000, np.float32)
+    z[:] = y
+    expected = 2 * host + 1
+    expected[10:20] = 7
+    expected += host
+    assert np.array_equal(z.get(), expected)
+    assert np.array_equal(y.reshape(10, 100)[3].get(), expected.reshape(10, 100)[3])
+    assert queue.runtime.stats()["launches"] >= 5
+
+
+def test_arrays_in_memory_of_the_runtime(queue: acs.Queue) -> None:
+    host = np.arange(1000, dtype=np.float32)
+    for _ in range(20):  # memory comes back, and is given out again
+        x = cl.array.to_device(queue, host, allocator=queue.allocator)
+        y = cl.array.zeros(queue, 1000, np.float32, allocator=queue.allocator)
+        y += x * x
+    assert np.array_equal(y.get(), host * host)
+    assert queue.runtime.stats()["memory"]["in_use_bytes"] < 20 * 4096
+    assert queue.allocator(0) is None
+
+
+def test_independent_commands_have_no_edges_and_dependent_ones_do(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    queue.finish()
+    before = edges(queue)
+    kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(ROUNDS))
+    kernels["add"](queue, (N,), None, b, np.int32(1))
+    assert edges(queue) == before
+    kernels["mix_in"](queue, (N,), None, a, b, 1)
+    assert edges(queue) > before or queue.runtime.plan.backend == "serial"
+    assert values_of(queue, b)[0] == 4
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+def test_arguments_are_those_at_the_time_of_the_call(queue: acs.Queue, kernels: Kernels) -> None:
+    add = kernels["add"]
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    add.set_args(a, np.int32(1))
+    cl.enqueue_nd_range_kernel(queue, add, (N,), None, wait_for=[gate])
+    add.set_arg(1, np.int32(10))
+    cl.enqueue_nd_range_kernel(queue, add, (N,), None)
+    add.set_arg(0, b)
+    cl.enqueue_nd_range_kernel(queue, add, (N,), None)
+    a.release()  # as a program may: it is in use
+    gate.set_status(COMPLETE)
+    assert values_of(queue, b)[5] == 10
+    add.set_args(b, np.int32(3))
+    cl.enqueue_nd_range_kernel(queue, add, (N // 2,), None, (N // 2,))
+    assert list(values_of(queue, b)[[0, N - 1]]) == [10, 13]
+
+
+def test_a_kernel_that_was_given_arguments_before_there_was_a_queue(rt: acs.Runtime) -> None:
+    plain = cl.CommandQueue(rt.context)
+    kernels = kernels_of(rt.context)
+    target = buffer(plain, np.zeros(N))
+    kernels["add"].set_args(target, np.int32(4))
+    queue = acs.Queue(rt.context, runtime=rt)
+    cl.enqueue_nd_range_kernel(queue, kernels["add"], (N,), None)
+    gate = cl.UserEvent(queue.context)
+    cl.enqueue_nd_range_kernel(queue, kernels["add"], (N,), None, wait_for=[gate])
+    gate.set_status(COMPLETE)
+    assert values_of(queue, target)[3] == 8
+    assert queue.not_understood["a kernel with arguments from before"] == 2
+
+
+def test_one_kernel_on_our_queue_and_on_a_plain_one(queue: acs.Queue, kernels: Kernels) -> None:
+    plain = cl.CommandQueue(queue.context)
+    a, b = buffer(queue, np.zeros(N)), buffer(plain, np.zeros(N))
+    for step in range(5):
+        kernels["add"](queue, (N,), None, a, np.int32(step))
+        kernels["add"](plain, (N,), None, b, np.int32(2 * step))
+        cl.enqueue_nd_range_kernel(queue, kernels["add"], (N,), None)
+    assert values_of(queue, a)[0] == 10
+    assert values_of(plain, b)[0] == 40
+
+
+def test_local_constant_and_group_sizes(queue: acs.Queue, kernels: Kernels) -> None:
+    a, c = buffer(queue, np.arange(N)), buffer(queue, np.arange(16))
+    local = cl.LocalMemory(64)
+    kernels["follow"](queue, (N // 16,), (16,), a, c, local, g_times_l=True)
+    expected = (np.arange(N) + np.arange(N) % 16).reshape(-1, 16)[:, ::-1].ravel()
+    assert np.array_equal(values_of(queue, a), expected)
+    event = kernels["follow"](queue, (0,), None, a, c, local, allow_empty_ndrange=True)
+    event.wait()
+    assert np.array_equal(values_of(queue, a), expected)
+
+
+# ---- random programs -----------------------------------------------------------------------------
+
+
+def random_program(queue: Any, kernels: Kernels, seed: int, steps: int = 60) -> list[Any]:
+    """Some program of PyOpenCL's; everything that its host sees."""
+    choose = random.Random(seed)
+    numbers = np.random.default_rng(seed)
+    buffers = [buffer(queue, numbers.integers(0, 1000, 2 * N)) for _ in range(4)]
+    half = [one.get_sub_region(0, 4 * N) for one in buffers]
+    half += [one.get_sub_region(4 * N, 4 * N) for one in buffers]
+    hosts = [np.zeros(N, np.int32) for _ in range(4)]
+    out: list[Any] = []
+    events: list[Any] = []
+
+    def some(of: list[Any]) -> Any:
+        return of[choose.randrange(len(of))]
+
+    def two(of: list[Any]) -> tuple[Any, Any]:
+        first, second = choose.sample(range(len(of)), 2)
+        return of[first], of[second]
+
+    def waits() -> Any:
+        return choose.sample(events, min(len(events), 2)) if choose.random() < 0.3 else None
+
+    for step in range(steps):
+        what = choose.randrange(14)
+        if what <= 4:
+            x, y = two(half)
+            events.append(kernels["mix_in"](queue, (N,), None, x, y, step, wait_for=waits()))
+        elif what == 5:
+            rounds = np.int32(choose.choice([10, 100_000]))
+            target = some(half)
+            events.append(kernels["slow"](queue, (N,), None, target, np.int32(step), rounds))
+        elif what == 6:
+            x, y = two(buffers)
+            where = 4 * choose.randrange(N)
+            events.append(
+                cl.enqueue_copy(
+                    queue, x, y, byte_count=256, src_offset=where, dst_offset=4 * 17,
+                    wait_for=waits(),
+                )
+            )  # fmt: skip
+        elif what == 7:
+            size = 16 * choose.randrange(1, N // 4)
+            pattern = np.int32([step, -step])
+            events.append(cl.enqueue_fill_buffer(queue, some(buffers), pattern, 64, size))
+        elif what == 8:
+            host = some(hosts)
+            events.append(cl.enqueue_copy(queue, host, some(half), is_blocking=False))
+        elif what == 9:
+            host = some(hosts)
+            events.append(cl.enqueue_copy(queue, some(half), host, is_blocking=False))
+        elif what == 10:
+            values = np.full(50, step, np.int32)
+            cl.enqueue_copy(queue, some(buffers), values, dst_offset=4 * choose.randrange(N))
+            values[:] = -1
+        elif what == 11:
+            cl.enqueue_copy(queue, some(hosts), some(half))
+            out += [one.copy() for one in hosts]
+        elif what == 12 and events:
+            some(events).wait()
+            if choose.random() < 0.5:
+                events.append(cl.enqueue_marker(queue, wait_for=waits()))
+            else:
+                events.append(cl.enqueue_barrier(queue, wait_for=waits()))
+        elif what == 13:
+            both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+            mapped, _ = cl.enqueue_map_buffer(queue, some(buffers), both, 64, (20,), np.int32)
+            out.append(mapped.copy())
+            mapped += step
+            mapped.base.release(queue) if choose.random() < 0.5 else mapped.base.release()
+    if events:
+        events[-1].wait()
+        assert events[-1].command_execution_status == COMPLETE
+    queue.finish()
+    out += [one.copy() for one in hosts]
+    out += [values_of(queue, one, 2 * N) for one in buffers]
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_have_the_outcome_of_an_in_order_queue(
+    queue: acs.Queue, kernels: Kernels, seed: int
+) -> None:
+    expected = random_program(cl.CommandQueue(queue.context), kernels, seed)
+    found = random_program(queue, kernels, seed)
+    assert len(found) == len(expected)
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert np.array_equal(one, other), index
+
+
+# ---- events --------------------------------------------------------------------------------------
+
+
+def test_events_are_events(queue: acs.Queue, kernels: Kernels) -> None:
+    a = buffer(queue, np.zeros(N))
+    event = kernels["add"](queue, (N,), None, a, np.int32(1))
+    assert isinstance(event, cl.Event)
+    assert event.command_queue is queue
+    assert event.context == queue.context
+    assert event.command_type == cl.command_type.NDRANGE_KERNEL
+    assert event.command_execution_status in range(4)
+    told = threading.Event()
+    event.set_callback(COMPLETE, lambda status: told.set())
+    cl.wait_for_events([event])
+    assert event.command_execution_status == COMPLETE
+    assert told.wait(5)
+    assert cl.Event.from_int_ptr(event.int_ptr).command_execution_status == COMPLETE
+    assert event.reference_count >= 1
+    with pytest.raises(cl.RuntimeError):
+        _ = event.profile.start
+
+
+def test_an_event_that_is_complete_stands_for_all_before_it(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.ones(N))
+    host = np.zeros(N, np.int32)
+    first = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    cl.enqueue_copy(queue, host, a, is_blocking=False)
+    last = kernels["add"](queue, (N,), None, b, np.int32(1))
+    last.wait()
+    assert host[0] == 7
+    assert first.command_execution_status == COMPLETE
+
+
+def test_a_status_is_that_of_an_in_order_queue(queue: acs.Queue, kernels: Kernels) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.ones(N))
+    host = np.zeros(N, np.int32)
+    kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    cl.enqueue_copy(queue, host, a, is_blocking=False)
+    last = kernels["add"](queue, (N,), None, b, np.int32(1))
+    queue.flush()
+    while last.command_execution_status != COMPLETE:
+        assert last.command_execution_status >= 0
+    assert host[0] == 7
+
+
+def test_a_blocking_read_waits_for_earlier_reads(queue: acs.Queue, kernels: Kernels) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.ones(N))
+    host = np.zeros(N, np.int32)
+    kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    cl.enqueue_copy(queue, host, a, is_blocking=False)
+    assert values_of(queue, b)[0] == 1
+    assert host[0] == 7
+
+
+def test_a_blocking_read_does_not_wait_for_what_it_does_not_need(
+    make: Callable[..., acs.Runtime],
+) -> None:
+    runtime = make()
+    if runtime.plan.backend == "serial" or runtime.device.max_compute_units < 2:
+        pytest.skip("one queue in order")
+    queue = acs.Queue(runtime.context, runtime=runtime)
+    kernels = kernels_of(queue.context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.ones(N))
+    kernels["add"](queue, (N,), None, b, np.int32(0))
+    kernels["slow"](queue, (1,), None, a, np.int32(0), np.int32(1))
+    queue.finish()
+    slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(20 * ROUNDS))
+    assert values_of(queue, b)[0] == 1
+    still = slow._acs_number in runtime._launches
+    runtime.flush()
+    assert values_of(queue, a)[0] == 7
+    assert still or runtime.plan.backend == "device"
+
+
+def test_wait_for_of_a_user_event_holds_what_comes_later(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    first = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    second = kernels["add"](queue, (N,), None, b, np.int32(1))
+    queue.flush()
+    assert first.command_execution_status > 0
+    assert second.command_execution_status > 0
+    gate.set_status(COMPLETE)
+    second.wait()
+    assert first.command_execution_status == COMPLETE
+    assert values_of(queue, a)[0] == values_of(queue, b)[0] == 1
+
+
+def test_a_barrier_passes_its_wait_on(queue: acs.Queue, kernels: Kernels) -> None:
+    a = buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    cl.enqueue_barrier(queue, wait_for=[gate])
+    event = kernels["add"](queue, (N,), None, a, np.int32(1))
+    assert event.command_execution_status > 0
+    gate.set_status(COMPLETE)
+    assert values_of(queue, a)[0] == 1
+
+
+def test_events_across_queues_ours_and_plain(queue: acs.Queue, kernels: Kernels) -> None:
+    plain = cl.CommandQueue(queue.context)
+    apart = acs.Queue(queue.context, backend="out_of_order")
+    together = acs.Queue(queue.context, runtime=queue.runtime)
+    assert apart.runtime is not queue.runtime
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    queue.finish()
+    expected = 0
+    event = None
+    for step in range(12):
+        where = (queue, plain, apart, together)[step % 4]
+        waits = [event] if event is not None else None
+        kernels["slow"](where, (1,), None, b, np.int32(step), np.int32(1000), wait_for=waits)
+        kernels["add"](where, (N,), None, a, np.int32(step), wait_for=waits)
+        # the last event stands for the one before it
+        event = kernels["add"](where, (N,), None, b, np.int32(step))
+        where.flush()
+        expected += step
+    assert event is not None
+    event.wait()
+    for where in (plain, apart, together, queue):
+        assert values_of(where, a)[0] == expected
+        assert values_of(where, b)[0] == 2 * 11
+
+
+def test_what_was_waited_for_here_is_there_for_plain_queues(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    plain = cl.CommandQueue(queue.context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    kernels["add"](queue, (N,), None, b, np.int32(1)).wait()
+    assert values_of(plain, a)[0] == 7
+
+
+def test_profiling(make: Callable[..., acs.Runtime]) -> None:
+    runtime = make(profiling=True)
+    queue = acs.Queue(runtime.context, properties=PROFILING, runtime=runtime)
+    kernels = kernels_of(queue.context)
+    a = buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    first = kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(1000))
+    second = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    gate.set_status(COMPLETE)
+    second.wait()
+    assert 0 < first.profile.start <= first.profile.end
+    assert first.profile.end <= second.profile.end
+    assert second.profile.queued <= second.profile.submit
+
+
+# ---- host memory ---------------------------------------------------------------------------------
+
+
+def test_host_memory_in_flight(queue: acs.Queue, kernels: Kernels) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    host = np.zeros(N, np.int32)
+    kernels["slow"](queue, (N,), None, a, np.int32(7), np.int32(ROUNDS // N))
+    cl.enqueue_copy(queue, host, a, is_blocking=False)
+    cl.enqueue_copy(queue, b, host, is_blocking=False)  # what the copy before this one brings
+    cl.enqueue_copy(queue, a, np.full(N, 5, np.int32))  # blocking: the memory is free afterwards
+    assert host[N - 1] == 7
+    assert values_of(queue, b)[N - 1] == 7
+    assert values_of(queue, a)[N - 1] == 5
+
+
+def test_a_long_write_waits_and_a_short_one_takes_a_copy(queue: acs.Queue) -> None:
+    for count in (16, 1 << 19):
+        target = cl.Buffer(queue.context, READ_WRITE, 4 * count)
+        host = np.full(count, 3, np.int32)
+        cl.enqueue_copy(queue, target, host)
+        host[:] = 4
+        assert values_of(queue, target, count)[count - 1] == 3
+
+
+def test_memory_in_fortran_order_and_scalars(queue: acs.Queue) -> None:
+    host = np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4))
+    target = cl.Buffer(queue.context, READ_WRITE, 48)
+    cl.enqueue_copy(queue, target, host)
+    assert np.array_equal(values_of(queue, target, 12), host.T.ravel())
+    back = np.zeros((3, 4), np.int32, order="F")
+    cl.enqueue_copy(queue, back, target)
+    assert np.array_equal(back, host)
+    cl.enqueue_copy(queue, target, bytearray(48))
+    assert not values_of(queue, target, 12).any()
+
+
+def test_maps(queue: acs.Queue, kernels: Kernels) -> None:
+    a = buffer(queue, np.zeros(N))
+    kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    mapped, event = cl.enqueue_map_buffer(queue, a, both, 0, (N,), np.int32)
+    assert isinstance(mapped.base, cl.MemoryMap)
+    assert mapped[0] == 7
+    event.wait()
+    with mapped.base:
+        mapped[:] = 1
+    kernels["add"](queue, (N,), None, a, np.int32(1))
+    mapped, _ = cl.enqueue_map_buffer(queue, a, both, 0, (N,), np.int32)
+    mapped[:] += 5
+    del mapped
+    gc.collect()
+    assert values_of(queue, a)[9] == 7
+    with pytest.raises(cl.LogicError):
+        cl.enqueue_map_buffer(queue, a, both, 0, (1 << 20,), np.int32)
+
+
+def test_rectangles(queue: acs.Queue) -> None:
+    source, target = buffer(queue, np.arange(64)), buffer(queue, np.zeros(64))
+    cl.enqueue_copy(
+        queue, target, source, src_origin=(4, 1), dst_origin=(0, 0), region=(8, 3),
+        src_pitches=(32,), dst_pitches=(32,),
+    )  # fmt: skip
+    expected = np.zeros((8, 8), np.int32)
+    expected[:3, :2] = np.arange(64).reshape(8, 8)[1:4, 1:3]
+    assert np.array_equal(values_of(queue, target, 64).reshape(8, 8), expected)
+    host = np.zeros((8, 8), np.int32)
+    cl.enqueue_copy(
+        queue, host, source, buffer_origin=(0, 2), host_origin=(0, 0), region=(32, 1),
+        buffer_pitches=(32,), host_pitches=(32,),
+    )  # fmt: skip
+    assert np.array_equal(host[0], np.arange(16, 24))
+
+
+def test_sub_buffers(queue: acs.Queue, kernels: Kernels) -> None:
+    whole = buffer(queue, np.zeros(4 * N))
+    parts = [whole.get_sub_region(4 * N * k, 4 * N) for k in range(4)]
+    queue.finish()
+    before = edges(queue)
+    for k, part in enumerate(parts):
+        kernels["slow"](queue, (N,), None, part, np.int32(k + 1), np.int32(100))
+    assert edges(queue) == before
+    kernels["add"](queue, (4 * N,), None, whole, np.int32(10))
+    assert values_of(queue, parts[2])[3] == 13
+    assert list(values_of(queue, whole, 4 * N)[::N]) == [11, 12, 13, 14]
+
+
+def test_shared_virtual_memory(queue: acs.Queue, kernels: Kernels) -> None:
+    from pyopencl.characterize import has_coarse_grain_buffer_svm
+
+    if not has_coarse_grain_buffer_svm(queue.device):
+        pytest.skip("no shared virtual memory")
+    memory = cl.SVM(cl.csvm_empty(queue.context, N, np.int32))
+    # without queue=, whose clEnqueueSVMFree keeps the address of a list that PyOpenCL lets go of,
+    # and crashes PoCL 3.0 on plain queues too; launches hold the memory anyway
+    other = cl.SVMAllocation(queue.context, 4 * N, 64, cl.svm_mem_flags.READ_WRITE)
+    cl.enqueue_svm_memfill(queue, other, np.int32(3))
+    kernels["slow"](queue, (N,), None, memory, np.int32(2), np.int32(ROUNDS // N))
+    kernels["mix_in"](queue, (N,), None, memory, other, 1)
+    with memory.map_rw(queue) as mapped:
+        assert mapped[5] == 2
+        mapped[:] = 1
+    kernels["mix_in"](queue, (N,), None, memory, other, 1)
+    host = np.empty(N, np.int32)
+    cl.enqueue_copy(queue, host, other)
+    index = np.arange(N)
+    assert np.array_equal(host, (9 + 2 + index) * 3 + 1 + index)
+    del other
+    gc.collect()
+
+
+def test_images(queue: acs.Queue) -> None:
+    if not queue.device.image_support:
+        pytest.skip("no images")
+    source = """
+    const sampler_t NEAR = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+    kernel void halve(read_only image2d_t from, write_only image2d_t to)
+    {
+      int2 at = (int2)(get_global_id(0), get_global_id(1));
+      write_imageui(to, at, read_imageui(from, NEAR, at) / 2);
+    }"""
+    program = cl.Program(queue.context, source).build()
+    halve = program.halve
+    form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT32)
+    flags = cl.mem_flags.READ_WRITE
+    images = [cl.create_image(queue.context, flags, form, (8, 4)) for _ in range(3)]
+    host = np.arange(8 * 4 * 4, dtype=np.uint32).reshape(4, 8, 4)
+    where: dict[str, Any] = {"origin": (0, 0), "region": (8, 4)}
+    cl.enqueue_copy(queue, images[0], host, **where)
+    halve(queue, (8, 4), None, images[0], images[1])
+    cl.enqueue_copy(
+        queue, images[2], images[1], src_origin=(0, 0), dest_origin=(0, 0), region=(8, 4)
+    )
+    flat = cl.Buffer(queue.context, flags, host.nbytes)
+    cl.enqueue_copy(queue, flat, images[2], offset=0, **where)
+    found = np.empty_like(host)
+    cl.enqueue_copy(queue, found, flat)
+    assert np.array_equal(found, host // 2)
+    back = np.empty_like(host)
+    cl.enqueue_copy(queue, back, images[2], **where)
+    assert np.array_equal(back, host // 2)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_errors_are_those_of_pyopencl(queue: acs.Queue, kernels: Kernels) -> None:
+    plain = cl.CommandQueue(queue.context)
+    a = buffer(queue, np.zeros(N))
+    add = kernels["add"]
+    fresh = kernels_of(queue.context)["add"]
+
+    def wrong_size(where: Any) -> None:
+        add(where, (N,), (N - 1,), a, np.int32(1))
+
+    def wrong_argument(where: Any) -> None:
+        add(where, (N,), None, a, 1)
+
+    def wrong_count(where: Any) -> None:
+        add(where, (N,), None, a)
+
+    def nothing_set(where: Any) -> None:
+        cl.enqueue_nd_range_kernel(where, fresh, (N,), None)
+
+    def no_kernel(where: Any) -> None:
+        cl.enqueue_nd_range_kernel(where, None, (N,), None)  # type: ignore[arg-type]
+
+    def too_long(where: Any) -> None:
+        cl.enqueue_copy(where, np.zeros(2 * N, np.int32), a)
+
+    def with_gaps(where: Any) -> None:
+        cl.enqueue_copy(where, np.zeros(2 * N, np.int32)[::2], a)
+
+    def overlapping(where: Any) -> None:
+        cl.enqueue_copy(where, a, a, byte_count=16, src_offset=0, dst_offset=8)
+
+    def no_such_keyword(where: Any) -> None:
+        cl.enqueue_copy(where, a, np.zeros(N, np.int32), nonsense=1)
+
+    wrongs = (wrong_size, wrong_argument, wrong_count, nothing_set, no_kernel, too_long, with_gaps)
+    for wrong in (*wrongs, overlapping, no_such_keyword):
+        expected: type[BaseException] | None = None
+        try:
+            wrong(plain)
+        except Exception as error:
+            expected = type(error)
+        if expected is None:
+            continue
+        with pytest.raises(expected) as caught:
+            wrong(queue)
+        assert type(caught.value) is expected, wrong.__name__
+        assert any(entry.name == wrong.__name__ for entry in caught.traceback)
+    assert values_of(queue, a)[0] == values_of(plain, a)[0]
+
+
+def test_a_failed_event_in_a_wait_list(queue: acs.Queue, kernels: Kernels) -> None:
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(queue.context)
+    event = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    gate.set_status(-5)
+    with pytest.raises(cl.RuntimeError):
+        event.wait()
+    assert event.command_execution_status < 0
+    kernels["add"](queue, (N,), None, b, np.int32(1))
+    assert values_of(queue, b)[0] == 1
+
+
+# ---- the interception ----------------------------------------------------------------------------
+
+
+def test_nothing_is_replaced_without_a_queue_and_all_is_put_back(rt: acs.Runtime) -> None:
+    gc.collect()
+    if interception._queues:
+        pytest.skip("another test's queue lives")
+    names = [name for name in dir(_cl) if "enqueue" in name] + ["wait_for_events"]
+    before = {name: getattr(_cl, name) for name in names}
+    setters = {name: getattr(cl.Kernel, name) for name in interception.SETTERS}
+    queue = acs.Queue(rt.context, runtime=rt)
+    second = acs.Queue(rt.context, runtime=rt)
+    assert all(getattr(_cl, name) is not before[name] for name in names)
+    kept = cl.enqueue_nd_range_kernel
+    del queue
+    gc.collect()
+    assert _cl.enqueue_nd_range_kernel is kept
+    ours = cl._enqueue_marker_with_wait_list
+    other: Any = lambda *args: ours(*args)  # noqa: E731  what some other library may do
+    _cl._enqueue_marker_with_wait_list = other
+    del second
+    gc.collect()
+    assert _cl._enqueue_marker_with_wait_list is other
+    _cl._enqueue_marker_with_wait_list = before["_enqueue_marker_with_wait_list"]
+    assert {name: getattr(_cl, name) for name in names} == before
+    assert cl.enqueue_nd_range_kernel is before["enqueue_nd_range_kernel"]
+    assert {name: getattr(cl.Kernel, name) for name in interception.SETTERS} == setters
+    plain = cl.CommandQueue(rt.context)
+    a = buffer(plain, np.zeros(N))
+    add = kernels_of(rt.context)["add"]
+    add.set_args(a, np.int32(2))
+    kept(plain, add, (N,), None)  # somebody kept it: it is the original
+    assert values_of(plain, a)[0] == 2
+
+
+def test_arguments_are_not_remembered_across_queues(rt: acs.Runtime) -> None:
+    add = kernels_of(rt.context)["add"]
+    queue = acs.Queue(rt.context, runtime=rt)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    add(queue, (N,), None, a, np.int32(1))
+    queue.finish()
+    del queue
+    gc.collect()
+    if not interception._queues:
+        add.set_args(b, np.int32(2))  # not seen
+    queue = acs.Queue(rt.context, runtime=rt)
+    add.set_arg(1, np.int32(3))
+    cl.enqueue_nd_range_kernel(queue, add, (N,), None)
+    if interception._generation:
+        assert values_of(queue, a)[0] + values_of(queue, b)[0] == 4
+
+
+def test_commands_by_the_handle_of_the_queue(queue: acs.Queue, kernels: Kernels) -> None:
+    """What a library does that takes `queue.int_ptr`: PyOpenCL's originals stand in for it."""
+    fill: Any = next(
+        original
+        for where, name, original, _ in interception._replaced
+        if where is _cl and name == "_enqueue_fill_buffer"
+    )
+    a = buffer(queue, np.zeros(N))
+    for step in range(3):
+        kernels["slow"](queue, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
+        native = _cl.CommandQueue.from_int_ptr(queue.int_ptr)
+        fill(native, a, np.int32(10), 0, 4 * N, None)
+        kernels["add"](queue, (N,), None, a, np.int32(step))
+    assert values_of(queue, a)[0] == 12
+    event = cl.enqueue_marker(_cl.CommandQueue.from_int_ptr(queue.int_ptr))
+    assert event.command_queue is queue
+
+
+def test_the_block_of_a_queue(rt: acs.Runtime) -> None:
+    kernels = kernels_of(rt.context)
+    with acs.Queue(rt.context, runtime=rt) as queue:
+        a = buffer(queue, np.zeros(N))
+        event = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+    assert event._acs_number not in rt._launches
+    with pytest.warns(cl.CommandQueueUsedAfterExit):
+        assert values_of(queue, a)[0] == 7
+
+
+def test_queues_of_one_context_share_a_runtime_and_drop_it(context: cl.Context) -> None:
+    first, second = acs.Queue(context), acs.Queue(context)
+    assert first.runtime is second.runtime
+    kernels = kernels_of(context)
+    a = buffer(first, np.zeros(N))
+    for step in range(6):  # not ordered by events; ours keep their order all the same
+        kernels["slow"](first, (1,), None, a, np.int32(step), np.int32(1000))
+        kernels["add"](second, (N,), None, a, np.int32(1))
+    second.finish()
+    assert values_of(second, a)[0] == 6
+    timed = acs.Queue(context, properties=PROFILING)
+    assert timed.runtime is not first.runtime
+    runtime = first.runtime
+    del first, second, timed
+    gc.collect()
+    assert not any(user == id(runtime) for user in acs_users())
+
+
+def acs_users() -> list[int]:
+    from acs_cl import queue
+
+    return list(queue._users)
+
+
+def test_queues_that_are_dropped_with_work_in_flight(context: cl.Context) -> None:
+    kernels = kernels_of(context)
+    plain = cl.CommandQueue(context)
+    a = buffer(plain, np.zeros(N))
+
+    def work() -> None:
+        queue = acs.Queue(context)
+        kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
+        queue.flush()
+
+    work()
+    gc.collect()
+    queue = acs.Queue(context)
+    queue.finish()
+    deadline = 50
+    while values_of(plain, a)[0] != 7 and deadline:
+        deadline -= 1
+        threading.Event().wait(0.05)
+    assert values_of(plain, a)[0] == 7
+
+
+def test_threads(queue: acs.Queue) -> None:
+    results: dict[int, Any] = {}
+
+    def work(index: int) -> None:
+        kernels = kernels_of(queue.context)
+        mine = acs.Queue(queue.context, runtime=queue.runtime) if index % 2 else queue
+        a, b = buffer(mine, np.zeros(N)), buffer(mine, np.zeros(N))
+        for step in range(40):
+            kernels["add"](mine, (N,), None, a, np.int32(index))
+            kernels["mix_in"](mine, (N,), None, a, b, step)
+            if step % 10 == 0:
+                mine.finish()
+        results[index] = values_of(mine, b)
+
+    in_threads(work)
+    plain = cl.CommandQueue(queue.context)
+    kernels = kernels_of(queue.context)
+    for index, found in results.items():
+        a, b = buffer(plain, np.zeros(N)), buffer(plain, np.zeros(N))
+        for step in range(40):
+            kernels["add"](plain, (N,), None, a, np.int32(index))
+            kernels["mix_in"](plain, (N,), None, a, b, step)
+        assert np.array_equal(found, values_of(plain, b)), index
+
+
+def test_a_recording_refuses_queues(queue: acs.Queue, kernels: Kernels) -> None:
+    a = buffer(queue, np.zeros(N))
+    with pytest.raises(acs.UsageError, match="recording"), queue.runtime.record():
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_is_told(device: cl.Device) -> None:
+    code = """
+import os, numpy as np, pyopencl as cl, pyopencl.array, acs_cl as acs
+queue = acs.Queue(cl.create_some_context(interactive=False))
+x = cl.array.to_device(queue, np.zeros(4, "f4"))
+child = os.fork()
+if child == 0:
+    try:
+        x + 1
+    except cl.Error as error:
+        os._exit(7 if "fork" in str(error) else 8)
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x + 1).get()[0])
+"""
+    assert run_python(code).split() == ["7", "1.0"]
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+import numpy as np, pyopencl as cl, pyopencl.array
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+assert isinstance(queue, cl.CommandQueue)
+x = cl.array.to_device(queue, np.arange(10, dtype="f4"))
+print(__name__, sys.argv[1:], (x + x).get()[9])
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def test_run_from_outside(tmp_path: Path, device: cl.Device) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "acs_cl", "run", str(program), "3", "--backend", "x"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.split("\n")[0] == "__main__ ['3', '--backend', 'x'] 18.0"
+    said = done.stderr
+    assert "1 queues, 3 launches" in said
+    assert "in flight on the device" in said
+    assert "not being understood: nothing" in said
+
+
+def test_run_says_what_is_wrong(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "acs_cl", "run", str(tmp_path / "missing.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "there is no program" in done.stderr
+    failing = tmp_path / "failing.py"
+    failing.write_text("raise ValueError('mine')")
+    command[-1] = str(failing)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "ValueError: mine" in done.stderr
+    assert "made no queue" in done.stderr
