@@ -140,6 +140,7 @@ class Queue(cl.CommandQueue):
         """Whether another library may have put commands on the driver's queue."""
         self._left = False
         self._holds = self._runtime._ready_first or self._runtime._window.size is not None
+        self._holds |= self._runtime.plan.backend == "emulated"
         """Whether launches may be held back although nothing is, so far."""
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because nobody knows what they touch."""

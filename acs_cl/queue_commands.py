@@ -22,7 +22,7 @@ import pyopencl as cl
 from .access import ADDRESS_SPACE, ALL, foreign_span
 from .commands import KernelCommand
 from .driver import Events, is_svm
-from .interception import arguments_of
+from .interception import COMMANDS, arguments_of
 from .program import adopted_kernel
 from .records import Access, Span
 
@@ -551,8 +551,9 @@ def anything(queue: Queue, original: Any, access: Access, given: dict[str, Any])
     """Any command that takes a queue and a wait list: as it is, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)
-    blocks = given.pop("is_blocking", None)
-    if blocks is not None:
+    blocks = False
+    if "is_blocking" in COMMANDS.get(original.__name__, ()):
+        blocks = given.get("is_blocking", True)
         given["is_blocking"] = False
     host = given.get("hostbuf")
     if access is EVERYTHING:
