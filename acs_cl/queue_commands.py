@@ -496,7 +496,7 @@ def svm_unmap(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> An
     """The end of a map; also called by a finalizer, which may find this thread anywhere."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("unmap", original, {"svm": svm}, True)
-    if queue.runtime._lock._is_owned():  # type: ignore[attr-defined]
+    if queue.runtime._lock._is_owned():
         queue._deferred.append((command, access))
         return None
     return queue._submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
