@@ -80,7 +80,7 @@ class _Mixer:
         self.net = net
         self.gates = [net.gate(flags, expert) for expert in range(EXPERTS)]
         features = net.means(x)
-        weights = net.random.normal(0, np.sqrt(4 / features.length), (features.length, EXPERTS))
+        weights = net.random.normal(0, np.sqrt(3 / features.length), (features.length, EXPERTS))
         self.routing = net.value(EXPERTS + 1)
         net.layer(
             "route", 1, features, net.constant(weights),
@@ -115,4 +115,4 @@ def _block(
     y = net.depthwise(y, size, stride, RELU6, weights=depth)
     factors = net.dense(net.dense(net.means(y), four(inputs / 4), SWISH), wide, SIGMOID)
     y = net.convolve(net.scale_channels(y, factors), channels, 1, after=LINEAR, weights=last)
-    return net.combine([x, y], [0.8, 0.6]) if x.shape == y.shape else y
+    return net.combine([x, y], [0.9, 0.2]) if x.shape == y.shape else y

@@ -46,7 +46,7 @@ WORKLOADS = [
         instanas,
         {
             "tiny": InstaNasSize(2, 16, 0.25, 6),
-            "small": InstaNasSize(2, 32, 0.5, 17),
+            "small": InstaNasSize(2, 32, 0.75, 17),
             "paper": InstaNasSize(2, 32, 1.0, 17),
         },
     ),
@@ -56,7 +56,7 @@ WORKLOADS = [
         routing,
         {
             "tiny": RoutingSize(2, 16, 4, 5, 3),
-            "small": RoutingSize(2, 32, 16, 16, 4),
+            "small": RoutingSize(2, 32, 24, 16, 4),
             "paper": RoutingSize(2, 32, 32, 16, 4),
         },
     ),
@@ -66,7 +66,7 @@ WORKLOADS = [
         condconv,
         {
             "tiny": CondConvSize(2, 16, 0.25, 1),
-            "small": CondConvSize(2, 32, 0.25, 8),
+            "small": CondConvSize(2, 32, 0.375, 8),
             "paper": CondConvSize(2, 32, 0.5, 8),
         },
     ),

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 FLOOR = 0.35
 """Of `route`."""
-MARGIN = 2e-5
+MARGIN = 5e-5
 """How far from its threshold a decision has to be, for single precision to decide alike."""
 
 
