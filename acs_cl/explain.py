@@ -52,8 +52,8 @@ def explain(runtime: Runtime, first: Handle, second: Handle | None) -> Explanati
     if first.number > second.number:
         first, second = second, first
     names = f"launch {first.number} ({first.name}) and launch {second.number} ({second.name})"
-    meetings = tuple(_meetings(first.access, second.access))
-    if not meetings:
+    met = tuple(meetings(first.access, second.access))
+    if not met:
         return Explanation(
             f"nothing orders {names}: no byte that one writes is touched by the other "
             "(recycled memory and launches between them may)",
@@ -64,12 +64,13 @@ def explain(runtime: Runtime, first: Handle, second: Handle | None) -> Explanati
         f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of base {meeting.base}"
         if meeting.base != EVERYTHING
         else "one of them may touch any memory"
-        for meeting in meetings
+        for meeting in met
     )
-    return Explanation(f"{names} are ordered: {text}", True, meetings)
+    return Explanation(f"{names} are ordered: {text}", True, met)
 
 
-def _meetings(earlier: Access, later: Access) -> list[Meeting]:
+def meetings(earlier: Access, later: Access) -> list[Meeting]:
+    """The bytes that order two launches."""
     found = []
     for kind, ours, theirs in (
         ("RAW", earlier.writes, later.reads),

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -62,6 +63,9 @@ from .views import contiguous_strides, normal_shape
 from .window import Window
 
 packer.use(Handle)
+
+if TYPE_CHECKING:
+    from .measure import Measure
 
 _new = tuple.__new__
 """Makes a named tuple without the Python-level call that its constructor is."""
@@ -159,6 +163,7 @@ class Runtime:
         self._recorders: dict[int, Graph] = {}
         """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
+        self._measuring: Measure | None = None
         self._checker: Any = None
         if self.options.check:
             from .check.checker import Checker
@@ -308,6 +313,52 @@ class Runtime:
         if self._trace is None:
             raise UsageError("nothing was traced: make the runtime with trace=True")
         return self._trace
+
+    def measure(self) -> Measure:
+        """`with rt.measure() as m:` finds out what happens in the block: `print(m)`, `m.phases`,
+        `m.explain("merge#3")`, `m.advice()`, `m.save("step.json")`. Both ends of it wait for
+        everything launched so far."""
+        self._check_open()
+        self._refuse_in_recording("measure")
+        from .measure import Measure
+
+        return Measure(self)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Launches of this thread in the block belong to a phase, where that is measured or
+        traced."""
+        trace = self._trace
+        if trace is None:
+            yield
+            return
+        before = trace.enter(str(name))
+        try:
+            yield
+        finally:
+            trace.enter(before)
+
+    def _retime(self, on: bool, kept: Any = None) -> Any:
+        """Queues that keep the times of their commands, or again those from before. Called when
+        nothing is under way, under the lock; gives what to put back."""
+        backend = self._backend
+        if not on:
+            usable, before = kept
+            if before is not None and isinstance(backend, backends.Device):
+                backend.requeue(*before)
+            elif before is not None:
+                backend.close()
+                self._backend = before
+            self._ledger.usable = usable
+            return None
+        usable, self._ledger.usable = self._ledger.usable, False
+        if backend.profiling or not backend.may_retime:
+            return usable, None
+        fresh = backends.create(self.plan.host, self.context, self.device, self.plan.lanes, True)
+        if isinstance(backend, backends.Device):
+            return usable, backend.requeue(fresh)
+        self._backend = fresh
+        return usable, backend
 
     # ---- quick launches ------------------------------------------------------------------------
 

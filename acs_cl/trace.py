@@ -11,8 +11,10 @@ Invariant: every interval names its clock; `overlap` refuses to mix clocks.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import pyopencl as cl
@@ -41,18 +43,31 @@ class Slice(NamedTuple):
     """Work-items of a group; 0 where the driver chose, and for what is no kernel."""
     reads: tuple[Span, ...] = ()
     writes: tuple[Span, ...] = ()
+    phase: str = ""
+    """What the program called the part that it belongs to."""
+    arguments: tuple[tuple[str, str, int], ...] = ()
+    """Name, mode and base of a kernel's memory, where they are known."""
 
 
 class Trace:
-    """Slices in the order in which launches ended."""
+    """Slices in the order in which launches ended. `phase`: what launches from now on belong to."""
 
     def __init__(self) -> None:
         self.slices: list[Slice] = []
-        self._stages: dict[int, tuple[int, int]] = {}
+        self._phases: dict[int, str] = {}
+        """{thread: the phase that it is in}."""
+        self._stages: dict[int, tuple[int, int, str]] = {}
+
+    def enter(self, phase: str) -> str:
+        """The phase of this thread from now on; gives the one before."""
+        before = self._phases.get(get_ident(), "")
+        self._phases[get_ident()] = phase
+        return before
 
     def launched(self, launch: Launch, started_ns: int, entered_ns: int, submitted_ns: int) -> None:
         """A launch call has run through its stages."""
-        self._stages[launch.number] = (entered_ns - started_ns, submitted_ns - entered_ns)
+        phase = self._phases.get(get_ident(), "")
+        self._stages[launch.number] = entered_ns - started_ns, submitted_ns - entered_ns, phase
 
     def ended(self, launch: Launch, lane: int, event: Any) -> None:
         """A device command has ended; its event has the times."""
@@ -68,7 +83,7 @@ class Trace:
         self._add(launch, -1, "host", start_ns, end_ns)
 
     def _add(self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int) -> None:
-        stages = self._stages.pop(launch.number, (0, 0))
+        hazards_ns, submit_ns, phase = self._stages.pop(launch.number, (0, 0, ""))
         groups, items = _groups(launch)
         self.slices.append(
             Slice(
@@ -80,10 +95,13 @@ class Trace:
                 end_ns,
                 launch.upstream,
                 groups,
-                *stages,
+                hazards_ns,
+                submit_ns,
                 items,
                 launch.access.reads,
                 launch.access.writes,
+                phase,
+                _arguments(launch),
             )
         )
 
@@ -96,18 +114,7 @@ class Trace:
         `clock`: those of the device, real or modelled."""
         if clock is None:
             clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
-        intervals = sorted((s.start_ns, s.end_ns) for s in self.slices if s.clock == clock)
-        total = union = 0
-        reached = None
-        for start, end in intervals:
-            total += end - start
-            if reached is None or start >= reached:
-                union += end - start
-                reached = end
-            elif end > reached:
-                union += end - reached
-                reached = end
-        return total / union if union else 0.0
+        return overlap([one for one in self.slices if one.clock == clock])
 
     def summary(self) -> dict[str, Any]:
         """Overlap on the device, and host nanoseconds per launch by stage (medians)."""
@@ -131,6 +138,41 @@ class Trace:
         ]
         lines += [json.dumps(slice_._asdict()) for slice_ in self.slices]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def overlap(slices: Sequence[Slice]) -> float:
+    """The same for some slices, which have one clock."""
+    intervals = sorted((one.start_ns, one.end_ns) for one in slices)
+    total = union = 0
+    reached = None
+    for start, end in intervals:
+        total += end - start
+        if reached is None or start >= reached:
+            union += end - start
+            reached = end
+        elif end > reached:
+            union += end - reached
+            reached = end
+    return total / union if union else 0.0
+
+
+def _arguments(launch: Launch) -> tuple[tuple[str, str, int], ...]:
+    """Names, modes and bases of a kernel's memory: where each argument is one span of what is read,
+    and one of what is written, as its mode says, which is so unless the call said otherwise."""
+    command = launch.command
+    command = getattr(command, "plain", command)
+    parameters = getattr(getattr(command, "kernel", None), "parameters", None)
+    if parameters is None:
+        return ()
+    memory = [one for one in parameters if one.mode]
+    reads, writes = launch.access.reads, launch.access.writes
+    named = []
+    for way, spans in (("r", reads), ("w", writes)):
+        mine = [one for one in memory if way in one.mode]
+        if len(mine) != len(spans):
+            return ()
+        named += [(one.name, one.mode, span.base) for one, span in zip(mine, spans, strict=True)]
+    return tuple(dict.fromkeys(named))
 
 
 def _groups(launch: Launch) -> tuple[int, int]:

@@ -52,6 +52,8 @@ class Window:
         self._outside: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         self._executing = 0
         self.most = 0
+        self.full = 0
+        """Launches that found it full."""
 
     def __len__(self) -> int:
         return self.occupied + len(self._outside)
@@ -91,6 +93,7 @@ class Window:
         """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
         if self._outside or (self.size is not None and len(self.slots) >= self.size):
             self._outside.append((number, tuple(upstream), holds, gated, patient))
+            self.full += 1
             return []
         slots = self.slots
         if not holds and not gated and not patient:

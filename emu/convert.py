@@ -29,9 +29,9 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     have, since the timeline does not tell."""
     path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = _lines(path.read_text(encoding="utf-8"))
         head = json.loads(lines[0]) if lines else {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
     if not isinstance(head, dict) or head.get(TIMELINE) != VERSION:
         raise UsageError(f"{path.name}, line 1: expected a head with {TIMELINE!r}: {VERSION}")
@@ -44,6 +44,15 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     whole = not slices or places[slices[-1]["number"]] == slices[-1]["number"]
     trace = Trace(path.stem, entries, "device", edges="spans", complete=whole)
     return trace, _missing(slices, items)
+
+
+def _lines(text: str) -> list[str]:
+    """Head and slices, a line each: also those in what `rt.measure().save` writes for viewers."""
+    if text.startswith('{"traceEvents"'):
+        inside = json.loads(text)["acs_cl"]
+        slices = inside.pop("slices")
+        return [json.dumps(inside), *(json.dumps(one) for one in slices)]
+    return text.splitlines()
 
 
 def _slice(line: str, where: str) -> dict[str, Any]:

@@ -161,7 +161,8 @@ MAY_IMPORT = {
     " check.memory check.modes check.naming check.order check.patterns check.uninitialised"
     " life commands devices driver progress records sites errors",
     # the one that composes
-    "runtime": "core ledger packer footprints graph graph_handles segments choice devices"
+    "measure": "life explain footprints records trace errors",
+    "runtime": "measure core ledger packer footprints graph graph_handles segments choice devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors"

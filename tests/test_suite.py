@@ -57,9 +57,8 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     text = suite_tables.overview(document)
     for name in ("vec", "bare", "serial", "lanes", "expert"):
         assert name in text
-    assert "critical path" in suite_tables.details(document) or "launches" in suite_tables.details(
-        document
-    )
+    said = suite_tables.details(document)
+    assert any(limit in said for limit in ("critical path", "work", "launches"))
     assert document["machine"]["driver"] in suite_tables.footer(document)
     assert document["machine"]["date"] in suite_tables.collected([document])
 
@@ -84,7 +83,7 @@ def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) ->
     assert suite_tables.moved(document, document) == []
     other = copy.deepcopy(document)
     row = other["workloads"]["vec"]["rows"]["lanes"]["speedup"]
-    row.update({key: value / 3 for key, value in row.items()})
+    row.update({key: value / 100 for key, value in row.items()})
     found = suite_tables.moved(document, other)
     assert [(name, way) for _, name, _, _, way in found] == [("lanes", "slower")]
     assert "slower" in suite_tables.comparison(document, other)

@@ -29,6 +29,8 @@ class Backend:
     name = ""
     decides = False
     """Whether it decides on the device by itself, without a variant of the kernel."""
+    may_retime = True
+    """Whether it makes sense to give it queues that keep times."""
     in_order = False
     """Whether launches run in program order whatever their upstream is."""
 

@@ -485,6 +485,17 @@ class Device(Backend):
             self._schedulers.ask(origin, group)
         self._schedulers.wait()
 
+    def requeue(self, lanes: Backend, queues: list[Any] | None = None) -> tuple[Backend, list[Any]]:
+        """Other lanes, and queues that go with them; gives those before. Nothing is in flight."""
+        before = self.lanes, self.queues
+        if queues is None:
+            old = self.queues[0]
+            timed = cl.command_queue_properties.PROFILING_ENABLE
+            queues = [cl.CommandQueue(old.context, old.device, properties=timed)]
+        self.lanes, self.queues, self.profiling = lanes, queues, lanes.profiling
+        self._sender.requeue(queues[0], lanes)
+        return before
+
     def flush(self) -> None:
         """Send what there is."""
         self.send()  # which flushes

@@ -126,6 +126,7 @@ class Emulated(Backend):
     """One modelled device, and a real in-order queue."""
 
     name = "emulated"
+    may_retime = False  # its times are the model's
 
     def __init__(self, context: Any, device: Any, settings: Emulate) -> None:
         super().__init__(context, device, 1, False)

@@ -132,6 +132,10 @@ class Sender:
         except (cl.Error, MemoryError) as error:
             epoch.error = DeviceError(f"the scheduler was not launched: {error}")
 
+    def requeue(self, queue: Any, lanes: Backend) -> None:
+        """Use others from now on."""
+        self._queue, self._lanes = queue, lanes
+
     def let_go(self) -> None:
         """Of memory for epochs to come."""
         self._regions.clear()

@@ -1,0 +1,206 @@
+"""Measuring a block: phases, explanations, advice with its figures, files that viewers open."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acs_cl as acs
+from acs_cl.emu.convert import from_timeline
+from acs_cl.emu.trace import resolved
+
+SOURCE = """
+kernel void add(global const uint *x, global uint *y)
+{ y[get_global_id(0)] += x[get_global_id(0)]; }
+kernel void spin(global uint *y, uint rounds)
+{
+    uint v = y[get_global_id(0)] + 1;
+    for (uint i = 0; i < rounds; ++i) { v ^= v << 13; v ^= v >> 17; v ^= v << 5; }
+    y[get_global_id(0)] = v;
+}
+struct both { global uint *from, *to; };
+kernel void opaque(global uint *table, global uint *y)
+{
+    struct both v;
+    v.from = table;
+    v.to = y;
+    v.to[get_global_id(0)] = v.from[0];
+}
+"""
+ITEMS = 64
+BACKENDS = ["serial", "out_of_order", "lanes", "device", "auto", "emulated"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_phases_have_their_launches_on_every_backend(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        prog = rt.build(SOURCE)
+        x, y = rt.zeros(ITEMS, np.uint32), rt.zeros(ITEMS, np.uint32)
+        for turn in range(2):
+            with rt.measure() as m:
+                with rt.phase("spins"):
+                    for _ in range(5):
+                        prog.spin((ITEMS,), (16,), x, 100)
+                        prog.spin((ITEMS,), (16,), y, 100)
+                    with rt.phase("inside"):
+                        prog.add((ITEMS,), (16,), x, y)
+                prog.add((ITEMS,), (16,), x, y)
+                values = y.get()
+            found = {one.name: one for one in m.phases}
+            assert list(found) == ["spins", "inside", ""]
+            assert (found["spins"].launches, found["inside"].launches) == (10, 1)
+            assert found["spins"].edges == 8
+            assert found["spins"].device_ms > 0
+            assert found["spins"].host_us > 0
+            assert sum(found["spins"].where.values()) == 10
+            assert "spins" in str(m)
+            # outside of a block nothing is recorded, and everything works as before
+            prog.add((ITEMS,), (16,), x, y)
+            assert len(m.slices) == 13
+            np.testing.assert_array_equal(y.get(), values + x.get(), err_msg=str(turn))
+        with pytest.raises(acs.UsageError, match="nothing was traced"):
+            rt.trace.clear()
+
+
+def test_explain_names_the_bytes_and_the_argument() -> None:
+    with acs.Runtime() as rt:
+        prog = rt.build(SOURCE)
+        x, y = rt.zeros(ITEMS, np.uint32), rt.zeros(ITEMS, np.uint32)
+        with rt.measure() as m:
+            prog.spin((ITEMS,), None, x, 3)
+            prog.spin((ITEMS,), None, y, 3)
+            handle = prog.add((ITEMS,), None, x[:16], y[:16])
+        said = m.explain("add")
+        assert said == m.explain("add#1") == m.explain(handle.number)
+        assert "behind spin#1" in said
+        assert "RAW on bytes 0..64" in said
+        assert "(x)" in said
+        assert "behind spin#2" in said
+        assert "behind nothing" in m.explain("spin#2")
+        with pytest.raises(acs.UsageError, match="add was launched 1 times"):
+            m.explain("add#2")
+        with pytest.raises(acs.UsageError, match="there is add, spin"):
+            m.explain("sub")
+
+
+def test_a_block_is_asked_after_it_and_measured_once() -> None:
+    with acs.Runtime() as rt:
+        with rt.measure() as m:
+            with pytest.raises(acs.UsageError, match="has not ended"):
+                m.advice()
+            with pytest.raises(acs.UsageError, match="measure inside measure"), rt.measure():
+                pass
+        assert m.advice() == []
+        assert m.phases == []
+        with pytest.raises(acs.UsageError, match="measured once"), m:
+            pass
+
+
+def advice(m: Any, kind: str) -> str:
+    found: list[str] = [sentence for sentence in m.advice() if kind in sentence]
+    return found[0] if found else ""
+
+
+def test_a_chain_is_told_with_its_length() -> None:
+    with acs.Runtime(backend="out_of_order") as rt:
+        prog = rt.build(SOURCE)
+        x = rt.zeros(ITEMS, np.uint32)
+        prog.spin((ITEMS,), (ITEMS,), x, 1)
+        with rt.measure() as m:
+            for _ in range(8):
+                prog.spin((ITEMS,), (ITEMS,), x, 2_000_000)
+        assert "no more than 1.0 launches" in advice(m, "chain-bound")
+        assert not advice(m, "host-bound")
+
+
+def test_a_host_that_is_too_slow_is_told() -> None:
+    with acs.Runtime(backend="serial") as rt:
+        prog = rt.build(SOURCE)
+        arrays = [rt.zeros(1, np.uint32) for _ in range(16)]
+        prog.spin((1,), (1,), arrays[0], 1)
+        with rt.measure() as m:
+            for _ in range(40):
+                for x in arrays:
+                    prog.spin((1,), (1,), x, 1)
+        said = advice(m, "host-bound")
+        if m.phases[0].device_ms < 0.3 * m.wall_ms:
+            assert "for each of 640 launches" in said
+        else:
+            assert not said or "idle" in said
+
+
+def test_a_full_window_is_told() -> None:
+    with acs.Runtime(backend="out_of_order", window=2, issue="ready_first") as rt:
+        prog = rt.build(SOURCE)
+        arrays = [rt.zeros(ITEMS, np.uint32) for _ in range(8)]
+        with rt.measure() as m:
+            for x in arrays:
+                prog.spin((ITEMS,), (ITEMS,), x, 100_000)
+        assert "found the window of 2 full" in advice(m, "window-bound")
+        with acs.Runtime(backend="out_of_order") as free, free.measure() as n:
+            free.zeros(4)
+        assert not advice(n, "window-bound")
+
+
+def test_few_lanes_are_told() -> None:
+    with acs.Runtime(backend="lanes", lanes=1) as rt:
+        prog = rt.build(SOURCE)
+        arrays = [rt.zeros(ITEMS, np.uint32) for _ in range(8)]
+        prog.spin((ITEMS,), (ITEMS,), arrays[0], 1)
+        with rt.measure() as m:
+            for x in arrays:
+                prog.spin((ITEMS,), (ITEMS,), x, 1_000_000)
+        said = advice(m, "lane-bound")
+        assert "lanes=2" in said, str(m)
+
+
+def test_arguments_that_only_count_as_written_are_told() -> None:
+    with acs.Runtime() as rt:
+        prog = rt.build(SOURCE)
+        table, outs = rt.zeros(ITEMS, np.uint32), [rt.zeros(ITEMS, np.uint32) for _ in range(5)]
+        assert prog.opaque.signature.parameters[0].mode == "rw"
+        with rt.measure() as m:
+            for out in outs:
+                prog.opaque((ITEMS,), None, table, out)
+        said = advice(m, "never is")
+        assert said.startswith("table of opaque")
+        assert "4 of 4 edges" in said
+        prog.opaque.access(table="r")
+        with rt.measure() as m:
+            for out in outs:
+                prog.opaque((ITEMS,), None, table, out)
+        assert not advice(m, "never is")
+        assert not any(m.edges.values())
+
+
+def test_a_saved_block_is_a_trace_of_viewers_and_of_the_emulator(tmp_path: Path) -> None:
+    with acs.Runtime(backend="out_of_order") as rt:
+        prog = rt.build(SOURCE)
+        arrays = [rt.zeros(ITEMS, np.uint32) for _ in range(4)]
+        with rt.measure() as m, rt.phase("one"):
+            for _ in range(4):
+                for x in arrays:
+                    prog.spin((ITEMS,), (16,), x, 20_000)
+            rt.call(lambda a: None, reads=arrays[0])
+        m.save(tmp_path / "step.json")
+    document = json.loads((tmp_path / "step.json").read_text("utf-8"))
+    events = [one for one in document["traceEvents"] if one["ph"] == "X"]
+    named = {(one["pid"], one["tid"]) for one in document["traceEvents"] if one["ph"] == "M"}
+    assert sum(len(one["args"]["launches"]) for one in events) == 17
+    tracks: dict[Any, list[Any]] = {}
+    for one in events:
+        assert one["cat"] == "one"
+        assert one["dur"] >= 0
+        tracks.setdefault((one["pid"], one["tid"]), []).append((one["ts"], one["ts"] + one["dur"]))
+    assert set(tracks) <= named
+    for spans in tracks.values():  # a viewer needs slices of a track one after another
+        spans.sort()
+        assert all(a[1] <= b[0] + 1e-6 for a, b in pairwise(spans))
+    trace, _ = from_timeline(tmp_path / "step.json", 16)
+    assert [len(entry.upstream) for entry in resolved(trace).entries] == [0] * 4 + [1] * 13
+    assert {entry.items for entry in trace.entries if entry.kind == "kernel"} == {16}
