@@ -12,16 +12,21 @@ out from the bytes that each reads and writes which are independent, and runs th
 
 from __future__ import annotations
 
+import importlib
+import typing
+
 from ._version import __version__ as __version__
-from .arrays import Array
-from .deciding import size
-from .errors import AcsError, DeviceError, PoisonedError, UsageError
-from .graph import Graph
-from .handle import Handle
-from .kernel import Kernel
-from .program import Program
-from .queue import Queue
-from .runtime import Runtime
+
+if typing.TYPE_CHECKING:
+    from .arrays import Array
+    from .deciding import size
+    from .errors import AcsError, DeviceError, PoisonedError, UsageError
+    from .graph import Graph
+    from .handle import Handle
+    from .kernel import Kernel
+    from .program import Program
+    from .queue import Queue
+    from .runtime import Runtime
 
 __all__ = (
     "AcsError",
@@ -37,3 +42,32 @@ __all__ = (
     "UsageError",
     "size",
 )
+
+_HOMES = {
+    "AcsError": "errors",
+    "Array": "arrays",
+    "DeviceError": "errors",
+    "Graph": "graph",
+    "Handle": "handle",
+    "Kernel": "kernel",
+    "PoisonedError": "errors",
+    "Program": "program",
+    "Queue": "queue",
+    "Runtime": "runtime",
+    "UsageError": "errors",
+    "size": "deciding",
+}
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Names are loaded when they are first asked for: pytest imports this package for its plugin,
+    in every run of whoever has it installed, and OpenCL's drivers are not to be loaded for that."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f".{home}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

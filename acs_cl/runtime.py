@@ -654,6 +654,7 @@ class Runtime:
     def _wait_quietly(self, number: int) -> None:
         """Wait without raising what became of the launch."""
         if not on_host_task():
+            self._sync()
             life.wait(self, number)
 
     def _is_done(self, number: int) -> bool:

@@ -28,7 +28,7 @@ from .. import life
 from ..commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
 from ..devices import kind as device_kind
 from ..driver import COMPLETE, status, wait_for_event
-from ..errors import CheckWarning
+from ..errors import CheckError, CheckWarning
 from ..progress import on_host_task
 from ..records import Access
 from ..sites import caller
@@ -152,6 +152,9 @@ class Checker:
             try:
                 self.launches += 1
                 return self._around(command, access, wait_for, result)
+            except CheckError:
+                self._spoil()
+                raise
             finally:
                 self._inside = 0
                 self._total_s += perf_counter() - started - (self._plain_s - plain)
@@ -211,7 +214,7 @@ class Checker:
         self.settle()
         who = Who(number, kernel.name, caller())
         self._look_at_arguments(who, kernel, arguments)
-        reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
+        reads, writes = memory.read(access), memory.intervals(access.writes)
         if self.modes.access:
             self._look_at_aliases(who, arguments, reads, writes)
         case = Case(memory, reads, writes, arguments, lambda: self._run(command))

@@ -26,7 +26,7 @@ from .. import driver
 from ..access import ADDRESS_SPACE
 from ..driver import Place
 from ..ranges import intervals
-from ..records import EVERYTHING, Span
+from ..records import EVERYTHING, Access, Span
 from .patterns import Bytes, swapped
 
 GUARD = 4096
@@ -306,6 +306,11 @@ class Memory:
             if region.foreign and region.released:
                 del self._buffers[handle]
                 self.parts.pop(-handle, None)
+
+    def read(self, access: Access) -> list[Interval]:
+        """What a launch may read: everything, if it may write everything."""
+        anywhere = [span for span in access.writes if span.base == EVERYTHING]
+        return self.intervals((*access.reads, *anywhere))
 
     def intervals(self, spans: Iterable[Span]) -> list[Interval]:
         """The bytes of spans, in order and without overlaps; what is not known is left out."""

@@ -98,7 +98,7 @@ class Batch:
         self._entries.append(
             Entry(
                 Who(number, command.name, site, command.on_host), command, access,
-                memory.intervals(access.reads), memory.intervals(access.writes), placed,
+                memory.read(access), memory.intervals(access.writes), placed,
             )
         )  # fmt: skip
 

@@ -1,0 +1,112 @@
+"""The pytest plugin, by pytest's own tester: a user's tests run over backends, policies and seeds.
+
+The runs are processes of their own, as a user's are, where the entry point brings the plugin along.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+pytest_plugins = ("pytester",)
+
+TEST = """
+import numpy as np
+
+SOURCE = '''
+kernel void add(global const float *x, global float *y)
+{ int i = get_global_id(0); y[i] = x[i] + 1; }
+'''
+
+def test_add(acs_runtime):
+    rt = acs_runtime()
+    prog = rt.build(SOURCE)
+    x, y = rt.array(range(64), "f4"), rt.zeros(64)
+    prog.add((64,), None, x, y%s)
+    assert y.get()[3] == 4
+"""
+
+
+def run(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(text)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v", *options, timeout=120)
+
+
+def test_a_test_runs_over_backends_policies_and_seeds(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, TEST % "", "--acs-cl-backends=serial,lanes")
+    done.assert_outcomes(passed=6)
+    done.stdout.fnmatch_lines(
+        ["*test_add?serial-eager-0? PASSED*", "*test_add?serial-eager-1? PASSED*",
+         "*test_add?lanes-eager-0? PASSED*", "*test_add?lanes-ready_first-1? PASSED*"],
+        consecutive=False,
+    )  # fmt: skip
+
+
+def test_all_backends_by_default(pytester: pytest.Pytester, device: cl.Device) -> None:
+    done = run(pytester, TEST % "", "--acs-cl-seeds=1")
+    outcomes = done.parseoutcomes()
+    assert outcomes.get("passed", 0) + outcomes.get("skipped", 0) == 6
+    assert outcomes.get("passed", 0) >= 5
+
+
+def test_a_wrong_reads_fails_with_launch_argument_and_line(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, TEST % ", reads=x[:32]", "--acs-cl-backends=lanes:eager")
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(
+        ["*CheckError: launch 3 of kernel 'add', at *test_a_wrong_reads*.py:12: its outcome "
+         "depends on byte 128 of argument 0 *"]
+    )  # fmt: skip
+
+
+def test_checks_are_chosen_and_can_be_off(pytester: pytest.Pytester, device: cl.Device) -> None:
+    wrong = TEST % ", reads=x[:32]"
+    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=off")
+    done.assert_outcomes(passed=1)
+    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=access")
+    done.assert_outcomes(failed=1)
+    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=order,uninitialised")
+    done.assert_outcomes(passed=2)
+
+
+def test_what_is_found_at_close_fails_the_test(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    text = TEST.replace("assert y.get()[3] == 4", "f = cl.Buffer(rt.context, RW, 256)").replace(
+        "import numpy as np", "import numpy as np, pyopencl as cl\nRW = cl.mem_flags.READ_WRITE"
+    )
+    text = text % "" + "    rt.launch(prog.add.native, (64,), None, f, y)\n    f.release()\n"
+    done = run(pytester, text, "--acs-cl-backends=serial", "--acs-cl-check=access")
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.fnmatch_lines(["*was released before anybody waited*"])
+
+
+def test_wrong_options_are_usage_errors(pytester: pytest.Pytester) -> None:
+    done = run(pytester, TEST % "", "--acs-cl-backends=vulkan")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR or done.ret == pytest.ExitCode.INTERRUPTED
+    done.stdout.fnmatch_lines(["*there is no 'vulkan'*"])
+
+
+def test_runs_that_do_not_use_it_load_no_opencl(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text(
+        "import sys\n"
+        "def test_plain():\n"
+        "    assert 'acs_cl.pytest_plugin' in sys.modules\n"
+        "    loaded = [name for name in ('pyopencl', 'numpy', 'acs_cl.runtime')\n"
+        "              if name in sys.modules]\n"
+        "    assert not loaded\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "ACS_CL"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
