@@ -91,7 +91,7 @@ if TYPE_CHECKING or not NATIVE:
     class Handle:
         """What a launch gives back, without what it can do."""
 
-        __slots__ = ("_result", "_runtime", "access", "name", "number")
+        __slots__ = ("_access", "_result", "_runtime", "name", "number")
 
         def __init__(
             self, runtime: Any, number: int, name: str, access: Access, result: Any = None
@@ -99,8 +99,13 @@ if TYPE_CHECKING or not NATIVE:
             self._runtime = runtime
             self.number = number
             self.name = name
-            self.access = access
+            self._access = access
             self._result = result
+
+        @property
+        def access(self) -> Access:
+            """The bytes that the launch reads and writes."""
+            return self._access
 
 else:
     Caller, Handle = native.Caller, native.Handle

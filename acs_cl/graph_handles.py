@@ -8,6 +8,8 @@ the graph.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -61,15 +63,20 @@ class RecordedHandle(Handle):
         )
 
 
-class ReplayHandle(Handle):
-    """A replay under way or done: several launches, of which `number` is the last."""
+class SeveralHandle(Handle):
+    """Several launches under way or done, of which `number` is the last."""
 
-    __slots__ = ("_graph", "_numbers")
+    __slots__ = ("_runs",)
 
-    def __init__(self, graph: Graph, numbers: tuple[int, ...], access: Access) -> None:
-        super().__init__(graph._runtime, numbers[-1] if numbers else 0, "replay", access)
-        self._numbers = numbers
-        self._graph = weakref.ref(graph)
+    def __init__(
+        self, runtime: Any, runs: Sequence[Sequence[int]], name: str, access: Access
+    ) -> None:
+        super().__init__(runtime, runs[-1][-1] if runs and runs[-1] else 0, name, access)
+        self._runs = runs
+
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(self._runs))
 
     def wait(self) -> Any:
         """Block until all of it has ended; raises the first failure, in program order."""
@@ -80,7 +87,7 @@ class ReplayHandle(Handle):
                 life.wait(runtime, number)
         if runtime._failures.any:
             for number in self._numbers:
-                runtime._failures.raise_for_launch(number, f"launch {number} of a replay")
+                runtime._failures.raise_for_launch(number, f"launch {number} of a {self.name}")
 
     @property
     def done(self) -> bool:
@@ -92,12 +99,13 @@ class ReplayHandle(Handle):
         """A `pyopencl.Event` that completes with all of it. Flushes."""
         runtime = self._runtime
         left = self._left()
-        for number in self._numbers:
-            if runtime._failures.knows(number):
-                left = [number]
+        if runtime._failures.any:
+            for number in self._numbers:
+                if runtime._failures.knows(number):
+                    left = [number]
         if len(left) <= 1:
             return runtime._event(left[0] if left else self.number)
-        events = [runtime._event(number) for number in left]
+        events = list({id(event): event for event in map(runtime._event, left)}.values())
         # a queue for this alone: on another one it could keep those waiting that it waits for
         queue = CommandQueue(runtime.context, runtime.device)
         event = cl.enqueue_marker(queue, wait_for=events)
@@ -107,6 +115,16 @@ class ReplayHandle(Handle):
     def _left(self) -> list[int]:
         launches = self._runtime._launches
         return [number for number in self._numbers if number in launches]
+
+
+class ReplayHandle(SeveralHandle):
+    """A replay under way or done."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph, numbers: tuple[int, ...], access: Access) -> None:
+        super().__init__(graph._runtime, (numbers,), "replay", access)
+        self._graph = weakref.ref(graph)
 
     def _explain(self) -> Explanation:
         graph = self._graph()

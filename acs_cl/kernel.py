@@ -169,6 +169,36 @@ class Kernel(core.Caller):
         runtime = self._runtime
         return with_flag(packed, when, runtime) if runtime.plan.scheduler == "all" else None
 
+    def launch_many(
+        self,
+        global_size: Any,
+        local_size: Any,
+        *args: Any,
+        count: int | None = None,
+        wait_for: Sequence[Any] | None = None,
+        when: Any = None,
+    ) -> Any:
+        """Launch many times by one call: what a loop of calls does, at a fraction of its cost where
+        the scheduler on the device takes them. Each argument is one value for all launches, or has
+        one for each: a list or tuple of arrays, a NumPy array or list of numbers. So may sizes be
+        (lists, or NumPy arrays of one or two dimensions) and `when=`. `count=` says how many there
+        are where nothing else does. Gives one handle, which waits for all of them; in a recording,
+        the list of their handles. Launches before a wrong one are made.
+
+        >>> import acs_cl as acs
+        >>> with acs.Runtime() as rt:
+        ...     prog = rt.build('''kernel void add(global int *x, int a)
+        ...                        { x[get_global_id(0)] += a; }''')
+        ...     x = rt.zeros((3, 2), "i4")
+        ...     rows = [x[0], x[1], x[2]]
+        ...     handle = prog.add.launch_many((2,), None, rows, [1, 2, 3])
+        ...     print(x.get().tolist())
+        [[1, 1], [2, 2], [3, 3]]
+        """
+        return self._runtime._launch_many(
+            self, global_size, local_size, args, count, wait_for, when
+        )
+
     def access(self, function: Any = None, /, **modes: str) -> Kernel:
         """Declare what every launch of this kernel touches, as data: `kernel.access(x="r",
         y="w[4*gid:4*gid+4]")`, by parameter, in elements; `gid`, `gsize0` and scalar parameters may

@@ -48,6 +48,7 @@ from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
 from .kernel import Kernel, origin_of
 from .ledger import Launches, Ledger
+from .many import launch_many
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
@@ -471,6 +472,10 @@ class Runtime:
             if trace is not None:
                 trace.launched(launch, started_ns, entered_ns, perf_counter_ns())
         return Handle(self, number, command.name, access, result)
+
+    def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
+        self._check_open()
+        return launch_many(kernel, *how)
 
     def _refused(self, launch: Launch, error: BaseException) -> AcsError:
         """The driver refused a launch in the user's own call: it is raised there, and it is as if

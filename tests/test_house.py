@@ -141,6 +141,7 @@ MAY_IMPORT = {
     "life": "access commands records gates driver progress failures errors",
     "captured": "records arrays commands decisions deciding memory",
     "graph_handles": "driver records explain handle life errors",
+    "many": "core records access graph_handles errors",
     "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
     " captured cutting segments errors",
     # checks, where they are on
@@ -162,7 +163,8 @@ MAY_IMPORT = {
     " life commands devices driver progress records sites errors",
     # the one that composes
     "measure": "life explain footprints records trace errors",
-    "runtime": "measure core ledger packer footprints graph graph_handles segments choice devices"
+    "runtime": "measure many core ledger packer footprints graph graph_handles segments choice"
+    " devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"
     " transfers handle explain stats trace sites options plan progress gates life backends errors"

@@ -194,6 +194,33 @@ def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int
             assert made["quick"][what] == value, (seed, what)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: int) -> None:
+    rt, rng = program._runtime, random.Random(seed)
+    warm(program)
+    rows = rt.zeros((3, ROW), "u4")
+    steps, many = Steps(rng, rows), 200
+    arrays = [[steps.pick(8) for _ in range(many)] for _ in range(3)]
+    reals: list[Any] = [
+        np.array([rng.randrange(90) / 8 for _ in range(many)], kind) for kind in ("f4", "f8")
+    ]
+    if seed % 2:
+        reals = [reals[1], list(reals[0])]
+    made = {}
+    for way in ("loop", "many"):
+        rows.fill(7)
+        rt.finish()
+        if way == "loop":
+            for one in zip(*arrays, *reals, strict=True):
+                program.blend((8,), None, *one)
+        else:
+            program.blend.launch_many((8,), None, *arrays, *reals)
+            assert quick(rt) > many * 0.5
+        epoch: Any = rt._backend._open
+        made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
+    assert made["loop"] == made["many"]
+
+
 def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     rt = program._runtime
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -236,42 +237,51 @@ struct Caller {
     Taught *taught;
 };
 
+// Puts an argument into a record, or notes what it touches; false where it is not plain.
+bool take(const Parameter &parameter, PyObject *value, PyObject *runtime, char *record,
+          Touched &touched) {
+    if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
+    if (Py_TYPE(value) != array_slots.type ||
+        ArraySlots::get(value, array_slots.home) != runtime)
+        return false;
+    put(record + parameter.at,
+        PyLong_AsUnsignedLongLong(ArraySlots::get(value, array_slots.address)));
+    touched.reads |= std::uint16_t(parameter.read << touched.many);
+    touched.writes |= std::uint16_t(parameter.written << touched.many);
+    touched.spans[touched.many++] = ArraySlots::get(value, array_slots.span);
+    return true;
+}
+
+bool enter(Taught &taught, const Head &head, const char *record, const Touched &touched) {
+    const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
+    return taught.ledger->launch({record, RECORD_BYTES}, head.shape ? &shape : nullptr, touched,
+                                 taught.name.ptr());
+}
+
+bool may_launch(const Caller *self) {
+    const Taught *taught = self->taught;
+    return taught && taught->generation == taught->ledger->generation &&
+           taught->ledger->takes(taught->scheduler.ptr());
+}
+
 // A plain launch; null without an error where it is not one, and nothing has changed.
 PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, bool &look) {
+    if (!may_launch(self) || many != self->taught->parameters.size() + 2) return nullptr;
     Taught &taught = *self->taught;
     Ledger &ledger = *taught.ledger;
-    if (many != taught.parameters.size() + 2 || taught.generation != ledger.generation ||
-        !ledger.takes(taught.scheduler.ptr()))
-        return nullptr;
     const Head *head = taught.head(args[0], args[1]);
     if (!head) return nullptr;
     char record[RECORD_BYTES] = {};
     std::memcpy(record, head->words.data(), HEAD_BYTES);
     Touched touched;
     args += 2;
-    for (const Parameter &parameter : taught.parameters) {
-        PyObject *value = *args++;
-        if (parameter.code != 'P') {
-            if (!put_number(parameter.code, value, record + parameter.at)) return nullptr;
-            continue;
-        }
-        if (Py_TYPE(value) != array_slots.type ||
-            ArraySlots::get(value, array_slots.home) != self->runtime)
-            return nullptr;
-        put(record + parameter.at,
-            PyLong_AsUnsignedLongLong(ArraySlots::get(value, array_slots.address)));
-        touched.reads |= std::uint16_t(parameter.read << touched.many);
-        touched.writes |= std::uint16_t(parameter.written << touched.many);
-        touched.spans[touched.many++] = ArraySlots::get(value, array_slots.span);
-    }
+    for (const Parameter &parameter : taught.parameters)
+        if (!take(parameter, *args++, self->runtime, record, touched)) return nullptr;
     auto *handle = reinterpret_cast<Handle *>(handle_type->tp_alloc(handle_type, 0));
     if (!handle) return nullptr;
     nb::object made = nb::steal(reinterpret_cast<PyObject *>(handle));
     try {
-        const std::string_view shape = head->shape ? std::string_view(*head->shape) : "";
-        if (!ledger.launch({record, sizeof(record)}, head->shape ? &shape : nullptr, touched,
-                           taught.name.ptr()))
-            return nullptr;
+        if (!enter(taught, *head, record, touched)) return nullptr;
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     }
@@ -421,6 +431,138 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::bytes wor
     heads.try_emplace(sizes, std::move(head));
 }
 
+// ---- many launches ------------------------------------------------------------------------------
+
+// What a parameter is in each of many launches: one value, the items of a sequence, or the numbers
+// of a buffer.
+class Column {
+public:
+    Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
+        if (!is_each) return;
+        if (parameter.code != 'P' && PyObject_CheckBuffer(values.ptr()) &&
+            !PyObject_GetBuffer(values.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT)) {
+            bool native = buffer_.ndim == 1 && buffer_.format && !buffer_.format[1];
+            format_ = native ? whole(buffer_.format[0]) : 0;
+            if (format_) {
+                data_ = static_cast<const char *>(buffer_.buf);
+                many_ = buffer_.shape[0];
+                return;
+            }
+            PyBuffer_Release(&buffer_);
+        }
+        PyErr_Clear();
+        items_ = nb::steal(PySequence_Fast(values.ptr(), "expected a sequence"));
+        if (!items_.is_valid()) throw nb::python_error();
+        many_ = PySequence_Fast_GET_SIZE(items_.ptr());
+    }
+    ~Column() {
+        if (data_) PyBuffer_Release(&buffer_);
+    }
+    Column(const Column &) = delete;
+    Column &operator=(const Column &) = delete;
+
+    bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
+
+    bool take_at(Py_ssize_t index, const Parameter &parameter, PyObject *runtime, char *record,
+                 Touched &touched) const {
+        if (!data_) {
+            PyObject *value = same_;
+            if (items_.is_valid()) {
+                if (index >= PySequence_Fast_GET_SIZE(items_.ptr())) return false;
+                value = PySequence_Fast_GET_ITEM(items_.ptr(), index);
+            }
+            return take(parameter, value, runtime, record, touched);
+        }
+        const char *from = data_ + index * buffer_.strides[0];
+        char *to = record + parameter.at;
+        if (format_ == parameter.code) {
+            std::memcpy(to, from, std::size_t(buffer_.itemsize));
+            return true;
+        }
+        nb::object number = nb::steal(as_object(from));
+        return number.is_valid() && put_number(parameter.code, number.ptr(), to);
+    }
+
+private:
+    // `long` is one of the types with a width, and another one in different systems.
+    static char whole(char format) {
+        if (format == 'l') return sizeof(long) == 8 ? 'q' : 'i';
+        if (format == 'L') return sizeof(long) == 8 ? 'Q' : 'I';
+        return format != 'P' && number_bytes(format) ? format : 0;
+    }
+
+    template <typename Number>
+    static Number get(const char *from) {
+        Number number;
+        std::memcpy(&number, from, sizeof(number));
+        return number;
+    }
+
+    PyObject *as_object(const char *from) const {
+        switch (format_) {
+            case 'b': return PyLong_FromLong(get<std::int8_t>(from));
+            case 'B': return PyLong_FromLong(get<std::uint8_t>(from));
+            case 'h': return PyLong_FromLong(get<std::int16_t>(from));
+            case 'H': return PyLong_FromLong(get<std::uint16_t>(from));
+            case 'i': return PyLong_FromLong(get<std::int32_t>(from));
+            case 'I': return PyLong_FromUnsignedLong(get<std::uint32_t>(from));
+            case 'q': return PyLong_FromLongLong(get<long long>(from));
+            case 'Q': return PyLong_FromUnsignedLongLong(get<unsigned long long>(from));
+            case 'f': return PyFloat_FromDouble(get<float>(from));
+            default: return PyFloat_FromDouble(get<double>(from));
+        }
+    }
+
+    PyObject *same_;
+    nb::object items_;
+    Py_buffer buffer_;
+    const char *data_ = nullptr;
+    char format_ = 0;
+    Py_ssize_t many_ = -1;
+};
+
+// Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
+// how many. `columns`: for each parameter its values, and whether they are one for each launch. The
+// spans that they touch go to `reads` and `writes`.
+Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, nb::list columns,
+                       Py_ssize_t first, Py_ssize_t many, nb::list reads, nb::list writes) {
+    Caller *self = caller(kernel);
+    if (!may_launch(self) || columns.size() != self->taught->parameters.size()) return 0;
+    Taught &taught = *self->taught;
+    Ledger &ledger = *taught.ledger;
+    const Head *head = taught.head(global.ptr(), local.ptr());
+    if (!head) return 0;
+    std::deque<Column> taken;
+    for (std::size_t at = 0; at < columns.size(); at++) {
+        nb::handle column = columns[at];
+        taken.emplace_back(column[0], nb::cast<bool>(column[1]), taught.parameters[at]);
+        if (!taken.back().has(many)) return 0;
+    }
+    // PyObject_GetBuffer and the like may have run code
+    if (!may_launch(self) || self->taught != &taught || taught.head(global.ptr(), local.ptr()) != head)
+        return 0;
+    Touched before;
+    Py_ssize_t at = first;
+    for (; at < many && ledger.has_room() && (at == first || !ledger.is_due()); at++) {
+        char record[RECORD_BYTES] = {};
+        std::memcpy(record, head->words.data(), HEAD_BYTES);
+        Touched touched;
+        bool is_plain = true;
+        for (std::size_t index = 0; is_plain && index < taken.size(); index++)
+            is_plain = taken[index].take_at(at, taught.parameters[index], self->runtime, record,
+                                            touched);
+        if (!is_plain || !enter(taught, *head, record, touched)) break;
+        for (int index = 0; index < touched.many; index++) {
+            PyObject *span = touched.spans[index];
+            if (index < before.many && before.spans[index] == span) continue;
+            if (touched.reads >> index & 1) reads.append(nb::handle(span));
+            if (touched.writes >> index & 1) writes.append(nb::handle(span));
+        }
+        before = touched;
+    }
+    return at - first;
+}
+
 }  // namespace
 
 void add_caller(nb::module_ &module) {
@@ -435,6 +577,9 @@ void add_caller(nb::module_ &module) {
                nb::arg("name"), nb::arg("parameters"));
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("words"), nb::arg("shape").none());
+    module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
+               nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),
+               nb::arg("reads"), nb::arg("writes"));
     module.def("is_taught", [](nb::handle kernel) {
         const Taught *taught = caller(kernel)->taught;
         return taught && taught->generation == taught->ledger->generation;

@@ -154,7 +154,7 @@ public:
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
         if (!open || !usable || lock->is_held() || scheduler.ptr() != for_scheduler ||
-            recorder->tasks() < least_tasks || quick_ + PyDict_GET_SIZE(launches.ptr()) >= backlog)
+            recorder->tasks() < least_tasks || !has_room())
             return false;
         for (const nb::object &one : empty)
             if (PyObject_Size(one.ptr())) return false;
@@ -183,6 +183,8 @@ public:
         most = std::max(most, std::int64_t(++quick_) + PyDict_GET_SIZE(slots.ptr()));
         return true;
     }
+
+    bool has_room() const { return quick_ + PyDict_GET_SIZE(launches.ptr()) < backlog; }
 
     bool is_due() const {
         return recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
