@@ -63,7 +63,7 @@ sanitize: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
 	    LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
-	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py $(ARGS)
+	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py $(ARGS)
 
 demo: $(STAMP)
 	$(VENV)/bin/acs-cl demo $(ARGS)

@@ -132,7 +132,8 @@ public:
         nb::object kept = nb::getattr(kernel, "queued", nb::borrow(Py_False));
         if (kept.is_none()) {
             try {
-                kept = nb::cast(new QueueKernel(address(kernel.attr("int_ptr"))));
+                kept = nb::cast(new QueueKernel(address(kernel.attr("int_ptr"))),
+                                nb::rv_policy::take_ownership);
             } catch (const std::runtime_error &) {
                 kept = nb::borrow(Py_False);
             }

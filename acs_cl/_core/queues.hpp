@@ -125,8 +125,9 @@ public:
         if (out_of_order_) {
             collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
         } else {
-            // what the second look finds includes everything upstream of what the first one found
-            if (collect_heads(most)) collect_heads(most);
+            // a look that finds nothing more has seen all that is upstream of what others found
+            while (collect_heads()) {
+            }
             mark_idle();
             std::sort(ended_.begin(), ended_.end(), [](const auto &a, const auto &b) {
                 return a.first.number < b.first.number;
@@ -137,7 +138,7 @@ public:
     }
 
     nb::list poll_up_to(std::int64_t number) {
-        if (!out_of_order_) return poll(in_flight_);
+        if (!out_of_order_) return poll(0);
         const auto &queued = lanes_[0].queued;
         auto after = std::find_if(queued.begin(), queued.end(),
                                   [&](std::int64_t other) { return other > number; });
@@ -256,12 +257,12 @@ private:
     }
 
     // What has ended at the heads of in-order lanes; whether anything has.
-    bool collect_heads(std::size_t most) {
+    bool collect_heads() {
         std::size_t before = ended_.size();
         for (Lane &lane : lanes_) {
             auto &queued = lane.queued;
             std::size_t covered = 0;
-            for (std::size_t at = 0; at < queued.size() && covered < most; at++) {
+            for (std::size_t at = 0; at < queued.size(); at++) {
                 void *event = find(queued[at])->event;
                 if (!event) continue;
                 std::int32_t status = event_status(event);

@@ -71,27 +71,27 @@ class Lanes(Backend):
         return best
 
     def poll(self, most: int = 64) -> Ended:
-        """Ended launches in program order.
+        """Ended launches in program order, all that there are.
 
-        Two passes: what the second finds includes everything upstream of what the first found, so
-        that no launch is reported before its upstream.
+        A look that finds nothing more has seen all that is upstream of what the looks before it
+        found, so that no launch is reported before its upstream.
         """
         ended: Ended = []
-        if self._collect(ended, most):
-            self._collect(ended, most)
-            ended.sort(key=lambda one: one[0])
+        while self._collect(ended):
+            pass
+        ended.sort(key=lambda one: one[0])
         return ended
 
     def poll_up_to(self, number: int) -> Ended:
         """The heads of the lanes tell; a lane behind its head is not looked at."""
-        return self.poll(len(self._events))
+        return self.poll()
 
-    def _collect(self, ended: Ended, most: int) -> bool:
+    def _collect(self, ended: Ended) -> bool:
         """Take what has ended off the heads of the lanes; whether there was any."""
         events = self._events
         before = len(ended)
         for lane, queued in enumerate(self._queued):
-            for _ in range(min(most, len(queued))):
+            while queued:
                 number = queued[0]
                 state = events[number].get_info(STATUS)
                 if state > 0:

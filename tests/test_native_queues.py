@@ -1,0 +1,404 @@
+"""Queues of the native core on a driver of the tests' own, which runs commands in any legal order,
+starts nothing that was not flushed, and refuses and fails what it is told to."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from acs_cl import core
+from acs_cl.records import Access, Launch
+from tests.twins import needs_core
+
+PROGRAM, NAME = 0x1194, 0x1190
+QUEUED, COMPLETE, FAILED, REFUSED = 3, 0, -9, -5
+VOID, INT, SIZE, STATUS = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_int32
+
+
+class RefusalError(Exception):
+    """What PyOpenCL would raise."""
+
+
+class Object:
+    """Anything that the driver knows by a number."""
+
+    def __init__(self, number: int) -> None:
+        self.int_ptr = number
+
+
+class Svm:
+    def __init__(self, address: int) -> None:
+        self.svm_ptr = address
+
+
+class Local:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+class Kernel(Object):
+    queued: Any = None
+
+
+class Enqueued(NamedTuple):
+    """A command that the driver has taken."""
+
+    event: int
+    waits: tuple[int, ...]
+    arguments: dict[int, Any]
+
+
+class Driver:
+    """In-order queues, or one that is not. Everything is a number."""
+
+    def __init__(self, out_of_order: bool) -> None:
+        self.out_of_order = out_of_order
+        self.newest = 1000
+        self.queues: dict[int, list[Enqueued]] = {}
+        self.flushed: dict[int, int] = {}
+        self.status: dict[int, int] = {}
+        self.references: dict[int, int] = {}
+        self.kernels: dict[int, dict[int, Any]] = {}
+        self.settings = 0
+        self.refuses = ""
+        self.broken: set[int] = set()
+        self.bare: set[int] = set()
+        self.started: list[Enqueued] = []
+        self.event_type: Any = None
+
+    def new(self) -> int:
+        self.newest += 1
+        return self.newest
+
+    def take(self, queue: int, waits: tuple[int, ...], arguments: dict[int, Any]) -> int:
+        event = self.new()
+        self.status[event] = QUEUED
+        self.references[event] = 0
+        self.queues.setdefault(queue, []).append(Enqueued(event, waits, arguments))
+        self.flushed.setdefault(queue, 0)
+        return event
+
+    def run(self, rng: random.Random, fails: bool = False) -> bool:
+        """Run one command that may run; whether there was any."""
+        able = []
+        for queue, commands in self.queues.items():
+            here = commands[: self.flushed[queue]]
+            for command in here if self.out_of_order else here[:1]:
+                if all(self.status[event] <= 0 for event in command.waits):
+                    able.append((queue, command))
+        if not able:
+            return False
+        queue, command = rng.choice(able)
+        if fails:
+            self.broken.add(queue)
+        self.status[command.event] = FAILED if queue in self.broken else COMPLETE
+        self.started.append(command)
+        self.queues[queue].remove(command)
+        self.flushed[queue] -= 1
+        return True
+
+    # ---- the functions, in the order of `acs_cl.driver.functions` --------------------------------
+
+    def set_argument(self, kernel: int, index: int, size: int, value: int | None) -> int:
+        self.settings += 1
+        if self.refuses == "argument":
+            return REFUSED
+        self.kernels[kernel][index] = ctypes.string_at(value, size) if value else size
+        return 0
+
+    def set_svm_argument(self, kernel: int, index: int, value: int | None) -> int:
+        self.settings += 1
+        self.kernels[kernel][index] = value
+        return 0
+
+    def enqueue(self, queue: int, kernel: int, _d: int, _o: Any, _g: Any, _l: Any, many: int,
+                waits: Any, event: Any) -> int:  # fmt: skip
+        if self.refuses == "enqueue":
+            return REFUSED
+        given = tuple(waits[at] for at in range(many))
+        assert all(self.references[one] > 0 for one in given)
+        taken = self.take(queue, given, dict(self.kernels[kernel]))
+        if event:
+            event[0] = taken
+            self.references[taken] += 1
+        else:
+            self.bare.add(taken)
+        return 0
+
+    def event_info(self, event: int, _p: int, _s: int, value: int, _r: Any) -> int:
+        assert self.references[event] > 0
+        STATUS.from_address(value).value = self.status[event]
+        return 0
+
+    def release_event(self, event: int) -> int:
+        self.references[event] -= 1
+        assert self.references[event] >= 0
+        return 0
+
+    def flush(self, queue: int) -> int:
+        self.flushed[queue] = len(self.queues.get(queue, ()))
+        return 0
+
+    def kernel_info(self, _k: int, what: int, size: int, value: int, _r: Any) -> int:
+        if what == PROGRAM:
+            ctypes.c_uint64.from_address(value).value = 7
+        elif size < 4:
+            return REFUSED
+        else:
+            ctypes.memmove(value, b"add\0", 4)
+        return 0
+
+    def create_kernel(self, program: int, name: bytes, failed: Any) -> int:
+        assert (program, name) == (7, b"add")
+        failed[0] = REFUSED if self.refuses == "kernel" else 0
+        if failed[0]:
+            return 0
+        kernel = self.new()
+        self.kernels[kernel] = {}
+        return kernel
+
+    def release_kernel(self, kernel: int) -> int:
+        del self.kernels[kernel]
+        return 0
+
+    def marker(self, queue: int, _n: int, _w: Any, event: Any) -> int:
+        if self.refuses == "marker":
+            return REFUSED
+        event[0] = self.take(queue, (), {})
+        self.references[event[0]] += 1
+        return 0
+
+    def functions(self) -> list[Any]:
+        """As C calls them."""
+        some = ctypes.POINTER(VOID)
+        info = VOID, INT, SIZE, VOID, VOID
+        kinds = {
+            "set_argument": (VOID, INT, SIZE, VOID), "set_svm_argument": (VOID, INT, VOID),
+            "enqueue": (VOID, VOID, INT, VOID, VOID, VOID, INT, some, some), "event_info": info,
+            "release_event": (VOID,), "flush": (VOID,), "kernel_info": info,
+            "create_kernel": (VOID, ctypes.c_char_p, ctypes.POINTER(STATUS)),
+            "release_kernel": (VOID,), "marker": (VOID, INT, VOID, some),
+        }  # fmt: skip
+        return [
+            ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(
+                getattr(self, name)
+            )
+            for name, kind in kinds.items()
+        ]
+
+
+class Command(NamedTuple):
+    """As `KernelCommand`."""
+
+    name: str
+    kernel: Any
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    pointers: tuple[Any, ...]
+    values: tuple[Any, ...]
+    offset: tuple[int, ...] | None
+    driver: Any
+
+    def enqueue(self, queue: Object, wait_for: list[Any] | None) -> Any:
+        """As PyOpenCL does it."""
+        if self.driver.refuses:
+            raise RefusalError
+        waits = tuple(event.int_ptr for event in wait_for or ())
+        pairs = [*zip(self.pointers[::2], self.pointers[1::2], strict=True)]
+        arguments = {at: _meant(one) for at, one in pairs}
+        arguments.update(zip(self.values[::2], self.values[1::2], strict=True))
+        return self.driver.event_type(self.driver.take(queue.int_ptr, waits, arguments), True)
+
+
+def _meant(argument: Any) -> Any:
+    if isinstance(argument, Svm):
+        return argument.svm_ptr
+    return argument.size if isinstance(argument, Local) else argument.int_ptr.to_bytes(8, "little")
+
+
+class Program:
+    """Random launches on the core's queues, with what must be true of them at any time."""
+
+    def __init__(self, rng: random.Random, out_of_order: bool, lanes: int, enough: int) -> None:
+        self.rng = rng
+        self.driver = driver = Driver(out_of_order)
+        made.append(self)
+
+        class Event(Object):
+            """As PyOpenCL's."""
+
+            def __init__(self, number: int, retain: bool) -> None:
+                assert retain
+                super().__init__(number)
+                driver.references[number] += 1
+
+            def __del__(self) -> None:
+                driver.references[self.int_ptr] -= 1
+
+        driver.event_type = Event
+        self.kept = driver.functions()
+        core.native.open_driver([ctypes.cast(one, VOID).value for one in self.kept])
+        names = [Object(lane + 1) for lane in range(lanes)]
+        classes = Svm, Object, Local, type(None), Command
+        self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
+        self.queues._unasked_enough = enough
+        self.kernels = [Kernel(number) for number in range(2)]
+        self.memory = [Object(50), Object(51), Svm(52), Svm(53), Local(8), Local(16)]
+        self.number = 0
+        self.upstream: dict[int, tuple[int, ...]] = {}
+        self.event_of: dict[int, int] = {}
+        self.reported: dict[int, int] = {}
+
+    def command(self) -> Command:
+        rng = self.rng
+        pointers = 0, rng.choice(self.memory[:4]), 1, rng.choice(self.memory[4:])
+        values = 2, rng.choice((b"aaaa", b"bbbb", b"b" * 40))
+        odd = rng.random() < 0.1  # which the core leaves to the command
+        size = (True, 1.5) if odd else (8,)
+        return Command(
+            "add", rng.choice(self.kernels), size, None, pointers, values, None, self.driver
+        )
+
+    def launch(self) -> None:
+        rng, driver, command = self.rng, self.driver, self.command()
+        self.number += 1
+        recent = range(max(1, self.number - 9), self.number)
+        alive = [number for number in recent if number in self.upstream]
+        upstream = tuple(rng.sample(alive, min(len(alive), rng.choice((0, 0, 1, 3)))))
+        before = sum(map(len, driver.queues.values()))
+        launch = Launch(self.number, command, Access((), ()), upstream)
+        if rng.random() < 0.1:
+            driver.refuses = rng.choice(("enqueue", "argument", "kernel"))
+        try:
+            self.queues.submit(launch)
+        except RefusalError:
+            assert driver.refuses
+            return
+        finally:
+            driver.refuses = ""
+        assert sum(map(len, driver.queues.values())) > before
+        self.upstream[self.number] = upstream
+        pairs = [*zip(command.pointers[::2], command.pointers[1::2], strict=True)]
+        expected = {at: _meant(one) for at, one in pairs} | {2: command.values[1]}
+        taken = max((q[-1] for q in driver.queues.values() if q), key=lambda one: one.event)
+        assert taken.arguments == expected
+        self.event_of[self.number] = taken.event
+
+    def step(self, fails: bool) -> None:
+        choice = self.rng.random()
+        if choice < 0.5:
+            self.launch()
+        elif choice < 0.8:
+            self.driver.run(self.rng, fails and self.rng.random() < 0.02)
+        elif choice < 0.85:
+            self.queues.flush()
+        elif choice < 0.93:
+            self.see(self.queues.poll(self.rng.choice((1, 64))))
+        elif choice < 0.96:
+            self.see(self.queues.poll_up_to(self.rng.randint(0, self.number)))
+        elif choice < 0.98 and self.number:
+            number = self.rng.randint(1, self.number)
+            event = self.queues.event(number)
+            flying = number in self.upstream and number not in self.reported
+            assert (event is not None) is flying
+            if event is not None and self.driver.status[event.int_ptr] <= 0:
+                assert self.driver.status[self.event_of[number]] <= 0
+        else:
+            assert (self.queues.oldest() is None) is (self.queues.in_flight == 0)
+
+    def see(self, ended: list[tuple[int, int, Any, int]]) -> None:
+        for number, status, _, _ in ended:
+            assert number not in self.reported
+            event = self.event_of[number]
+            own = self.driver.status[event]
+            # where another one's event stands for it, it fails with that
+            assert status == own or (own == COMPLETE and status < 0 and event in self.driver.bare)
+            assert all(other in self.reported for other in self.upstream[number])
+            self.reported[number] = status
+        assert self.queues.in_flight == len(self.upstream) - len(self.reported)
+
+    def end(self) -> None:
+        """Nothing is left for ever, and what waits has waited for what it should."""
+        for _ in range(8):
+            self.queues.flush()
+            while self.driver.run(self.rng):
+                pass
+            self.see(self.queues.poll(1 << 20))
+        assert self.queues.in_flight == 0
+        assert not any(self.driver.queues.values())
+        started = {command.event: at for at, command in enumerate(self.driver.started)}
+        for number, upstream in self.upstream.items():
+            for other in upstream:
+                assert started[self.event_of[other]] < started[self.event_of[number]]
+        self.let_go()
+        assert not any(self.driver.references.values())
+        assert not self.driver.kernels
+
+    def let_go(self) -> None:
+        """Of what is the driver's."""
+        self.queues.forget()
+        for kernel in self.kernels:
+            kernel.queued = None
+
+
+made: list[Program] = []
+
+
+@pytest.fixture(autouse=True)
+def real_driver() -> Iterator[None]:
+    """Others go on with the driver that there is."""
+    yield
+    while made:
+        made.pop().let_go()
+    if core.NATIVE:
+        from acs_cl.driver import functions
+
+        core.native.open_driver(functions())
+
+
+@needs_core
+@pytest.mark.parametrize("fails", [False, True], ids=["well", "failing"])
+@pytest.mark.parametrize("enough", [0, 5, 64])
+@pytest.mark.parametrize(("out_of_order", "lanes"), [(True, 1), (False, 1), (False, 2), (False, 5)])
+def test_launches_wait_for_their_upstream_and_are_reported_once(
+    out_of_order: bool, lanes: int, enough: int, fails: bool
+) -> None:
+    for seed in range(4):
+        program = Program(random.Random(seed), out_of_order, lanes, enough)
+        for _ in range(600):
+            program.step(fails)
+        if out_of_order or not enough:
+            assert (program.queues.bare > 0) is not out_of_order
+        program.end()
+
+
+@needs_core
+def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
+    program = Program(random.Random(1), False, 2, 0)
+    command = program.command()._replace(global_size=(8,))
+    for number in (1, 2):
+        program.queues.submit(Launch(number, command, Access((), ()), ()))
+    assert program.queues.bare == 2
+    program.driver.refuses = "marker"
+    assert program.queues.event(2) is None
+    assert program.queues.poll() == []  # more may come, and bring an event
+    assert program.queues.poll() == [(1, REFUSED, None, 0), (2, REFUSED, None, 1)]
+    assert program.queues.in_flight == 0
+
+
+@needs_core
+def test_arguments_that_stay_the_same_are_not_set_again() -> None:
+    program = Program(random.Random(1), False, 1, 64)
+    command = program.command()._replace(global_size=(8,))
+    settings = []
+    for number in range(1, 4):
+        launch = Launch(number, command, Access((), ()), ())
+        program.queues.submit(launch)
+        settings.append(program.driver.settings)
+    assert settings == [3, 3, 3]
+    assert all(q.arguments == program.driver.queues[1][0].arguments
+               for q in program.driver.queues[1])  # fmt: skip
