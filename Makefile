@@ -13,7 +13,7 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize demo bench clean
+.PHONY: help venv test lint fuzz sanitize demo bench clients clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -23,6 +23,7 @@ help:
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
+	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
 	@echo "make clean   removes what the other targets made"
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
@@ -70,6 +71,10 @@ demo: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN) -m acs_cl.benchmarks.run $(ARGS)
+
+# Fetched by pip into a virtual environment of their own, in build/clients.
+clients:
+	$(PYTHON) tests/clients.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,11 +14,12 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -93,6 +94,7 @@ _queues: dict[int, weakref.ref[Any]] = {}
 _replaced: list[tuple[Any, str, Any, Any]] = []
 """(where, name, original, replacement)."""
 
+_kept = 0
 _generation = 0
 """Counts how often functions were replaced: arguments that a kernel remembers from before may not
 be its arguments now."""
@@ -145,8 +147,26 @@ def leave(key: int) -> None:
     """The queue with this hash is gone. The last one puts everything back."""
     with _lock:
         _queues.pop(key, None)
-        if not _queues:
+        if not _queues and not _kept:
             _put_back()
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """In the block functions are replaced also while there is no queue, so that a program which
+    takes some of them by name takes the replacements."""
+    global _kept
+    with _lock:
+        _kept += 1
+        if not _replaced:
+            _replace_all()
+    try:
+        yield
+    finally:
+        with _lock:
+            _kept -= 1
+            if not _queues and not _kept:
+                _put_back()
 
 
 def ours(queue: Any) -> Any:

@@ -74,7 +74,8 @@ def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
     before = dict(queue.defaults)
     queue.defaults.update(options)
     try:
-        yield account
+        with interception.kept():
+            yield account
     finally:
         queue.defaults.clear()
         queue.defaults.update(before)

@@ -33,6 +33,7 @@ BENCHMARKS = {
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "native": "the check for hazards alone, in the native core and in Python",
+    "queue": "unmodified programs on acs.Queue, against their own in-order queue",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 

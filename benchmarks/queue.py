@@ -1,0 +1,116 @@
+"""Programs of PyOpenCL's, unmodified, on `acs.Queue` against their own in-order queue.
+
+In: a device. Out: times of two programs on either queue, in turns, as ratios: `array`, arithmetic
+of `pyopencl.array` with kernels that take no time, so that only the host's work counts; `chains`,
+independent chains of kernels of one group each, where there is something to gain. Both have to give
+equal results. No queue of ours lives while the plain one is timed, so that nothing is intercepted.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+import acs_cl as acs
+from acs_cl.benchmarks.harness import Settings, no_collection, spread, target, typed_kernel
+
+TURNS = {False: 15, True: 3}  # by "is quick"
+STEPS = {False: 300, True: 40}
+CHAINS, LENGTH = 8, 8
+LEAST_RATIO = 0.95
+LEAST_GAIN = 1.5
+SOURCE = """
+kernel void work(global uint *x, uint rounds)
+{
+  uint v = x[get_global_id(0)];
+  for (uint i = 0; i < rounds; i++) v = v * 1664525u + 1013904223u;
+  x[get_global_id(0)] = v;
+}
+"""
+ROUNDS = 40_000  # some hundred microseconds on a CPU
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Both programs."""
+    context = settings.context()
+    turns = TURNS[settings.quick]
+    rows = {
+        "array": _row(context, turns, _array(context, STEPS[settings.quick])),
+        "chains": _row(context, turns, _chains(context)),
+    }
+    return {
+        "rows": rows,
+        "targets": [
+            target("an unmodified `pyopencl.array` program on `acs.Queue`, speed over its own "
+                   "in-order queue", rows["array"]["ratio"]["median"], "at least", LEAST_RATIO, "x",
+                   rows["array"]["ratio"]),
+            target("the same of one with 8 independent chains", rows["chains"]["ratio"]["median"],
+                   "at least", LEAST_GAIN, "x", rows["chains"]["ratio"]),
+        ],
+    }  # fmt: skip
+
+
+Program = Callable[[Any], Any]
+
+
+def _row(context: cl.Context, turns: int, program: Program) -> dict[str, Any]:
+    plain, ours = [], []
+    for turn in range(turns):
+        times = {}
+        for which in ("plain", "ours") if turn % 2 else ("ours", "plain"):
+            queue = cl.CommandQueue(context) if which == "plain" else acs.Queue(context)
+            program(queue)  # kernels are built, signatures known
+            with no_collection():
+                start = perf_counter()
+                result = program(queue)
+                times[which] = perf_counter() - start, result
+            del queue
+            gc.collect()
+        assert np.array_equal(times["plain"][1], times["ours"][1]), "results differ"
+        plain.append(times["plain"][0] * 1e3)
+        ours.append(times["ours"][0] * 1e3)
+    ratios = [one / other for one, other in zip(plain, ours, strict=True)]
+    return {"plain_ms": spread(plain, 2), "ours_ms": spread(ours, 2), "ratio": spread(ratios)}
+
+
+def _array(context: cl.Context, steps: int) -> Program:
+    """Small arrays, so that kernels take no time."""
+    host = np.arange(256, dtype=np.float32)
+
+    def program(queue: Any) -> Any:
+        x = cl.array.to_device(queue, host)
+        y = cl.array.zeros(queue, host.shape, host.dtype)
+        for step in range(steps):
+            y += x
+            y[:8] = step
+        return y.get()
+
+    return program
+
+
+def _chains(context: cl.Context) -> Program:
+    """What a GPU or a CPU of several cores runs side by side, if it is allowed to."""
+    queue = cl.CommandQueue(context)
+    kernel = typed_kernel(queue, SOURCE, "work", None, np.uint32)
+    starts = np.arange(CHAINS * 32, dtype=np.uint32).reshape(CHAINS, 32)
+
+    def program(queue: Any) -> Any:
+        flags = cl.mem_flags.READ_WRITE
+        buffers = [cl.Buffer(context, flags, 128) for _ in range(CHAINS)]
+        for buffer, start in zip(buffers, starts, strict=True):
+            cl.enqueue_copy(queue, buffer, start)
+        for _ in range(LENGTH):
+            for buffer in buffers:
+                kernel(queue, (32,), (32,), buffer, ROUNDS)
+        found = np.empty_like(starts)
+        for buffer, row in zip(buffers, found, strict=True):
+            cl.enqueue_copy(queue, row, buffer)
+        return found
+
+    return program
