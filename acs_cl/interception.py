@@ -12,6 +12,8 @@ Invariants:
   before, or by a call that failed, is not known, and then the kernel says so.
 """
 
+# Long because: PyOpenCL's functions have to be named, each with its parameters.
+
 from __future__ import annotations
 
 import contextlib

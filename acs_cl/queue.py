@@ -312,11 +312,15 @@ class Queue(cl.CommandQueue):
         """A wait list: launches of this runtime, and events of others."""
         own: list[int] = []
         foreign: list[Any] = []
+        # what is before on the same queue is before anyway: arrays of PyOpenCL name all of it
+        mine = self if self._in_order and not self._profiles else None
         for event in wait_for:
             if type(event) is not QueueEvent:
                 foreign.append(event)
                 continue
             other = event._acs_queue
+            if other is mine:
+                continue
             if other._runtime is not self._runtime:
                 foreign.append(event._acs_native())
                 continue
