@@ -39,8 +39,8 @@ MEMBERS = {
     "Kernel": "access launch_many name native signature",
     "Program": "kernels native",
     "Runtime": (
-        "array build call close context device empty explain finish flush launch options pinned "
-        "plan prebuild record stats trace zeros"
+        "array build call close context device empty explain finish flush launch measure options "
+        "phase pinned plan prebuild record stats trace zeros"
     ),
 }
 
