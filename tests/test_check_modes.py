@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
+from random import Random
 
+import numpy as np
 import pyopencl as cl
 import pytest
-from test_check import SOURCE
+from check_programs import SOURCE
 
 import acs_cl as acs
+from acs_cl.check.checker import Checker
 from acs_cl.check.modes import Modes, modes
-from acs_cl.errors import CheckError
+from acs_cl.check.patterns import marked, rolled, swapped, word
+from acs_cl.check.sequence import legal, lots
+from acs_cl.errors import CheckError, CheckWarning
 
 
 @pytest.mark.parametrize(
@@ -88,3 +94,83 @@ def test_the_error_says_everything_in_fields(device: cl.Device) -> None:
         # the program may go on: nothing else is accused afterwards
         prog.twice((32,), None, x[:32])
         assert not x[:32].get().any()
+
+
+def test_leaks_lists_what_is_alive_with_its_lines(device: cl.Device) -> None:
+    rt = acs.Runtime(device, check="leaks")
+    kept, dropped = rt.zeros((4, 4)), rt.zeros(8)
+    view = kept[1:]
+    handle = kept.fill(1)
+    del dropped
+    with pytest.warns(CheckWarning) as told:
+        rt.close()
+    text = str(told[0].message)
+    assert "1 arrays (64 bytes) are alive" in text
+    assert "(4, 4) float32, made at" in text
+    assert f"launch {handle.number} (fill), made at" in text
+    assert text.count("test_check_modes.py") == 2
+    assert view.shape == (3, 4)
+
+
+def test_nothing_is_told_where_nothing_is_left(device: cl.Device) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        with acs.Runtime(device, check="leaks") as rt:
+            x = rt.zeros(8)
+            x.fill(3).wait()
+            del x
+
+
+def test_an_unsteady_kernel_is_told_of_and_not_accused(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run beside the backend leaves another number, as atomics may."""
+    run = Checker._run
+    runs: list[int] = []
+
+    def unsteady(checker: Checker, command: object) -> None:
+        run(checker, command)
+        runs.append(1)
+        part = checker.memory.parts[2]
+        part.region.store(part.low, np.full(4, len(runs), np.uint8))
+
+    monkeypatch.setattr(Checker, "_run", unsteady)
+    with acs.Runtime(device, backend="serial", check="access") as rt:
+        prog = rt.build(SOURCE)
+        x, y = rt.array(range(8), "f4"), rt.zeros(8)
+        with pytest.warns(CheckWarning, match="'add', .*not the same each time"):
+            prog.add((8,), None, x, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CheckWarning)  # once is enough
+            prog.add((8,), None, x, y)
+        assert y.get()[1] == 2  # what the backend gave
+        assert rt.stats()["check"]["unsteady"] == ["add"]
+        assert rt.stats()["check"]["found"] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_orders_are_legal_and_the_same_for_a_seed(seed: int) -> None:
+    upstream = [[], [0], [], [1, 2], [2], [], [5, 0]]
+    first = legal(upstream, lots(Random(seed), len(upstream)))
+    assert first == legal(upstream, lots(Random(seed), len(upstream)))
+    assert sorted(first) == list(range(len(upstream)))
+    for index, some in enumerate(upstream):
+        assert all(first.index(other) < first.index(index) for other in some)
+    latest = legal(upstream, [float(-index) for index in range(len(upstream))])
+    assert latest == [5, 2, 4, 0, 6, 1, 3]
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8", "f2", "f4", "f8"])
+def test_other_values_differ_in_each_element_and_are_small(kind: str) -> None:
+    values = np.random.default_rng(1).integers(0, 256, 163, np.uint8)
+    values[:40] = 0
+    size = word(kind)
+    whole = len(values) // size * size
+    for change in (swapped, marked, rolled):
+        other = change(values, kind)
+        assert len(other) == len(values)
+        same = (other == values)[:whole].reshape(-1, size).all(1)
+        assert not same.any(), change.__name__
+        assert not (other == values)[whole:].any(), change.__name__
+    numbers = swapped(values, kind)[:whole].view(kind.replace("i", "u"))
+    assert set(numbers.tolist()) <= {0, 1}
