@@ -16,10 +16,12 @@ import atexit
 import re
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import cache as memo
+from hashlib import sha256
 from struct import pack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import pyopencl as cl
 
@@ -363,12 +365,9 @@ class Schedulers:
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
         )  # fmt: skip
         words = build_options(self.tier, options)
-        program = build(self._context, self._device, source, words)
+        program, registers = self._built(source, words)
         name = "acs_level" if self.tier == "levels" else "acs_scheduler"
         native = OwnKernel(program, name)
-        log = program.get_build_info(self._device, cl.program_build_info.LOG)
-        told = _REGISTERS.search(str(log))
-        registers = int(told.group(1)) if told else None
         limits = self._limits(group, registers, there)
         self._warm_up(native, group)
         self.builds += 1
@@ -385,6 +384,34 @@ class Schedulers:
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
         return Scheduler(native, limits, bodies, facts)
+
+    def _built(self, source: str, words: list[str]) -> tuple[Any, int | None]:
+        """The program, and the registers of a work-item, where the compiler tells. A driver that
+        has the program in a cache of its own says nothing: what it said once is remembered, and if
+        it never did it has to compile again, for with more groups than there is room for, those
+        outside wait for those inside to leave."""
+        from .translate import cache
+
+        program = build(self._context, self._device, source, words)
+        registers = self._told(program)
+        if self.tier != "ptx":
+            return program, registers
+        words_ = [*words, self._device.name, self._device.driver_version]
+        name = sha256("\0".join(["registers", source, *words_]).encode()).hexdigest()
+        if registers is None:
+            known = cache.load(name)
+            if known is not None:
+                return program, int(known["registers"])
+            program = build(self._context, self._device, f"{source}\n/* {uuid4().hex} */\n", words)
+            registers = self._told(program)
+        if registers is not None:
+            cache.store(name, {"registers": registers})
+        return program, registers
+
+    def _told(self, program: Any) -> int | None:
+        log = program.get_build_info(self._device, cl.program_build_info.LOG)
+        told = _REGISTERS.search(str(log))
+        return int(told.group(1)) if told else None
 
     def _warm_up(self, native: Any, group: int) -> None:
         """Some drivers compile at the first launch: have that behind us, with an epoch of
@@ -421,7 +448,7 @@ class Schedulers:
         return int(self._device.local_mem_size) // (2 if self._loops else 4)
 
 
-@cache
+@memo
 def launch_arguments(
     block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
 ) -> tuple[Any, ...]:

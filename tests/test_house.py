@@ -102,8 +102,8 @@ MAY_IMPORT = {
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "schedulers": "devices epochs building driver errors scheduler_source tasks translate.clang"
-    " translate.functions translate.worker",
+    "schedulers": "devices epochs building driver errors scheduler_source tasks translate.cache"
+    " translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",

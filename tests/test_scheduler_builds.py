@@ -8,6 +8,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from time import perf_counter, time_ns
 from typing import Any
 
@@ -385,3 +386,40 @@ def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> N
     )
     assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """NVIDIA's driver tells them when it compiles, and says nothing when it need not."""
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    compiled: set[str] = set()
+    builds = []
+
+    class Program:
+        def __init__(self, log: str) -> None:
+            self.log = log
+
+        def get_build_info(self, device: Any, what: Any) -> str:
+            return self.log
+
+    def fake_build(context: Any, device: Any, source: str, words: Any) -> Program:
+        log = "" if source in compiled else "ptxas info: Used 72 registers, 400 bytes"
+        compiled.add(source)
+        builds.append(source)
+        return Program(log)
+
+    monkeypatch.setattr(schedulers, "build", fake_build)
+    there = schedulers.Schedulers(cl.Context([device]), device, "ptx", None)
+    try:
+        assert there._built("a", [])[1] == 72  # compiled: told
+        assert there._built("a", [])[1] == 72  # from the driver's cache: remembered
+        assert builds == ["a", "a"]
+        compiled.add("b")
+        assert there._built("b", [])[1] == 72  # never heard of: compiled again
+        assert builds[2] == "b"
+        assert builds[3].startswith("b\n/*")
+        assert there._built("b", [])[1] == 72
+        assert len(builds) == 5
+    finally:
+        there.close()
