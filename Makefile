@@ -50,7 +50,8 @@ lint: $(STAMP)
 	$(PYTEST) tests/test_quality.py tests/test_house.py $(ARGS)
 
 fuzz: $(STAMP)
-	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k random tests/test_random_programs.py $(ARGS)
+	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
+	    tests/test_core.py tests/test_quick.py $(ARGS)
 
 # Python itself is not built that way: what it never frees is not reported, and the sanitizer's
 # library has to come first.

@@ -9,17 +9,23 @@ from __future__ import annotations
 import gc
 import os
 import random
+import struct
 import subprocess
 import sys
 import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 from twins import needs_core
 
+import acs_cl.runtime  # noqa: F401  which tells the core of arrays and handles
 from acs_cl import core, epochs
+from acs_cl.arrays import Array
+from acs_cl.driver import Place
 from acs_cl.footprints import ReplayHazards
 from acs_cl.hazards import REMEMBERED
+from acs_cl.ledger import Ledger
 from acs_cl.records import EVERYTHING, Span
 
 pytestmark = needs_core
@@ -266,3 +272,132 @@ def test_the_environment_can_have_it_all_in_python(wish: str, native: bool) -> N
     )
     expected = "True native" if native else "False pure Python (ACS_CL_PURE is set)"
     assert done.stdout.strip() == expected
+
+
+# ---- launches of the core's own, without a device ----------------------------------------------
+
+
+class Base:
+    """Memory of nobody's, for arrays."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.nbytes = 256
+        self.block = self
+        self.address = number << 20
+
+    def place(self, start: int, nbytes: int) -> Place:
+        return Place(self, 0, nbytes)
+
+
+class Fake(core.Caller):
+    """A kernel and its runtime; what is not plain is counted."""
+
+    def __init__(self) -> None:
+        self._runtime = self
+        self.long_way = 0
+
+    def _call(self, *args: Any, **keywords: Any) -> None:
+        self.long_way += 1
+
+    def _look(self) -> None:
+        pass
+
+
+LAYOUT = (("P", 64, "r"), ("P", 72, "rw"), ("f", 80, ""), ("i", 84, ""))
+
+
+@pytest.mark.parametrize("part", range(EACH))
+def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
+    """As tasks, edge by edge and word by word, over several epochs, however they end."""
+    for seed in range(part, FUZZ, EACH):
+        rng = random.Random(seed)
+        kernel, native, python = Fake(), core.native.Ledger(), Ledger()
+        hazards, expected, lock = core.native.Hazards(), ReplayHazards(), core.native.Lock()
+        launches: dict[int, Any] = {}
+        slots: dict[int, Any] = {}
+        unusual: list[Any] = []
+        native.join(hazards, lock, launches, slots, 10_000, [unusual])
+        native.usable = True
+        bases = [Base(number) for number in range(1, 5)]
+        arrays = [
+            Array(kernel, rng.choice(bases), 4 * rng.randrange(8), (n,), (4,), np.dtype("f4"))
+            for n in (1, 2, 8, 8)
+            for _ in range(4)
+        ]
+        head = epochs.head(0, 1, 8, 8, 1, 24)
+        scheduler = object()
+        core.native.teach(kernel, native, scheduler, "fake", LAYOUT)
+        core.native.learn(kernel, (8,), None, head, None)
+        live: list[tuple[int, list[int]]] = []
+        handles: list[Any] = []
+        for epoch in range(1, 6):
+            ours, theirs = core.recorder(), epochs.Recorder()
+            native.open(epoch, ours, scheduler, 0, 1 << 20, 1 << 20, rng.choice((0, 5)))
+            numbers = []
+            for _ in range(rng.choice((1, 10, 60))):
+                x, y = rng.choice(arrays), rng.choice(arrays)
+                a, n = rng.choice((rng.random(), 3, np.float32(0.5))), rng.randint(-9, 9)
+                if rng.random() < 0.1:
+                    before = native.number
+                    wrong = rng.choice(((x, y, 1.0, 1 << 40), (x, 3, 1.0, 1), (x, y, 1.0)))
+                    kernel((8,), None, *wrong)
+                    kernel((9,), None, x, y, 1.0, 1)
+                    kernel((8,), None, x, y, 1.0, 1, reads=[])
+                    assert native.number == before
+                if rng.random() < 0.5:
+                    handles.append(kernel((8,), None, x, y, a, n))
+                else:
+                    columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
+                    spans: tuple[list[Any], list[Any]] = [], []
+                    made = core.native.launch_many(kernel, (8,), None, columns, 0, 1, *spans)
+                    assert made == 1
+                    assert spans == ([x._span, y._span], [y._span])
+                number = python.number = python.number + 1
+                assert native.number == number
+                found = expected.enter(number, (x._span, y._span), (y._span,))
+                inside = [python.task(other, epoch) for other in found]
+                inside = [task for task in inside if task >= 0]
+                record = head + struct.pack("<QQfi40x", x._address, y._address, a, n)
+                python.put(number, epoch, theirs.add(record, None, None, inside))
+                numbers.append(number)
+            assert native.shut() == []
+            live.append((epoch, numbers))
+            assert native.numbers(epoch) == python.numbers(epoch) == numbers
+            assert native.epoch(numbers[-1]) == python.epoch(numbers[-1]) == epoch
+            assert ours.image(4).words.tolist() == theirs.image(4).words.tolist()
+            assert ours.entries == theirs.entries
+            assert (hazards.edges, hazards.pruned) == (expected.edges, expected.pruned)
+            assert native.quick_numbers() == [one for _, some in live for one in some]
+            while live and rng.random() < 0.6:
+                ended, numbers = live.pop(0)
+                python.leave(ended)
+                assert native.leave(ended) == []
+                assert native.retire(ended) == []
+                for number in numbers:
+                    expected.retire(number)
+            assert len(native) == len(python)
+            assert hazards.live == expected.live == native.quick
+        settled = native.settle()
+        assert [one[0] for one in settled] == [one for _, some in live for one in some]
+        for epoch, numbers in live:
+            assert native.leave(epoch) == python.leave(epoch) == numbers
+        for handle in handles:
+            assert handle.access.reads[1:] == handle.access.writes
+        unusual.append(1)
+        before = kernel.long_way
+        kernel((8,), None, arrays[0], arrays[0], 1.0, 1)
+        assert kernel.long_way == before + 1
+        core.native.forget(kernel)
+        kernel._runtime = None
+
+
+def test_what_is_taught_has_to_fit() -> None:
+    kernel, ledger = Fake(), core.native.Ledger()
+    for wrong in (("P", 124, "r"), ("i", 60, ""), ("x", 64, ""), ("", 64, ""), ("ii", 64, "")):
+        with pytest.raises(ValueError, match="does not fit"):
+            core.native.teach(kernel, ledger, "", "fake", [wrong])
+    with pytest.raises(TypeError):
+        core.native.teach(object(), ledger, "", "fake", [])
+    assert not core.native.is_taught(kernel)
+    kernel._runtime = None

@@ -56,7 +56,7 @@ public:
         std::size_t at = std::size_t(launch - first_);
         if (at >= rows_.size()) rows_.resize(at + 1);
         rows_[at] = {epoch, quick, task};
-        batches_[epoch].numbers.push_back(launch);
+        batch(epoch).numbers.push_back(launch);
         placed_++;
     }
 
@@ -86,7 +86,7 @@ public:
             if (!row.quick) ordinary.push_back(launch);
         }
         placed_ -= batch->second.numbers.size();
-        if (batch->second.quick.empty()) batches_.erase(batch);
+        if (batch->second.quick.empty()) end(batch);
         trim();
         return ordinary;
     }
@@ -119,7 +119,7 @@ public:
         quick_ -= batch->second.quick.size();
         auto settled = std::move(batch->second.settled);
         batch->second.let_go();
-        batches_.erase(batch);
+        end(batch);
         trim();
         return settled;
     }
@@ -176,8 +176,7 @@ public:
             else if (row->epoch == open) inside_.push_back(row->task);
         }
         put(number, open, recorder->add(record, nullptr, shape, inside_), true);
-        Batch &batch = batches_[open];
-        batch.quick.push_back({number, name, touched});
+        batch(open).quick.push_back({number, name, touched});
         Py_INCREF(name);
         touched.hold();
         most = std::max(most, std::int64_t(++quick_) + PyDict_GET_SIZE(slots.ptr()));
@@ -228,6 +227,24 @@ private:
         }
     };
 
+    Batch &batch(std::uint32_t epoch) {
+        if (newest_.first != epoch) {
+            auto [found, is_new] = batches_.try_emplace(epoch);
+            if (is_new) std::swap(found->second, spare_);
+            newest_ = {epoch, &found->second};
+        }
+        return *newest_.second;
+    }
+
+    // Its memory serves the next epoch: as much as that of a full one comes from the system each time.
+    void end(std::map<std::uint32_t, Batch>::iterator batch) {
+        if (newest_.first == batch->first) newest_ = {};
+        spare_ = std::move(batch->second);
+        spare_.numbers.clear();
+        spare_.settled.clear();
+        batches_.erase(batch);
+    }
+
     const Row *find(std::int64_t launch) const {
         std::uint64_t at = std::uint64_t(launch - first_);
         return at < rows_.size() ? &rows_[at] : nullptr;
@@ -243,6 +260,8 @@ private:
     std::deque<Row> rows_;  // by number, from the oldest that is in an epoch
     std::int64_t first_ = 0;
     std::map<std::uint32_t, Batch> batches_;
+    std::pair<std::uint32_t, Batch *> newest_;
+    Batch spare_;
     std::size_t placed_ = 0, quick_ = 0;
     std::vector<std::uint32_t> inside_;
 };
