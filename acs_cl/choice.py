@@ -48,8 +48,16 @@ class Choice:
         self._times: dict[Any, list[float]] = {}
         self._small = 0
         self._rest = REST
+        self._builds = 0
         self.resting_until = 0
         """The launch before which the scheduler is left alone."""
+
+    def look_again(self, builds: int) -> None:
+        """There are more schedulers than before, or larger ones: small epochs of the time when
+        half of the kernels were not in them say nothing any more."""
+        if builds != self._builds:
+            self._builds = builds
+            self._small, self._rest, self.resting_until = 0, REST, 0
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""

@@ -28,6 +28,7 @@ from programs import MODES, AcsMachine, NumpyMachine, compare, run
 from programs import SOURCE as PROGRAMS
 
 import acs_cl as acs
+from acs_cl.choice import REST, STREAK, Choice
 from acs_cl import driver
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
@@ -775,3 +776,18 @@ def test_expected_is_what_the_serial_backend_gives(device: cl.Device) -> None:
         one = Run(rt.build(SOURCE), tasks).launch_all()
         one.check()
         assert (one.v.get() == expected(tasks)).all()
+
+
+def test_small_epochs_of_the_time_before_a_build_are_forgotten() -> None:
+    choice = Choice(on_cpu=False)
+    choice.look_again(1)
+    for number in range(1, 40):
+        choice.epoch(1, number)
+    assert choice.resting_until > 40
+    choice.look_again(1)
+    assert choice.resting_until > 40  # nothing new
+    choice.look_again(2)
+    assert choice.resting_until == 0
+    for number in range(41, 41 + STREAK):
+        choice.epoch(1, number)
+    assert choice.resting_until == 40 + STREAK + REST  # as in the beginning

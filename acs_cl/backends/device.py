@@ -167,9 +167,11 @@ class Device(Backend):
             self._replay(launch.number, launch.upstream, command)
             return
         choice = self._choice
-        if choice is not None and (reason := _at_once(choice, launch.number, command)) is not None:
-            self._to_lane(launch, reason)
-            return
+        if choice is not None:
+            choice.look_again(self._schedulers.builds)
+            if (reason := _at_once(choice, launch.number, command)) is not None:
+                self._to_lane(launch, reason)
+                return
         try:
             if type(command) is TaskCommand:
                 scheduler, record, blob, shape, tiles = command[1:6]
