@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -149,10 +150,10 @@ def kernel(
             (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
         )  # fmt: skip
     if g_times_l and local_size is not None:
-        global_size = tuple(
-            size * local_size[axis] if axis < len(local_size) else size
-            for axis, size in enumerate(global_size)
-        )
+        dimensions = max(len(global_size), len(local_size))  # the shorter one is filled up
+        global_size += (1,) * (dimensions - len(global_size))
+        local_size += (1,) * (dimensions - len(local_size))
+        global_size = tuple(map(mul, global_size, local_size))
     pointers: list[Any] = []
     reads: list[Span] = []
     writes: list[Span] = []

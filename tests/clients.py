@@ -59,16 +59,14 @@ CLIENTS = {
             "test_algorithms/test_reduce.py",
             "test_algorithms/test_scan.py",
             "test_algorithms/test_transpose.py",
-            "test_linalg/test_dot.py",
             "test_linalg/test_norm.py",
-            "test_fft/test_fft.py",
             "test_transformations.py",
         ),
         ("--api=ocl",),
     ),
     "loopy": Client(
         "loopy",
-        ("test_reduction.py", "test_scan.py", "test_linalg.py", "test_nbody.py"),
+        ("test_scan.py", "test_nbody.py"),
         needs=("mako", "islpy<2025.3"),
     ),
     "pyclesperanto_prototype": Client(
@@ -207,7 +205,7 @@ def compare(client: Client, timeout_s: float) -> dict[str, object]:
     return {
         "version": version(client.package),
         "date": datetime.date.today().isoformat(),
-        "files": list(client.files),
+        "files": [os.path.relpath(file, ROOT) if file[0] == "/" else file for file in client.files],
         "plain": dict(Counter(plain.values())),
         "acs.Queue": dict(Counter(ours.values())),
         "different": different,

@@ -191,7 +191,7 @@ def test_one_kernel_on_our_queue_and_on_a_plain_one(queue: acs.Queue, kernels: K
 def test_local_constant_and_group_sizes(queue: acs.Queue, kernels: Kernels) -> None:
     a, c = buffer(queue, np.arange(N)), buffer(queue, np.arange(16))
     local = cl.LocalMemory(64)
-    kernels["follow"](queue, (N // 16,), (16,), a, c, local, g_times_l=True)
+    kernels["follow"](queue, (N // 16,), (16, 1), a, c, local, g_times_l=True)
     expected = (np.arange(N) + np.arange(N) % 16).reshape(-1, 16)[:, ::-1].ravel()
     assert np.array_equal(values_of(queue, a), expected)
     event = kernels["follow"](queue, (0,), None, a, c, local, allow_empty_ndrange=True)
