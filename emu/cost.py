@@ -5,7 +5,8 @@ time, its bytes), and the two bounds of a whole trace.
 
 A group's time is fixed (`group_ns`), measured (`total_ns` of the launch alone on a device like this
 one, spread over the rounds that its groups take there), or a roofline: its flops at its share of a
-unit's rate, beside its bytes at what is left of the shared bandwidth (`gpu.py` shares it out).
+unit's rate, or what its work-items have to do one after another, where that is longer; beside it
+its bytes at what is left of the shared bandwidth (`gpu.py` shares it out).
 
 Invariant: no schedule on the device is shorter than `critical_path_ns` or `work_ns`.
 """
@@ -99,6 +100,8 @@ class Costs:
             )
         beside = min(fit, -(-entry.groups // spec.units))
         cycles = -(-entry.flops * beside // spec.flops_per_cycle)
+        latency = entry.steps * spec.step_cycles + entry.rounds * spec.load_cycles
+        cycles = max(cycles, latency)
         return -(-cycles * 1000 // spec.clock_mhz), nbytes
 
     def alone_ns(self, entry: Entry) -> int:

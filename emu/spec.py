@@ -38,6 +38,10 @@ class GpuSpec(NamedTuple):
     """Of the whole device's memory."""
     group_bytes_per_cycle: int
     """Of one group at most."""
+    step_cycles: int = 0
+    """From an arithmetic operation of a work-item to one that needs its result."""
+    load_cycles: int = 0
+    """From a load of a work-item to what needs it."""
 
 
 class HostSpec(NamedTuple):
@@ -116,7 +120,8 @@ class Machine(NamedTuple):
 # 65,536, 228 KB; both 128 resident grids, warps of 32). Flops: 128 lanes, a fused multiply-add
 # each. A group's bytes: the 64 bytes a cycle from L2 to one unit in Jia et al., "Dissecting the
 # NVIDIA Volta GPU Architecture via Microbenchmarking", arXiv 1804.06826; later parts are taken
-# to have no less.
+# to have no less. Latencies are from there too (Volta: 4 cycles for dependent arithmetic, 193 for a
+# load that hits L2, where what the kernel before has written is), and taken for later parts.
 
 RTX_3060 = GpuSpec(
     name="RTX 3060-like",
@@ -131,6 +136,8 @@ RTX_3060 = GpuSpec(
     flops_per_cycle=256,
     bytes_per_ns=360,  # 192 bits at 15 Gbit/s, 360 GB/s
     group_bytes_per_cycle=64,
+    step_cycles=4,
+    load_cycles=193,
 )
 RTX_3070 = RTX_3060._replace(
     name="RTX 3070-like, simulated",
@@ -151,6 +158,8 @@ H200 = GpuSpec(
     flops_per_cycle=256,
     bytes_per_ns=4800,  # NVIDIA's data sheet of the H200: 4.8 TB/s
     group_bytes_per_cycle=64,
+    step_cycles=4,
+    load_cycles=193,
 )
 CPU_2 = GpuSpec(
     name="CPU with 2 threads",

@@ -30,7 +30,8 @@ EDGES = ("upstream", "spans")
 
 class Entry(NamedTuple):
     """One command. How long it takes: `group_ns` for each group of a kernel, `total_ns` for all of
-    it, or neither where `flops` and `bytes`, for each group, tell. Zero is 'not said'."""
+    it, or neither where `flops` and `bytes`, for each group, tell, and `steps` and `rounds`, which
+    each of its work-items has to take one after another. Zero is 'not said'."""
 
     number: int
     name: str
@@ -49,6 +50,10 @@ class Entry(NamedTuple):
     total_ns: int = 0
     flops: int = 0
     bytes: int = 0
+    steps: int = 0
+    """Arithmetic operations of a work-item, each of which needs the one before."""
+    rounds: int = 0
+    """Loads of a work-item, the same."""
     host_ns: int = 0
     """What the program did by itself before this launch."""
     segments: int = 0
@@ -68,7 +73,8 @@ class Trace(NamedTuple):
     complete: bool = True
 
 
-WORK = ("group_ns", "total_ns", "flops", "bytes")
+ROOFLINE = ("flops", "steps", "rounds")
+WORK = ("group_ns", "total_ns", "bytes", *ROOFLINE)
 NUMBERS = ("groups", "items", "registers", "local_bytes", "host_ns", "segments", *WORK)
 KEYS = {"number", "name", "kind", "upstream", "waits", "reads", "writes", *NUMBERS}
 HEAD_KEYS = {HEAD, "name", "launches", "clock", "unit", "edges", "complete"}
@@ -208,11 +214,14 @@ def check(entry: Entry, edges: str) -> None:
     if entry.kind == KERNEL:
         if entry.groups < 1 or entry.items < 1:
             raise ValueError("a kernel needs 'groups' and 'items' of at least 1")
-        if len(said) > 1 or (entry.flops and said):
-            raise ValueError("a kernel takes 'group_ns', or 'total_ns', or what 'flops' say")
-        if not said and not entry.flops and not entry.bytes:
+        roofline = any(getattr(entry, key) for key in ROOFLINE)
+        if len(said) > 1 or (roofline and said):
+            raise ValueError(
+                "a kernel takes 'group_ns', or 'total_ns', or what 'flops', 'steps', 'rounds' say"
+            )
+        if not said and not roofline and not entry.bytes:
             raise ValueError("nothing says how long the kernel takes")
-    elif said != ["total_ns"] or entry.groups or entry.flops:
+    elif said != ["total_ns"] or entry.groups or any(getattr(entry, key) for key in ROOFLINE):
         raise ValueError(f"a {entry.kind} has 'total_ns', and no groups or flops")
 
 

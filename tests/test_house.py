@@ -190,7 +190,7 @@ FOLDERS_MAY_IMPORT = {
     "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
     | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
-    | {"commands", "driver"},
+    | {"commands", "driver", "inference", "ranges"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these

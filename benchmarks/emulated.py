@@ -1,0 +1,205 @@
+"""The paper's table beside ours: its twelve workloads on its device, both simulated.
+
+    python -m acs_cl.benchmarks.emulated            # run all of it, write the JSON and the tables
+    python -m acs_cl.benchmarks.emulated --render   # the tables again, from the JSON
+    python -m acs_cl.benchmarks.emulated --check    # write nothing; are they those of the JSON?
+
+In: traces of `dry.traced` at preset `paper`, the machine `paper`, the values of `published`. Out:
+`results/emulator.json` and `docs/emulator-results.md`.
+
+A variant of the machine changes one constant for all workloads alike; what brings a figure that
+differs from the published one near to it is found among the variants.
+
+Invariant: nothing is set for one workload, and equal sources give equal bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from acs_cl.benchmarks.dry import traced
+from acs_cl.benchmarks.emulated_tables import COLUMNS, FAMILY, GRAPH, HW, SW, WORKLOADS, render
+from acs_cl.benchmarks.published import ACS
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.emu.cost import Costs
+from acs_cl.emu.model import Outcome
+from acs_cl.emu.policies import bounds, simulate
+from acs_cl.emu.spec import Machine, machine
+from acs_cl.emu.trace import KERNEL, Trace, resolved
+
+VERSION = 1
+ROOT = Path(__file__).resolve().parent
+RESULT = ROOT / "results" / "emulator.json"
+TABLES = ROOT.parent / "docs" / "emulator-results.md"
+
+POLICIES = {SW: "acs_sw(N=32, threads=8)", HW: "acs_hw(N=32, M=32)"}
+
+
+class Variant(NamedTuple):
+    """What is changed, for all workloads alike."""
+
+    axis: str
+    label: str
+    machine: Machine
+    policies: Mapping[str, str]
+    """By column; others stay as they are."""
+    columns: Sequence[str] = COLUMNS
+    """Those that it changes."""
+
+
+def variants(base: Machine) -> list[Variant]:
+    """All of them; each axis has the machine's own value, too."""
+    found = []
+
+    def host(axis: str, key: str, values: Sequence[int], columns: Sequence[str] = COLUMNS) -> None:
+        for value in values:
+            change: dict[str, Any] = {key: value}
+            where = base._replace(host=base.host._replace(**change))
+            found.append(Variant(axis, f"{value / 1000:g} us", where, POLICIES, columns))
+
+    def policy(axis: str, column: str, texts: Mapping[str, str]) -> None:
+        for label, text in texts.items():
+            found.append(Variant(axis, label, base, {**POLICIES, column: text}, (column,)))
+
+    host("launch", "launch_ns", (500, 1_000, 3_000, 6_000))
+    host("synchronisation", "sync_ns", (1_000, 3_000, 7_000, 15_000))
+    for times in (1, 2, 4, 8, 16):
+        found.append(Variant("device slower", f"{times} x", slower(base, times), POLICIES))
+    for times in (4, 16):
+        quick = base._replace(host=base.host._replace(launch_ns=500))
+        label = f"{times} x"
+        found.append(Variant("slower, launch 0.5 us", label, slower(quick, times), POLICIES))
+    host("a node built", "build_node_ns", (500, 1_900, 7_000, 13_000), (GRAPH,))
+    counts = (4, 8, 16, 32, 64)
+    policy("N", SW, {f"{n}": f"acs_sw(N={n}, threads=8)" for n in counts})
+    policy("N", HW, {f"{n}": f"acs_hw(N={n}, M=32)" for n in counts})
+    policy("N = M", HW, {f"{n}": f"acs_hw(N={n}, M={n})" for n in counts})
+    policy("M", HW, {f"{m}": f"acs_hw(N=32, M={m})" for m in (8, 16, 32, 64, 128)})
+    policy("threads", SW, {f"{n}": f"acs_sw(N=32, threads={n})" for n in (1, 2, 4, 8, 16, 32)})
+    return found
+
+
+def slower(base: Machine, times: int) -> Machine:
+    """Whatever the device does takes so many times as long: kernels that are so much larger."""
+    gpu = base.gpu
+    return base._replace(
+        gpu=gpu._replace(clock_mhz=gpu.clock_mhz // times, bytes_per_ns=gpu.bytes_per_ns // times)
+    )
+
+
+# ---- runs ----------------------------------------------------------------------------------------
+
+
+def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
+    """The document. It takes some minutes for all workloads."""
+    base = machine("paper")
+    there = catalogue()
+    traces: dict[str, Trace] = {}
+    for name in names:
+        say(f"{name}: trace")
+        traces[name] = resolved(traced(there[name], "paper"))
+    found = {name: one(name, traces[name], base) for name in names}
+    swept: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    for variant in variants(base):
+        say(f"{variant.axis}, {variant.label}")
+        for name, trace in traces.items():
+            figures = speedups(name, trace, variant)
+            at = swept.setdefault(variant.axis, {}).setdefault(variant.label, {})
+            at.setdefault(name, {}).update(figures)
+    return {
+        "acs_cl_emulated": VERSION,
+        "simulated": True,
+        "clock": "model",
+        "machine": base.name,
+        "gpu": base.gpu._asdict(),
+        "host": base.host._asdict(),
+        "preset": "paper",
+        "seed": 0,
+        "workloads": found,
+        "sweeps": swept,
+    }
+
+
+def one(name: str, trace: Trace, base: Machine) -> dict[str, Any]:
+    """A workload on the machine as it is."""
+    kernels = [entry for entry in trace.entries if entry.kind == KERNEL]
+    costs = Costs(base.gpu)
+    alone = [costs.alone_ns(entry) for entry in kernels]
+    texts = {"serial": "serial", **POLICIES}
+    texts |= {"graph built": "cuda_graph", "graph replayed": "cuda_replay", "ideal": "ideal"}
+    outcomes = {column: simulate(text, trace, base) for column, text in texts.items()}
+    serial = outcomes["serial"].makespan_ns
+    return {
+        "family": FAMILY[name],
+        "launches": len(trace.entries),
+        "waits": sum(bool(entry.waits) for entry in trace.entries),
+        "median_groups": median(entry.groups for entry in kernels),
+        "at_most_9_groups": round(sum(one.groups <= 9 for one in kernels) / len(kernels), 3),
+        "median_kernel_ns": median(alone),
+        "mean_kernel_ns": round(sum(alone) / len(alone)),
+        "bounds_ns": bounds(trace, base),
+        "runs": {column: _plain(outcome, serial) for column, outcome in outcomes.items()},
+        "published": ACS[WORKLOADS[name]],
+    }
+
+
+def _plain(outcome: Outcome, serial_ns: int) -> dict[str, Any]:
+    return {
+        "policy": outcome.policy,
+        "makespan_ns": outcome.makespan_ns,
+        "speedup": round(serial_ns / outcome.makespan_ns, 3),
+        "achieved_occupancy": round(outcome.achieved_occupancy, 4),
+        "kernels_in_flight": round(outcome.kernels_in_flight, 2),
+        "window_slots": round(outcome.window_slots, 1),
+        "overheads_ns": outcome.overheads_ns,
+    }
+
+
+def graph_of(name: str) -> str:
+    """As in the paper: built for every input where that decides on it, else there already."""
+    return "cuda_replay" if FAMILY[name] == "static" else "cuda_graph"
+
+
+def speedups(name: str, trace: Trace, variant: Variant) -> dict[str, float]:
+    """Over the serial stream of the same machine."""
+    serial = simulate("serial", trace, variant.machine).makespan_ns
+    texts = {**variant.policies, GRAPH: graph_of(name)}
+    return {
+        column: round(serial / simulate(texts[column], trace, variant.machine).makespan_ns, 3)
+        for column in variant.columns
+    }
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    parser = argparse.ArgumentParser(prog="benchmarks/emulated.py", description="The table.")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--render", action="store_true", help="only write the tables of the JSON")
+    what.add_argument("--check", action="store_true", help="write nothing, only compare")
+    args = parser.parse_args(argv)
+    if args.render or args.check:
+        document = json.loads(RESULT.read_text(encoding="utf-8"))
+    else:
+        document = measure(list(WORKLOADS), lambda text: print(text, file=sys.stderr))
+        RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    text = render(document)
+    if args.check:
+        wrong = not TABLES.exists() or TABLES.read_text(encoding="utf-8") != text
+        if wrong:
+            print(f"{TABLES.name} is not what {RESULT.name} says", file=sys.stderr)
+        return int(wrong)
+    TABLES.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,144 @@
+"""Traces without a device: the launches and edges of real runs, and the table made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acs_cl as acs
+from acs_cl import UsageError
+from acs_cl.benchmarks import emulated, emulated_tables
+from acs_cl.benchmarks.costs import Work, work
+from acs_cl.benchmarks.dry import Dry, traced
+from acs_cl.benchmarks.published import ACS
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.emu.convert import from_timeline
+from acs_cl.emu.cost import Costs
+from acs_cl.emu.spec import machine
+from acs_cl.emu.trace import Entry, Trace, load, resolved, save
+
+THERE = catalogue()
+SOURCE = """
+kernel void keep(global const uint *from, global uint *to, int length)
+{ int i = get_global_id(0); if (i < length) to[i] = from[i]; }
+kernel void nobody_counted(global uint *to) { to[0] = 1; }
+"""
+
+
+def recorded(name: str, tmp_path: Path) -> Trace:
+    """A step on a device, as its timeline tells."""
+    workload = THERE[name]
+    make = workload.host_decided or workload.make
+    with acs.Runtime(backend="serial", trace=True) as rt:
+        run = make(rt, workload.presets["tiny"], 0)
+        run.reset()
+        rt.finish()
+        rt.trace.clear()
+        run.step()
+        rt.finish()
+        rt.trace.save(tmp_path / "timeline.jsonl")
+    return from_timeline(tmp_path / "timeline.jsonl", items=1)[0]
+
+
+@pytest.mark.parametrize("name", emulated.WORKLOADS)
+def test_launches_and_edges_are_those_of_a_real_run(name: str, tmp_path: Path) -> None:
+    dry, real = resolved(traced(THERE[name], "tiny")), resolved(recorded(name, tmp_path))
+    assert [(one.name, one.kind, one.groups, one.items) for one in dry.entries] == [
+        (one.name, one.kind, one.groups, one.items) for one in real.entries
+    ]
+    assert [one.upstream for one in dry.entries] == [one.upstream for one in real.entries]
+    assert [one.segments for one in dry.entries] == [one.segments for one in real.entries]
+
+
+def test_a_program_that_reads_waits_for_the_read() -> None:
+    entries = traced(THERE["ant"], "tiny").entries
+    reads = [one.number for one in entries if one.kind == "read"]
+    assert len(reads) == 2 * THERE["ant"].presets["tiny"].frames
+    assert {one.number: one.waits for one in entries if one.waits} == {
+        number + 1: (number,) for number in reads
+    }
+
+
+def test_equal_seeds_are_equal_traces_that_read_back(tmp_path: Path) -> None:
+    first, second = (traced(THERE["routing"], "tiny", seed=3) for _ in range(2))
+    assert first == second
+    save(first, tmp_path / "trace.jsonl")
+    assert load(tmp_path / "trace.jsonl") == first
+    other = traced(THERE["routing"], "tiny", seed=4)
+    assert [one.name for one in other.entries] != [one.name for one in first.entries]
+
+
+def test_what_a_trace_cannot_hold_is_refused() -> None:
+    dry = Dry()
+    prog, x = dry.build(SOURCE), dry.zeros(64, "u4")
+    with pytest.raises(UsageError, match="kernel keep: nobody decides on a device"):
+        prog.keep((64,), (64,), x, x, 64, when=x[0])
+    with pytest.raises(UsageError, match="kernel keep: a trace needs the size of its groups"):
+        prog.keep((64,), None, x, x, 64)
+    with pytest.raises(UsageError, match="kernel keep: got 2 arguments, expected 3"):
+        prog.keep((64,), (64,), x, x)
+    with pytest.raises(UsageError, match="nobody has counted what kernel nobody_counted does"):
+        prog.nobody_counted((64,), (64,), x)
+
+
+def test_spans_are_those_of_the_memory_that_would_be_there() -> None:
+    dry = Dry()
+    prog, x = dry.build(SOURCE), dry.zeros((4, 32))
+    dry.entries.clear()
+    prog.keep((64,), (32,), x[1], x[2:].reshape(64), 64)
+    (entry,) = dry.entries
+    assert [tuple(span) for span in entry.reads] == [(1, 128, 128, 1, 128)]
+    assert [tuple(span) for span in entry.writes] == [(1, 256, 256, 1, 256)]
+    assert (entry.groups, entry.items, entry.bytes, entry.rounds) == (2, 32, 192, 1)
+
+
+def test_a_work_item_goes_round_where_there_are_too_few() -> None:
+    """256 outputs of a sum over 100, by 64 items."""
+    assert work("dense", 64, [0, 0, 0, 0, 100, 256, 0]) == Work(51_200, 400, 100)
+    assert work("dense", 256, [0, 0, 0, 0, 100, 256, 0]) == Work(51_200, 100, 25)
+
+
+def test_a_work_item_takes_the_time_of_its_chain() -> None:
+    """At 4 cycles a step and 193 a round, 1.4 GHz; or that of its flops, where they are more."""
+    costs = Costs(machine("paper").gpu)
+    chain = Entry(1, "k", groups=1, items=64, steps=100, rounds=2)
+    assert costs.alone_ns(chain) == -(-(400 + 386) * 1000 // 1400)
+    assert costs.alone_ns(chain._replace(flops=256 * 1400)) == 1000
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def committed() -> dict[str, Any]:
+    found = json.loads(emulated.RESULT.read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("name", ["ant", "squeezenet", "randwire"])
+def test_the_committed_figures_are_those_of_these_sources(name: str) -> None:
+    trace = resolved(traced(THERE[name], "paper"))
+    assert (
+        json.loads(json.dumps(emulated.one(name, trace, machine("paper"))))
+        == (committed()["workloads"][name])
+    )
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    assert emulated.TABLES.read_text(encoding="utf-8") == emulated_tables.render(committed())
+    assert emulated.main(["--check"]) == 0
+
+
+def test_every_published_workload_is_there_and_every_sweep_has_its_base() -> None:
+    document = committed()
+    assert list(document["workloads"]) == list(emulated.WORKLOADS)
+    assert sorted(emulated.WORKLOADS.values()) == sorted(ACS)
+    bases = {"launch": "3 us", "synchronisation": "7 us", "device slower": "1 x", "N": "32"}
+    bases |= {"a node built": "1.9 us", "N = M": "32", "M": "32", "threads": "8"}
+    for axis, label in bases.items():
+        for name, values in document["sweeps"][axis][label].items():
+            for column, value in values.items():
+                assert value == emulated_tables.ours(document, name, column)
