@@ -23,9 +23,9 @@ import numpy as np
 from acs_cl import UsageError
 from acs_cl.benchmarks.costs import work
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
-from acs_cl.benchmarks.workloads.rigid import RigidSize
 from acs_cl.benchmarks.workloads.rigid_layout import LINE, lay_out
 from acs_cl.benchmarks.workloads.rigid_models import MODELS
+from acs_cl.benchmarks.workloads.rigid_program import RigidSize
 from acs_cl.benchmarks.workloads.rigid_reference import World
 from acs_cl.benchmarks.workloads.rigid_start import start
 from acs_cl.benchmarks.workloads.workload import Workload

@@ -81,6 +81,9 @@ def variants(base: Machine) -> list[Variant]:
     policy("N", HW, {f"{n}": f"acs_hw(N={n}, M=32)" for n in counts})
     policy("N = M", HW, {f"{n}": f"acs_hw(N={n}, M={n})" for n in counts})
     policy("M", HW, {f"{m}": f"acs_hw(N=32, M={m})" for m in (8, 16, 32, 64, 128)})
+    for n in counts:
+        texts = {SW: f"acs_sw(N={n}, threads=8)", HW: f"acs_hw(N={n}, M={n})"}
+        found.append(Variant("N = M, slower 4 x", f"{n}", slower(base, 4), texts, (SW, HW)))
     policy("threads", SW, {f"{n}": f"acs_sw(N=32, threads={n})" for n in (1, 2, 4, 8, 16, 32)})
     return found
 
