@@ -28,10 +28,10 @@ from programs import MODES, AcsMachine, NumpyMachine, compare, run
 from programs import SOURCE as PROGRAMS
 
 import acs_cl as acs
-from acs_cl.choice import REST, STREAK, Choice
 from acs_cl import driver
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
+from acs_cl.choice import REST, STREAK, Choice
 
 HERE = Path(__file__).resolve().parent
 
