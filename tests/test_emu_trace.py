@@ -31,7 +31,9 @@ def test_what_is_written_reads_back(graph: str, spans: bool, tmp_path: Path) -> 
 def test_every_field_reads_back(tmp_path: Path) -> None:
     first = Entry(1, "up", "write", total_ns=5, host_ns=7, writes=(Span(0, 0, 1, 1, 1),))
     second = Entry(2, "k", groups=3, items=64, registers=40, local_bytes=96, flops=9, bytes=8)
-    second = second._replace(waits=(1,), segments=4, steps=7, rounds=6, reads=(Span(2, 8, 64, 3, 32),))
+    second = second._replace(
+        waits=(1,), segments=4, steps=7, rounds=6, reads=(Span(2, 8, 64, 3, 32),)
+    )
     trace = Trace("all", [first, second], "device", "spans", complete=False)
     save(trace, tmp_path / "trace.jsonl")
     assert load(tmp_path / "trace.jsonl") == trace
