@@ -163,7 +163,7 @@ def _convolution(functions: Any, constant: Callable[[Value], Any], layer: Layer)
         size, stride, pad, groups = *layer.args[9:12], channels
         weights = weights.reshape(channels, 1, size, size)
     else:
-        if layer.kernel == "convolve":
+        if layer.kernel in ("convolve", "convolve_four"):
             size, stride, pad = layer.args[10:13]
         weights = weights.reshape(-1, channels, size, size, 4).permute(0, 4, 1, 2, 3)
         weights = weights.reshape(-1, channels, size, size).contiguous()
@@ -214,6 +214,7 @@ def _dense(functions: Any, constant: Callable[[Value], Any], layer: Layer) -> An
 
 _MAKERS: dict[str, Callable[[Any, Callable[[Value], Any], Layer], Any]] = {
     "convolve": _convolution,
+    "convolve_four": _convolution,
     "pointwise": _convolution,
     "pointwise_four": _convolution,
     "depthwise": _convolution,
