@@ -1,8 +1,8 @@
 """From committed results to the figures in the README.
 
-In: `benchmarks/results/*.json`, as `run.py --json` writes them. Out: a table between the marks
-`<!-- figures -->` and `<!-- /figures -->` of the README; with `--check` nothing is written, and the
-exit code is 1 if the README says something else than the results.
+In: `benchmarks/results/*.json`, as `run.py --json` and `acs-cl bench --json` write them. Out:
+tables between marks of the README, `<!-- figures -->` to `<!-- /figures -->`, and `workloads`; `--check` nothing is written, and the exit code is 1 if the README says something else than the
+results.
 
 Invariant: no figure in the table was typed by hand, each names device, driver and date, and what
 missed its target says so.
@@ -17,11 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from acs_cl.benchmarks import suite, suite_tables
 from acs_cl.benchmarks.run import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
-BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
+FIGURES, WORKLOADS = "figures", "workloads"
+"""What the marks are called."""
+
+SHOWN = ("serial", "lanes", "device", "auto", "replay", "expert")
+"""Contestants of the workloads that the README shows."""
 
 
 class ReportError(Exception):
@@ -109,13 +114,28 @@ def _described(machine: dict[str, Any]) -> str:
     )
 
 
-def updated(text: str, table: str) -> str:
+def workloads(folder: Path) -> str:
+    """The tables of `acs-cl bench`, one for each result in a folder."""
+    parts = []
+    for path in sorted(folder.glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(document, dict) and document.get("acs_cl_bench") == suite.VERSION:
+            wrong = suite_tables.failures(document)
+            if wrong:
+                raise ReportError(f"{path.name}: {wrong[0]}")
+            parts += [suite_tables.overview(document, "github", SHOWN), ""]
+            parts += [suite_tables.footer(document), ""]
+    return "\n".join(parts).strip()
+
+
+def updated(text: str, table: str, name: str = FIGURES) -> str:
     """The README with this table between its marks."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ReportError(f"the README needs {BEGIN} and, after it, {END}, once each")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ReportError(f"the README needs {begin} and, after it, {end}, once each")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,6 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         text = args.readme.read_text(encoding="utf-8")
         new = updated(text, render(load(args.results)))
+        if table := workloads(args.results):
+            new = updated(new, table, WORKLOADS)
     except (ReportError, OSError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 1

@@ -52,9 +52,9 @@ def contestants(document: Document) -> list[str]:
     return list(names)
 
 
-def overview(document: Document, style: str = "simple") -> str:
-    """Speed-ups of all contestants, with the bound and what was published."""
-    names = contestants(document)
+def overview(document: Document, style: str = "simple", only: Sequence[str] = ()) -> str:
+    """Speed-ups of all contestants, or of some, with the bound and what was published."""
+    names = list(only or contestants(document))
     head = ["workload", "launches", "groups", "baseline ms", "bound", *names, "paper SW", "HW"]
     rows = []
     for name, entry in document["workloads"].items():

@@ -113,7 +113,9 @@ def test_report_writes_the_table_and_checks_it(document: dict[str, Any], tmp_pat
     readme, results = tmp_path / "README.md", tmp_path / "results"
     results.mkdir()
     (results / "one.json").write_text(json.dumps(finished(document)), "utf-8")
-    readme.write_text(f"before\n{report.BEGIN}\nwhat was there\n{report.END}\nafter\n", "utf-8")
+    readme.write_text(
+        "before\n<!-- figures -->\nwhat was there\n<!-- /figures -->\nafter\n", "utf-8"
+    )
     where = ["--readme", str(readme), "--results", str(results)]
     assert report.main(["--check", *where]) == 1
     assert report.main(where) == 0
@@ -170,7 +172,7 @@ def test_report_refuses_quick_runs_and_a_readme_without_marks(
     assert "--quick" in capsys.readouterr().err
     (tmp_path / "a.json").write_text(json.dumps(sample()), "utf-8")
     assert report.main(where) == 1
-    assert report.BEGIN in capsys.readouterr().err
+    assert "<!-- figures -->" in capsys.readouterr().err
     assert readme.read_text("utf-8") == "no marks"
 
 

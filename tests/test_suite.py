@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from acs_cl import cli, devices
-from acs_cl.benchmarks import suite, suite_cli, suite_tables
+from acs_cl.benchmarks import report, suite, suite_cli, suite_tables
 from acs_cl.benchmarks.bounds import bound
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
@@ -157,3 +157,22 @@ def test_a_result_of_something_else_is_refused(tmp_path: Path) -> None:
     path.write_text('{"acs_cl_benchmarks": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match="expected what acs-cl bench --json writes"):
         suite_cli.load(path)
+
+
+def test_the_report_takes_the_workloads_and_refuses_failures(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    table = report.workloads(tmp_path)
+    assert "| vec" in table
+    assert "lanes" in table
+    assert document["machine"]["driver"] in table
+    text = report.updated("<!-- workloads -->\nold\n<!-- /workloads -->", table, report.WORKLOADS)
+    assert table in text
+    assert "old" not in text
+    other = copy.deepcopy(document)
+    other["workloads"]["vec"]["failed"]["lanes"] = "wrong"
+    path.write_text(json.dumps(other), encoding="utf-8")
+    with pytest.raises(report.ReportError, match="vec, lanes: wrong"):
+        report.workloads(tmp_path)
