@@ -1,7 +1,8 @@
 """From committed results to the figures in the README.
 
 In: `benchmarks/results/*.json`, as `run.py --json` and `acs-cl bench --json` write them. Out:
-tables between marks of the README, `<!-- figures -->` to `<!-- /figures -->`, and `workloads`; `--check` nothing is written, and the exit code is 1 if the README says something else than the
+tables between marks of the README, `<!-- figures -->` to `<!-- /figures -->`, and `workloads`. With
+`--check` nothing is written, and the exit code is 1 if the README says something else than the
 results.
 
 Invariant: no figure in the table was typed by hand, each names device, driver and date, and what
