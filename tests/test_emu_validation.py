@@ -1,0 +1,110 @@
+"""The emulator beside reality: what is predicted from what, and that a run of it says both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from acs_cl import UsageError, devices
+from acs_cl.benchmarks import validation, validation_tables
+from acs_cl.benchmarks.validation_costs import FEW, Costs, machine_of
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.emu.trace import Entry, Trace
+
+COSTS = Costs(
+    kind="CPU",
+    units=2,
+    shared=0,
+    launch_ns={"serial": 1_000, "lanes": 2_000, "device": 500},
+    argument_ns=100,
+    sync_ns=5_000,
+    edge_ns=300,
+    epoch_ns=7_000,
+)
+
+
+def kernels(count: int, groups: int = 1) -> Trace:
+    """Independent ones of 100 us."""
+    entries = [
+        Entry(number, "k", groups=groups, items=1, total_ns=100_000)
+        for number in range(1, count + 1)
+    ]
+    return Trace("k", entries, "device", "upstream")
+
+
+def test_a_prediction_is_made_of_measured_costs_and_kernel_times() -> None:
+    """Serial: a launch, four kernels with what lies between, a wait. Lanes: two at a time."""
+    device = devices.choose()
+    serial, lanes = (
+        validation.predicted(kernels(4), machine_of(COSTS, device, name), name, 0)
+        for name in ("serial", "lanes")
+    )
+    assert serial * 1e6 == 1_000 + 4 * 100_000 + 3 * 300 + 5_000
+    assert lanes * 1e6 == 2_000 + 2 * 100_000 + 2_000 + 5_000
+
+
+def test_cores_that_run_both_are_never_used_twice() -> None:
+    """Eight kernels of two groups on two cores, and the program beside them."""
+    trace = kernels(8, groups=2)
+    where = machine_of(COSTS, devices.choose(), "serial")
+    where = where._replace(host=where.host._replace(launch_ns=90_000))
+    apart, shared = (validation.predicted(trace, where, "serial", cores) for cores in (0, 2))
+    assert apart < shared
+    assert shared * 1e6 == (8 * 2 * 100_000 + 8 * 90_000) // 2
+
+
+def test_a_recorded_step_has_times_waits_and_costs_of_arguments() -> None:
+    device = devices.choose()
+    plan = validation.Plan(device, [], "tiny", 1, True)
+    trace = validation.recorded(plan, catalogue()["ant"], argument_ns=100)
+    reads = [one.number for one in trace.entries if one.kind == "read"]
+    assert [one.waits for one in trace.entries if one.waits] == [(number,) for number in reads]
+    assert all(one.total_ns > 0 for one in trace.entries)
+    wide = [one for one in trace.entries if one.segments > FEW]
+    assert wide
+    assert all(one.host_ns == 100 * (one.segments - FEW) for one in wide)
+
+
+def test_errors_are_those_of_time_on_serial_and_of_speed_ups_beside_it() -> None:
+    row = {
+        "real_ms": {"serial": {"median": 2.0}},
+        "model_ms": {"serial": 1.5},
+        "real": {"lanes": 2.0, "device": 4.0},
+        "model": {"lanes": 2.2, "device": 5.0},
+    }
+    assert [validation_tables.off(row, name) for name in validation.POLICIES] == [
+        pytest.approx(-0.25),
+        pytest.approx(0.1),
+        pytest.approx(0.25),
+    ]
+    found = validation_tables.errors({"one": row})
+    assert found == {"serial": 0.25, "lanes": 0.1, "device": 0.25, "all": 0.25}
+
+
+def test_the_command_measures_and_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "found.json"
+    assert validation.main(["vec", "--preset", "tiny", "--quick", "--json", str(path)]) == 0
+    document = json.loads(path.read_text(encoding="utf-8"))
+    row = document["rows"]["vec"]
+    assert set(row["real"]) == set(row["model"]) == {"serial", "lanes", "device"}
+    assert row["real"]["serial"] == row["model"]["serial"] == 1
+    assert all(row["model_ms"][name] > 0 for name in row["model_ms"])
+    assert document["errors"] == validation_tables.errors(document["rows"])
+    assert "A look with few samples" in capsys.readouterr().out
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="no workload or family is called 'nothing'"):
+        validation.chosen(["nothing"], False)
+    assert {one.name for one in validation.chosen([], True)} == set(validation.FEW)
+    assert [one.name for one in validation.chosen(["static"], True)] == [
+        one.name for one in catalogue().values() if one.family == "static"
+    ]
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    assert validation.main(["--check"]) == 0
