@@ -167,8 +167,10 @@ def timed(plan: Plan, workload: Workload) -> tuple[dict[str, list[float]], int]:
     with ExitStack() as open_ones:
         timers = {}
         for backend in POLICIES:
-            lanes = {"lanes": LANES} if backend == "lanes" else {}
-            runtime = open_ones.enter_context(acs.Runtime(plan.device, backend=backend, **lanes))
+            lanes = LANES if backend == "lanes" else None
+            runtime = open_ones.enter_context(
+                acs.Runtime(plan.device, backend=backend, lanes=lanes)
+            )
             run = make(runtime, size, 0)
             for turn in range(SETTLED):
                 run.reset()

@@ -9,7 +9,7 @@ Invariant: only kernels that do nothing, or a known chain, are measured: none of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks.harness import quantile
+from acs_cl.benchmarks.harness import ONE, quantile
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.spec import machine as preset
 
@@ -75,8 +75,8 @@ def measured(device: cl.Device, quick: bool) -> Costs:
     launch: dict[str, int] = {}
     arguments = []
     for backend in ("serial", "lanes", "device"):
-        lanes = {"lanes": LANES} if backend == "lanes" else {}
-        with acs.Runtime(device, backend=backend, **lanes) as runtime:
+        lanes = LANES if backend == "lanes" else None
+        with acs.Runtime(device, backend=backend, lanes=lanes) as runtime:
             few, many = _launches(runtime, samples)
             launch[backend] = round(few)
             arguments.append(max(0.0, (many - few) / (MANY - FEW)))
@@ -118,12 +118,8 @@ def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
     prog = runtime.build(SOURCE)
     sources = [runtime.zeros(64, np.uint32) for _ in range(MANY - 1)]
     outs = [runtime.zeros(64, np.uint32) for _ in range(ARRAYS)]
-    few: list[Callable[[int], Any]] = [
-        lambda v, y=y: prog.few((1,), (1,), sources[0], y, v) for y in outs
-    ]
-    many: list[Callable[[int], Any]] = [
-        lambda v, y=y: prog.many((1,), (1,), *sources, y, v) for y in outs
-    ]
+    few = [partial(prog.few, ONE, ONE, sources[0], y) for y in outs]
+    many = [partial(prog.many, ONE, ONE, *sources, y) for y in outs]
     found: list[list[float]] = [[], []]
     for turn in range(samples + 2):
         for calls, times in zip((few, many), found, strict=True):
@@ -145,7 +141,7 @@ def _round_trip(runtime: acs.Runtime, samples: int) -> float:
     for number in range(20 * samples):
         runtime.finish()
         start = perf_counter()
-        prog.few((1,), (1,), x, y, number)
+        prog.few(ONE, ONE, x, y, number)
         runtime.finish()
         times.append((perf_counter() - start) * 1e9)
     return quantile(times[samples:], 0.5)
@@ -158,7 +154,7 @@ def _flush(runtime: acs.Runtime, samples: int) -> float:
     for number in range(10 * samples):
         runtime.finish()
         for _ in range(8):
-            prog.few((1,), (1,), x, y, number)
+            prog.few(ONE, ONE, x, y, number)
         start = perf_counter()
         runtime.flush()
         times.append((perf_counter() - start) * 1e9)
