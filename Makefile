@@ -43,7 +43,7 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	touch $@
 
 test: $(STAMP)
-	$(PYTEST) -n $(JOBS) --dist loadgroup -m "not alone" $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(ARGS)
 	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
 
 lint: $(STAMP)

@@ -14,8 +14,6 @@ import pytest
 from acs_cl import devices
 from acs_cl.benchmarks import harness, report, run
 
-pytestmark = pytest.mark.xdist_group("benchmarks")  # each of them runs once
-
 KEYS = {
     "overhead": {"auto", "rows"},
     "overlap": {"chains", "links", "kernel_us", "rows"},

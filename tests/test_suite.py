@@ -18,8 +18,6 @@ from acs_cl.errors import UsageError
 from acs_cl.records import Span
 from acs_cl.trace import Slice
 
-pytestmark = pytest.mark.xdist_group("suite")  # which measures once
-
 
 @pytest.fixture(autouse=True)
 def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:

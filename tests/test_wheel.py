@@ -17,8 +17,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("wheel")  # its fresh environment is made once
-
 ROOT = Path(__file__).resolve().parent.parent
 MAPPED = ("emu", "benchmarks", "kernels_cl")  # installed below acs_cl, see pyproject.toml
 DATA = {".cl", ".cu", ".h", ".json", ".typed"}
