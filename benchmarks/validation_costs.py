@@ -81,7 +81,7 @@ def measured(device: cl.Device, quick: bool) -> Costs:
             launch[backend] = round(few)
             arguments.append(max(0.0, (many - few) / (MANY - FEW)))
             if backend == "serial":
-                sync = _round_trip(runtime, samples) - few
+                sync = _wait(runtime, samples)
             if backend == "device":
                 epoch = _flush(runtime, samples)
     return Costs(
@@ -134,14 +134,14 @@ def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
     return quantile(found[0][2:], 0.5), quantile(found[1][2:], 0.5)
 
 
-def _round_trip(runtime: acs.Runtime, samples: int) -> float:
-    """A launch, and the wait for it."""
+def _wait(runtime: acs.Runtime, samples: int) -> float:
+    """The wait for one launch, from the end of its call: on the way to the device and back."""
     prog, x, y = runtime.build(SOURCE), *(runtime.zeros(64, np.uint32) for _ in range(2))
     times = []
     for number in range(20 * samples):
         runtime.finish()
-        start = perf_counter()
         prog.few(ONE, ONE, x, y, number)
+        start = perf_counter()
         runtime.finish()
         times.append((perf_counter() - start) * 1e9)
     return quantile(times[samples:], 0.5)
