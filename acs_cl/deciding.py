@@ -84,6 +84,11 @@ class Deciding:
             self._count = _cell(kernel, global_size[0].count, "the count of acs.size")
             self.global_size = (global_size[0].upto, *global_size[1:])
 
+    @property
+    def counts(self) -> bool:
+        """Whether the device decides for how many work-items it runs."""
+        return self._count is not None
+
     def launch(
         self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None
     ) -> Handle:

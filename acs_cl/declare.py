@@ -187,6 +187,12 @@ def _union(
     width = high[0] - low[0]
     if width <= 0:
         return None
+    return rectangle(first, last, width, steps)
+
+
+def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:
+    """The rectangle that runs of `width` cover, which lie at all sums of some of the steps
+    `(distance, count)` from `first` on and end at `last`; their hull where it takes more."""
     pitch, rows = width, 1
     for step, count in sorted(steps):
         if rows == 1 and step <= width:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acs_cl.signature import Parameter, Signature
-from acs_cl.translate import bodies, cache, clang
+from acs_cl.translate import bodies, cache, clang, outline
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
 
@@ -219,11 +219,26 @@ def _parse_signature(
             if not anywhere and n.shape_of(kind) == n.RECORD and _holds_pointers(kind):
                 anywhere = f"parameter {cursor.spelling} is a structure that holds pointers"
         match = _GROUP_SIZE.search(clang.declaration_text(kernel))
+        outlined, unclear = _outline(found, anywhere, facts)
     group = tuple(int(width) for width in match.groups()) if match else None
     return Signature(
         kernel_name, tuple(parameters), anywhere, found.program_globals,
-        found.has_local_variables, group, "parsed",
+        found.has_local_variables, group, "parsed", outlined, unclear,
     )  # fmt: skip
+
+
+def _outline(found: Any, anywhere: str, facts: Any) -> tuple[dict[str, Any] | None, str]:
+    """What decides where the body touches its arguments, or why that cannot be said."""
+    if anywhere or found.program_globals:
+        return None, anywhere or "it uses variables of the program"
+    if facts.address_bits != 64:
+        return None, f"addresses of {facts.address_bits} bits"
+    try:
+        return outline.outline(found), ""
+    except outline.Unclear as reason:
+        return None, str(reason)
+    except RecursionError:
+        return None, "expressions nested too deeply"
 
 
 def _unit(source: str, words: list[str], device: Any, facts: Any) -> clang.Unit:
@@ -300,7 +315,7 @@ def _from_record(record: dict[str, Any]) -> Signature | None:
             str(record["kernel"]), parameters, str(record["anywhere"]),
             bool(record["program_globals"]), bool(record["has_local_variables"]),
             None if group is None else tuple(int(width) for width in group),
-            str(record["origin"]),
+            str(record["origin"]), record["outline"], str(record["unclear"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):  # written by something else: parse again
         return None

@@ -25,6 +25,7 @@ from .converter import Convert, Converted, converter
 from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
+from .narrow import Narrow, narrow
 from .packer import Pack, packer, teach, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
@@ -76,6 +77,8 @@ class Kernel(core.Caller):
         self._guards: Guards | None = None
         self._offer: Any = None
         self._pack: Pack | None = None
+        self._ranges = True
+        self._narrow: Narrow | None = None
 
     @property
     def native(self) -> Any:
@@ -91,7 +94,20 @@ class Kernel(core.Caller):
             self._signature = signature_of(
                 self._native, self._source, self._options, self._runtime.device
             )
+            self._narrow = narrow(self._signature) if self._ranges else None
         return self._signature
+
+    @property
+    def infer_ranges(self) -> bool:
+        """Whether a launch counts as touching only those bytes of its views that the body can
+        reach with its sizes and numbers. Without it: all of each view."""
+        return self._ranges
+
+    @infer_ranges.setter
+    def infer_ranges(self, value: bool) -> None:
+        self._ranges = bool(value)
+        self._narrow = narrow(self.signature) if self._ranges else None
+        self._forget()
 
     def _call(
         self,
@@ -131,11 +147,17 @@ class Kernel(core.Caller):
                 and self._standing is None
             ):
                 packed = self._pack(self, global_size, local_size, args)
+                narrowed = False
+                if packed is not None and self._narrow is not None:
+                    whole = packed[1]
+                    access = self._narrow.access(whole, global_size, local_size, None, args)
+                    narrowed = access is not whole and access != whole
+                    packed = packed[0], access
                 if packed is not None and when is not None:
                     packed = self._with_flag(packed, when)
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
-                    if core.NATIVE and when is None:
+                    if core.NATIVE and when is None and not narrowed:
                         teach(self, packed[0])
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
@@ -144,14 +166,12 @@ class Kernel(core.Caller):
         else:
             deciding = None
         native, pointers, values, access = self._convert(self, args)
-        if (
-            self._standing is not None
-            or reads is not None
-            or writes is not None
-            or offset is not None
-        ):
-            if offset is not None:
-                offset = _sizes(offset, "offset", self.name)
+        if offset is not None:
+            offset = _sizes(offset, "offset", self.name)
+        narrower = self._narrow if deciding is None or not deciding.counts else None
+        if narrower is not None and self._standing is None:
+            access = narrower.access(access, global_size, local_size, offset, args)
+        if self._standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)

@@ -5,7 +5,7 @@ The records alone; `inference` finds them out, and is loaded when the first kern
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Parameter(NamedTuple):
@@ -33,3 +33,5 @@ class Signature(NamedTuple):
     has_local_variables: bool
     group_size: tuple[int, ...] | None
     origin: str  # 'arginfo' | 'parsed' | 'arginfo+parsed' | 'nothing known: <reason>'
+    outline: dict[str, Any] | None = None  # what decides where it touches its arguments
+    unclear: str = ""  # why there is no outline

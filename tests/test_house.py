@@ -70,6 +70,7 @@ MAY_IMPORT = {
     "translate.nodes": "translate.clang",
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
+    "translate.outline": "translate.bodies translate.builtins translate.nodes",
     "translate.cache": "_version translate.prelude",
     "translate.preprocess": "translate.prelude translate.clang",
     "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
@@ -90,8 +91,9 @@ MAY_IMPORT = {
     " translate.offsets errors",
     "signature": "",
     "inference": "signature translate.bodies translate.cache translate.clang translate.nodes"
-    " translate.macros errors",
+    " translate.outline translate.macros errors",
     "declare": "records ranges signature errors",
+    "reach": "declare",
     "scalars": "signature errors",
     "views": "errors",
     "building": "errors",
@@ -120,9 +122,9 @@ MAY_IMPORT = {
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "packer": "core converter scalars arrays commands epochs records tasks",
-    "kernel": "core packer translate.offsets translate.clang inference signature scalars standing"
-    " records"
-    " arrays access building"
+    "narrow": "arrays ranges reach records signature",
+    "kernel": "core packer narrow translate.offsets translate.clang inference signature scalars"
+    " standing records arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access driver errors",
     "strided": "building driver errors",

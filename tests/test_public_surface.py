@@ -36,7 +36,7 @@ MEMBERS = {
     ),
     "Graph": "close replay swap update",
     "Handle": "access done event name number wait",
-    "Kernel": "access launch_many name native signature",
+    "Kernel": "access infer_ranges launch_many name native signature",
     "Program": "kernels native",
     "Runtime": (
         "array build call close context device empty explain finish flush launch measure options "

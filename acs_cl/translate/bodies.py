@@ -41,9 +41,12 @@ class Bodies(NamedTuple):
     anywhere: str
     program_globals: bool
     has_local_variables: bool
+    functions: dict[int, Function]  # the kernel first, and all that it may call, by identity
 
 
-class _Function(NamedTuple):
+class Function(NamedTuple):
+    """A function as plain nodes."""
+
     name: str
     parameters: tuple[Node, ...]
     body: tuple[Node, ...]
@@ -61,7 +64,7 @@ def analyse(unit: clang.Unit, kernel: Any) -> Bodies:
 class _Walk:
     def __init__(self, kernel: Any, puns: bool) -> None:
         self.puns = puns  # a union lets a number be read where a pointer was written, or back
-        self.functions: dict[int, _Function] = {}
+        self.functions: dict[int, Function] = {}
         self.contents: dict[Place, Places] = {}
         self.escaped: set[Place] = set()
         self.effects: dict[int, dict[str, str]] = {}
@@ -99,7 +102,10 @@ class _Walk:
                 modes.append(("rw", self.havoc_reason))
             else:
                 modes.append(self._mode(self.effects[index], parameter))
-        return Bodies(tuple(modes), self.anywhere, self.program_globals, self.has_local_variables)
+        return Bodies(
+            tuple(modes), self.anywhere, self.program_globals, self.has_local_variables,
+            self.functions,
+        )  # fmt: skip
 
     def _mode(self, effects: dict[str, str], parameter: Node) -> tuple[str, str]:
         mode = ("r" if "r" in effects else "") + ("w" if "w" in effects else "")
@@ -117,13 +123,13 @@ class _Walk:
         verb = what.removeprefix("only ") if mode != "rw" or len(places) == 1 else "touched"
         return mode, f"{verb} by helper {helpers[0]}"
 
-    def _function(self, cursor: Any) -> _Function:
+    def _function(self, cursor: Any) -> Function:
         key = n.identity(cursor)
         if key not in self.functions:
             children = clang.library().collect(cursor)
             parameters = tuple(n.convert(c) for c in children if c._kind_id == n.PARM_DECL)
             body = tuple(n.convert(c) for c in children if 200 <= c._kind_id < 300)
-            self.functions[key] = _Function(cursor.spelling, parameters, body, ("result", key))
+            self.functions[key] = Function(cursor.spelling, parameters, body, ("result", key))
             self.changed = True
         return self.functions[key]
 
@@ -410,7 +416,7 @@ class _Walk:
             return self._call_helper(self._function(target), values)
         return self._call_builtin(target.spelling, node, arguments, values)
 
-    def _call_helper(self, function: _Function, values: list[Places]) -> Places:
+    def _call_helper(self, function: Function, values: list[Places]) -> Places:
         for parameter, value in zip(function.parameters, values, strict=False):
             self._grow(("variable", parameter.key), value)
         for value in values[len(function.parameters) :]:

@@ -85,8 +85,9 @@ def library() -> _Library:
                 getattr(lib, name).argtypes = [cindex.Cursor]
             lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
             lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
-            for name in ("getKind", "getAsInt", "dispose"):
+            for name in ("getKind", "getAsInt", "getAsLongLong", "dispose"):
                 getattr(lib, "clang_EvalResult_" + name).argtypes = [ctypes.c_void_p]
+            lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
             for name in ("clang_getCursorPrintingPolicy", "clang_getCursorPrettyPrinted"):
                 getattr(lib, name).restype = (
                     ctypes.c_void_p if name.endswith("Policy") else cindex._CXString

@@ -17,6 +17,7 @@ STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5
 FUNCTION_DECL, VAR_DECL, PARM_DECL, TYPEDEF_DECL = 8, 9, 10, 20
 UNEXPOSED_EXPR, DECL_REF_EXPR, MEMBER_REF_EXPR, CALL_EXPR = 100, 101, 102, 103
 BLOCK_EXPR, INTEGER_LITERAL, FLOATING_LITERAL, STRING_LITERAL = 105, 106, 107, 109
+ENUM_CONSTANT = 7
 CHARACTER_LITERAL, PAREN_EXPR, UNARY_OPERATOR, ARRAY_SUBSCRIPT_EXPR = 110, 111, 112, 113
 BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL, CAST_EXPR = 114, 115, 116, 117
 COMPOUND_LITERAL, INIT_LIST, STATEMENT_EXPRESSION, SIZEOF_EXPR = 118, 119, 121, 136
@@ -27,6 +28,10 @@ NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
 _CLASSES = {2: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
 _CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
 _CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
+
+# Integers by their bits, negative where unsigned, on a target whose long has 64 of them.
+_INTEGERS = {3: -1, 4: -8, 5: -8, 8: -16, 9: -32, 10: -64, 11: -64}
+_INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64, 19: 64}
 
 # Address spaces, as libclang numbers them for OpenCL.
 GLOBAL, LOCAL, CONSTANT, PRIVATE, GENERIC = 1, 2, 3, 4, 5
@@ -43,18 +48,24 @@ _DECAYED = frozenset(
 )  # fmt: skip
 
 
+_LITERALS = frozenset({INTEGER_LITERAL, CHARACTER_LITERAL, SIZEOF_EXPR})
+
+
 class Node:
     """One expression, statement or variable."""
 
     __slots__ = (
-        "children", "is_null", "key", "kind", "name", "operator", "pointee", "pointee_const",
-        "pointee_space", "reference", "shape", "space",
+        "children", "is_null", "key", "kind", "literal", "name", "number", "operator", "pointee",
+        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "space",
     )  # fmt: skip
 
     kind: int
     shape: int  # NUMBER, POINTER, ...
     space: int  # of the object, for variables and lvalues
+    number: int  # an integer's bits, negative where unsigned; 0 for all else
+    literal: int | None  # the value of an integer constant
     pointee: int  # shape of what a pointer points to
+    pointee_bytes: int  # its size; 0 or less where it has none
     pointee_space: int
     pointee_const: bool
     children: list[Node]
@@ -96,19 +107,22 @@ class _Converter:
         kind = node.kind = cursor._kind_id
         node.shape = node.pointee = OTHER
         node.space = node.pointee_space = node.key = node.operator = 0
+        node.number = node.pointee_bytes = 0
         node.pointee_const = node.is_null = False
-        node.name, node.reference = "", None
+        node.name, node.reference, node.literal = "", None, None
         if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
             self._set_type(node, cursor.type)
         below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
         node.children = [self.node(child) for child in below]
         if node.shape == ARRAY and self._is_decayed(node, cursor):
             self._decay(node, cursor.type)
+        if node.number and (kind in _LITERALS or (kind == DECL_REF_EXPR and not below)):
+            node.literal = self._constant(node, cursor)
         if kind == DECL_REF_EXPR:
             self._set_reference(node, cursor)
         elif kind in (VAR_DECL, PARM_DECL):
             node.key, node.name = identity(cursor.canonical), cursor.spelling
-        elif kind == BINARY_OPERATOR:
+        elif kind in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT):
             node.operator = self.lib.clang_getCursorBinaryOperatorKind(cursor)
         elif kind == UNARY_OPERATOR:
             node.operator = self.lib.clang_getCursorUnaryOperatorKind(cursor)
@@ -127,9 +141,11 @@ class _Converter:
         node.shape = _CLASSES.get(kind, OTHER)
         if kind == 0:
             return
+        node.number = _INTEGERS.get(kind, 0)
         node.space = canonical.get_address_space()
         if node.shape == POINTER:
             pointee = canonical.get_pointee()
+            node.pointee_bytes = pointee.get_size()
             node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
@@ -149,6 +165,7 @@ class _Converter:
         node.shape = POINTER
         node.space = PRIVATE
         node.pointee = _CLASSES.get(element._kind_id, OTHER)
+        node.pointee_bytes = element.get_size()
         node.pointee_space = element.get_address_space()
         node.pointee_const = element.is_const_qualified()
 
@@ -165,6 +182,21 @@ class _Converter:
             node.key = identity(target.canonical)
             if target._kind_id == PARM_DECL and node.shape == ARRAY:
                 self._decay(node, target.type)
+
+    def _constant(self, node: Node, cursor: Any) -> int | None:
+        if node.kind == DECL_REF_EXPR:
+            target = cursor.referenced
+            return int(target.enum_value) if target and target._kind_id == ENUM_CONSTANT else None
+        result = self.lib.clang_Cursor_Evaluate(cursor)
+        if not result:
+            return None
+        try:
+            if self.lib.clang_EvalResult_getKind(result) != 1:
+                return None
+            value = int(self.lib.clang_EvalResult_getAsLongLong(result))
+            return value % 2**-node.number if node.number < 0 else value
+        finally:
+            self.lib.clang_EvalResult_dispose(result)
 
     def _is_zero(self, cursor: Any) -> bool:
         result = self.lib.clang_Cursor_Evaluate(cursor)

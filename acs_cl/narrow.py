@@ -1,0 +1,196 @@
+"""Narrower accesses: of each view that a launch is given, the bytes that its body can reach.
+
+In: a kernel's signature with the outline of its body, the access that a launch would have with all
+of its views, its sizes and arguments. Out: an access that is never more than that. Invariant: what
+is not proven stays all of the view; nothing is ever said to be overwritten for sure, since a
+condition may skip it. An outline is run once for the same sizes and numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+
+from .arrays import Array
+from .ranges import covers
+from .reach import Launch, Reached, TooMuch, reach
+from .records import EVERYTHING, Access, Span
+from .signature import Signature
+
+MOST_KEPT = 4096
+"""Launches whose outcome is kept, for each kernel."""
+
+_Kept = dict[tuple[Any, ...], Any]
+
+
+def narrow(signature: Signature) -> Narrow | None:
+    """What narrows the launches of a kernel; None where nothing can, or ACS_CL_RANGES=off."""
+    if signature.outline is None or os.environ.get("ACS_CL_RANGES", "") == "off":
+        return None
+    if signature.anywhere or signature.program_globals:
+        return None
+    if any(parameter.space in ("image", "pipe", "") for parameter in signature.parameters):
+        return None
+    return Narrow(signature)
+
+
+class Narrow:
+    """Narrows the launches of one kernel."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._outline: dict[str, Any] = signature.outline or {}
+        self._group = signature.group_size
+        self._numbers = sorted(_arguments(self._outline["functions"]))
+        memory = [
+            (index, parameter)
+            for index, parameter in enumerate(signature.parameters)
+            if parameter.is_pointer and parameter.space in ("global", "constant")
+        ]
+        self._memory = [index for index, _ in memory]
+        self._reads = [index for index, parameter in memory if "r" in parameter.mode]
+        self._writes = [index for index, parameter in memory if "w" in parameter.mode]
+        self._reached: _Kept = {}
+        self._accesses: _Kept = {}
+
+    def access(
+        self,
+        whole: Access,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: tuple[Any, ...],
+    ) -> Access:
+        """The access of a launch whose arguments, as they are, are all that `whole` says."""
+        for index in self._memory:
+            value = args[index]
+            if not ((type(value) is Array and value._span is not None) or _is_one_span(value)):
+                return whole
+        key = (global_size, local_size, offset, whole, *[args[i] for i in self._numbers])
+        try:
+            return self._accesses[key]  # type: ignore[no-any-return]
+        except (KeyError, TypeError):  # a TypeError: a number that is an array
+            pass
+        if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
+            return whole
+        reached = self.reached(global_size, local_size, offset, args)
+        found = Access(
+            _cut(whole.reads, [reached.get(i, _UNTOUCHED).reads for i in self._reads]),
+            _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
+            whole.overwrites,
+        )
+        if found == whole:
+            found = whole
+        _keep(self._accesses, key, found)
+        return found
+
+    def reached(
+        self,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: Sequence[Any],
+    ) -> dict[int, Reached]:
+        """What a launch may touch of each parameter; of those that are missing, nothing."""
+        numbers = {index: int(args[index]) for index in self._numbers}
+        key = (global_size, local_size, offset, *numbers.values())
+        found: dict[int, Reached] | None = self._reached.get(key)
+        if found is None:
+            found = self._run(global_size, local_size, offset, numbers)
+            _keep(self._reached, key, found)
+        return found
+
+    def _run(
+        self, global_size: Any, local_size: Any, offset: Any, numbers: dict[int, int]
+    ) -> dict[int, Reached]:
+        group = local_size or self._group
+        axes = max(len(global_size), len(group or ()), len(offset or ()))
+        try:
+            return reach(
+                self._outline,
+                Launch(
+                    _filled(global_size, axes, 1),
+                    None if group is None else _filled(group, axes, 1),
+                    None if offset is None else _filled(offset, axes, 0),
+                    numbers,
+                ),
+            )
+        except (TooMuch, RecursionError):
+            return dict.fromkeys(self._memory, Reached(None, None, "the body is too long to run"))
+
+
+_UNTOUCHED = Reached((), ())
+
+
+def cut(spans: Sequence[Span], reached: Sequence[tuple[int, int, int, int]] | None) -> list[Span]:
+    """Of the bytes of an argument those that are reached, counted from its first byte."""
+    if reached is None:
+        return list(spans)
+    if not reached or not spans:
+        return []
+    if len(spans) > 1 or spans[0].rows > 1 or spans[0].base == EVERYTHING:
+        return list(spans)
+    whole = spans[0]
+    found: list[Span] = []
+    for start, pitch, rows, width in reached:
+        found += _clipped(whole, start, pitch, rows, width)
+    if len(found) == 1 and covers(found[0], whole):
+        return [whole]
+    return found
+
+
+def _clipped(whole: Span, start: int, pitch: int, rows: int, width: int) -> list[Span]:
+    """A rectangle of bytes, without what is outside of the view."""
+    limit = whole.width
+    if rows == 1:
+        low, high = max(start, 0), min(start + width, limit)
+        return (
+            [Span(whole.base, whole.start + low, high - low, 1, high - low)] if low < high else []
+        )
+    if start < 0 or start + (rows - 1) * pitch + width > limit:
+        first = max(0, -(start // pitch))  # rows that begin at 0 or later
+        last = min(rows, (limit - width - start) // pitch + 1)  # and end in the view
+        parts: list[Span] = []
+        for row in {first - 1, last}:
+            if 0 <= row < rows:
+                parts += _clipped(whole, start + row * pitch, width, 1, width)
+        if last > first:
+            parts += _clipped(whole, start + first * pitch, pitch, last - first, width)
+        return parts
+    return [Span(whole.base, whole.start + start, pitch, rows, width)]
+
+
+def _cut(spans: Sequence[Span], reached: Sequence[Any]) -> tuple[Span, ...]:
+    found: list[Span] = []
+    for span, rectangles in zip(spans, reached, strict=True):
+        found += cut((span,), rectangles)
+    return tuple(found)
+
+
+def _is_one_span(value: Any) -> bool:
+    if type(value) is Array:
+        return len(value._spans) == 1
+    return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
+
+
+def _arguments(operation: Any) -> set[int]:
+    """The parameters whose numbers an outline looks at."""
+    if not isinstance(operation, (list, tuple)):
+        return set()
+    if len(operation) == 3 and operation[0] == "a":
+        return {operation[1]}
+    return set().union(*(_arguments(part) for part in operation), set())
+
+
+def _filled(sizes: Sequence[int], axes: int, by: int) -> tuple[int, ...]:
+    return (*(int(size) for size in sizes), *[by] * (axes - len(sizes)))
+
+
+def _keep(kept: _Kept, key: tuple[Any, ...], value: Any) -> None:
+    if len(kept) >= MOST_KEPT:
+        kept.clear()
+    with contextlib.suppress(TypeError):
+        kept[key] = value

@@ -1,0 +1,284 @@
+"""Ranges inferred from kernel bodies: exact where they should be, and never without an access."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import affine_programs as programs
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl import devices
+from acs_cl.inference import from_source
+from acs_cl.narrow import narrow
+from acs_cl.reach import Reached
+from acs_cl.signature import Signature
+
+Sizes = tuple[int, ...]
+
+
+def reached(
+    source: str, name: str, sizes: Sizes, local: Sizes | None = None, offset: Sizes | None = None,
+    **numbers: int,
+) -> dict[str, Reached]:  # fmt: skip
+    signature = from_source(source, name, None, None)
+    assert signature.outline is not None, signature.unclear
+    return of(signature, sizes, local, offset, numbers)
+
+
+def of(
+    signature: Signature, sizes: Sizes, local: Sizes | None, offset: Sizes | None,
+    numbers: dict[str, int],
+) -> dict[str, Reached]:  # fmt: skip
+    made = narrow(signature)
+    assert made is not None
+    args = [numbers.get(parameter.name, 0) for parameter in signature.parameters]
+    found = made.reached(sizes, local, offset, args)
+    return {
+        parameter.name: found.get(index, Reached((), ()))
+        for index, parameter in enumerate(signature.parameters)
+        if parameter.is_pointer
+    }
+
+
+def elements(rectangles: Any, size: int, limit: int) -> set[int]:
+    """The elements of an array that rectangles of bytes stand for."""
+    if rectangles is None:
+        return set(range(limit))
+    return {
+        byte // size
+        for start, pitch, rows, width in rectangles
+        for row in range(rows)
+        for byte in range(
+            max(start + row * pitch, 0), min(start + row * pitch + width, limit * size), 1
+        )
+        if start + row * pitch < limit * size
+    }
+
+
+def recorder(seeds: list[int], context: Any) -> Any:
+    text = programs.RECORDING + "\n".join(programs.Writer(seed).kernel() for seed in seeds)
+    return cl.Program(context, text).build(["-w"])
+
+
+def sizes_of(chance: random.Random) -> tuple[Sizes, Sizes | None, Sizes | None]:
+    sizes: Sizes = (chance.choice([1, 2, 8, 16, 24]), chance.choice([1, 1, 3, 4]))
+    local = None if chance.random() < 0.5 else (chance.choice([1, sizes[0]]), 1)
+    offset = None if chance.random() < 0.7 else (chance.randrange(9), chance.randrange(3))
+    return sizes, local, offset
+
+
+def check(seeds: list[int]) -> tuple[int, int]:
+    """Record what kernels do, and find it in what is inferred. How many ranges were inferred, and
+    how many of them say less than all of the array."""
+    device = devices.choose()
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    program = recorder(seeds, context)
+    count = less = 0
+    for seed in seeds:
+        text = programs.PLAIN + programs.Writer(seed).kernel()
+        signature = from_source(text, f"k{seed}", None, device)
+        chance = random.Random(seed)
+        if signature.outline is None:
+            continue
+        kernel = getattr(program, f"k{seed}")
+        for turn in range(3):
+            sizes, local, offset = sizes_of(chance)
+            numbers = {
+                "n": chance.choice([0, 1, 5, 13, 20, 64, -2]),
+                "m": chance.choice([1, 3, 8, 17, 100, 2**31 - 1, -7]),
+                "s": chance.choice([1, 2, 4, 20, 60, -3]),
+            }
+            memory = [np.array([chance.randrange(-4, 90) for _ in range(programs.ELEMENTS)], "i4")
+                      for _ in programs.ARRAYS]  # fmt: skip
+            buffers = [
+                cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=one) for one in memory
+            ]
+            seen = [np.zeros(programs.ELEMENTS, "u1") for _ in range(6)]
+            notes = [cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=one) for one in seen]
+            values = [np.int32(numbers[name]) for name in programs.NUMBERS]
+            kernel(queue, sizes, local, *buffers, *values, *buffers, *notes, global_offset=offset)
+            for host, note in zip(seen, notes, strict=True):
+                cl.enqueue_copy(queue, host, note)
+            found = of(signature, sizes, local, offset, numbers)
+            for index, name in enumerate(programs.ARRAYS):
+                for flag, rectangles in enumerate(found[name][:2]):
+                    touched = set(np.flatnonzero(seen[3 * flag + index]).tolist())
+                    allowed = elements(rectangles, 4, programs.ELEMENTS)
+                    assert touched <= allowed, (
+                        f"seed {seed}, turn {turn}: {'rw'[flag]} of {name}, sizes {sizes}, local "
+                        f"{local}, offset {offset}, {numbers}: {sorted(touched - allowed)[:9]} are "
+                        f"not in {rectangles}\n{text}"
+                    )
+                    if touched:
+                        count += 1
+                        less += len(allowed) < programs.ELEMENTS
+    return count, less
+
+
+# Parameters x (read or written) and y, both of int; numbers n, m, s. What follows: body, sizes,
+# numbers, and the bytes of x, `None` for all of it.
+ALL = None
+G = "int i = get_global_id(0);"
+KNOWN = [
+    (f"{G} x[i] = 1;", (8,), {}, [(0, 32, 1, 32)]),
+    (f"{G} x[i + n] = 1;", (8,), {"n": 3}, [(12, 32, 1, 32)]),
+    (f"{G} x[i * s + n] = 1;", (8,), {"n": 3, "s": 4}, [(12, 16, 8, 4)]),
+    (f"{G} x[n - i] = 1;", (8,), {"n": 10}, [(12, 32, 1, 32)]),
+    (f"{G} x[4 * i] = x[4 * i + 1] = 1;", (8,), {}, [(0, 16, 8, 8)]),
+    (f"{G} x[4 * i] = x[4 * i + 3] = 1;", (3,), {}, [(0, 16, 3, 4), (12, 16, 3, 4)]),
+    (f"{G} if (i < n) x[i] = 1;", (8,), {"n": 5}, [(0, 20, 1, 20)]),
+    (f"{G} if (i < n) x[i] = 1;", (8,), {"n": 0}, []),
+    (f"{G} if (i >= n) return; x[i] = 1;", (8,), {"n": 5}, [(0, 20, 1, 20)]),
+    (f"{G} if (!(i < n) || i == 0) return; x[i] = 1;", (8,), {"n": 5}, [(4, 16, 1, 16)]),
+    (f"{G} if (i > 1 && i <= n) x[i] = 1;", (8,), {"n": 5}, [(8, 16, 1, 16)]),
+    (f"{G} if (i + n < 7) x[i + n] = 1;", (8,), {"n": 3}, [(12, 16, 1, 16)]),
+    (f"{G} x[i < n ? i : 9] = 1;", (8,), {"n": 3}, [(0, 40, 1, 40)]),
+    (f"{G} x[min(i, n)] = 1;", (8,), {"n": 3}, [(0, 16, 1, 16)]),
+    (f"{G} x[clamp(i - 2, 1, n)] = 1;", (8,), {"n": 3}, [(4, 12, 1, 12)]),
+    (f"{G} x[i / 2] = 1;", (8,), {}, [(0, 16, 1, 16)]),
+    (f"{G} x[i % n] = 1;", (8,), {"n": 3}, [(0, 12, 1, 12)]),
+    (f"{G} x[i >> 1 & 1] = 1;", (8,), {}, [(0, 8, 1, 8)]),
+    (f"{G} int j = get_global_id(1); x[j * n + i] = 1;", (4, 3), {"n": 10}, [(0, 40, 3, 16)]),
+    (f"{G} int k = get_global_id(1) * n + i; x[k % n] = 1;", (4, 3), {"n": 10}, [(0, 16, 1, 16)]),
+    ("x[get_group_id(0) * get_local_size(0) + get_local_id(0)] = 1;", (8,), {}, [(0, 32, 1, 32)]),
+    ("for (int k = get_global_id(0); k < n; k += get_global_size(0)) x[k] = 1;", (8,),
+     {"n": 30}, [(0, 120, 1, 120)]),
+    ("for (int k = get_local_id(0); k < n; k += 4) x[k] = 1;", (8,), {"n": 7}, [(0, 28, 1, 28)]),
+    (f"{G} for (int k = 0; k < n; k++) x[k * s + i] = 1;", (4,), {"n": 3, "s": 10},
+     [(0, 40, 3, 16)]),
+    (f"{G} for (int k = n; k > 0; --k) x[k] = 1;", (4,), {"n": 3}, [(4, 12, 1, 12)]),
+    (f"{G} for (int k = 0; k < n; k++) {{ if (k == 2) continue; x[k] = 1; }}", (4,), {"n": 3},
+     [(0, 8, 1, 8)]),
+    (f"{G} global int *p = x + n; p += i; *p = 1; p[2] = 1;", (4,), {"n": 3}, [(12, 24, 1, 24)]),
+    (f"{G} global int *p = &x[n]; *p++ = 1; *p = 1;", (4,), {"n": 3}, [(12, 8, 1, 8)]),
+    (f"{G} vstore4((int4)(0), i, x + n);", (2,), {"n": 3}, [(12, 32, 1, 32)]),
+    (f"{G} atomic_add(x + i, 1);", (2,), {}, [(0, 8, 1, 8)]),
+    (f"{G} ((global short *)x)[i] = 1;", (4,), {}, [(0, 8, 1, 8)]),
+    (f"{G} put(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    (f"{G} if (n > 1) put(x, i); else put(y, i);", (4,), {"n": 1}, []),
+    # what is not proven is all of it
+    (f"{G} x[y[i]] = 1;", (8,), {}, [(-(2**33), 2**34, 1, 2**34)]),
+    (f"{G} x[i * n] = 1;", (8,), {"n": 2**30}, [(-(2**33), 2**34, 1, 2**34)]),
+    (f"{G} uint u = i; x[u - 1] = 1;", (8,), {}, [(0, 2**34, 1, 2**34)]),
+    ("x[get_global_id(0) - 1] = 1;", (8,), {}, ALL),
+    (f"{G} while (y[0]) {{ x[i] = 1; i += 2; }}", (8,), {}, [(-(2**33), 2**34, 1, 2**34)]),
+    (f"{G} global int *p = n ? x : y; p[i] = 1;", (8,), {"n": 1}, [(0, 32, 1, 32)]),
+    (f"{G} global int *p = y[0] ? x : y; p[i] = 1;", (8,), {}, ALL),
+    (f"{G} global int *p = x; for (int k = 0; k < 3; k++) {{ *p = 1; p += n; }}", (8,), {}, ALL),
+    (f"{G} global int *p[2] = {{x, y}}; p[n][i] = 1;", (8,), {"n": 1}, ALL),
+    (f"{G} global int *p = x; global int **q = &p; **q = 1;", (8,), {}, ALL),
+    (f"{G} int k = i; int *q = &k; *q = n; x[k] = 1;", (8,), {"n": 90},
+     [(-(2**33), 2**34, 1, 2**34)]),
+    (f"{G} if ((uint)i < (uint)-1) x[i] = 1;", (8,), {}, [(0, 32, 1, 32)]),
+    (f"{G} for (uchar k = 0; k < 256; k++) {{ if (y[0]) break; x[k] = 1; }}", (8,), {},
+     [(0, 1024, 1, 1024)]),
+    (f"{G} switch (n) {{ case 1: i = 5; break; default: x[i] = 1; }} x[i] = 1;", (8,), {"n": 1},
+     [(-(2**33), 2**34, 1, 2**34)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "sizes", "numbers", "expected"), KNOWN)
+def test_ranges_are_what_the_body_says(
+    body: str, sizes: Sizes, numbers: dict[str, int], expected: list[Any] | None
+) -> None:
+    source = (
+        "void put(global int *p, int at) { p[at] = 1; }\n"
+        f"kernel void k(global int *x, global int *y, int n, int m, int s) {{ {body} }}"
+    )
+    local = (4,) if "local" in body else None
+    found = reached(source, "k", sizes, local, **numbers)["x"]
+    assert found.writes == (None if expected is None else tuple(expected)), found.why
+    assert expected is not None or found.why
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("goto end; end: x[0] = 1;", "goto"),
+        ("switch (n) { { case 1: x[0] = 1; } }", "a case inside"),
+    ],
+)
+def test_what_cannot_be_followed_is_said(body: str, reason: str) -> None:
+    source = f"kernel void k(global int *x, int n) {{ {body} }}"
+    signature = from_source(source, "k", None, None)
+    assert signature.outline is None
+    assert reason in signature.unclear
+
+
+SHIFT = """kernel void shift(global const int *x, global int *y, int n, int from)
+{ int i = get_global_id(0); if (i < n) y[from + i] = x[i]; }"""
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "device"])
+def test_launches_on_one_array_are_independent_where_their_items_are(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        shift = rt.build(SHIFT).shift
+        x, y = rt.array(np.arange(64, dtype="i4")), rt.zeros(64, "i4")
+        first, second = shift((32,), None, x, y, 20, 0), shift((32,), None, x, y, 20, 20)
+        third = shift((32,), None, x, y, 20, 19)
+        assert not rt.explain(first, second).ordered
+        meetings = rt.explain(second, third).meetings
+        assert [(m.kind, m.bytes) for m in meetings] == [("WAW", (80, 156))]
+        assert second.access.writes[0].nbytes == 80
+        assert not second.access.overwrites
+        shift.infer_ranges = False
+        assert shift((32,), None, x, y, 20, 40).access.writes[0].nbytes == 256
+        shift.infer_ranges = True
+        offset = shift((8,), None, x, y, 64, 0, offset=(4,)).access
+        assert (offset.reads[0].start, offset.reads[0].nbytes) == (16, 32)
+        named = shift((8,), None, x, y, 64, 0, writes=[y])
+        assert named.access.writes[0].nbytes == 256
+        expected = np.zeros(64, "i4")
+        for at, n in ((0, 20), (20, 20), (19, 20), (40, 20)):
+            expected[at : at + n] = np.arange(n)
+        expected[4:12] = np.arange(4, 12)
+        expected[:8] = np.arange(8)
+        np.testing.assert_array_equal(y.get(), expected)
+
+
+def test_a_graph_that_is_updated_has_the_ranges_of_its_new_numbers() -> None:
+    with acs.Runtime(backend="out_of_order") as rt:
+        shift = rt.build(SHIFT).shift
+        x, y = rt.array(np.arange(64, dtype="i4")), rt.zeros(64, "i4")
+        with rt.record() as graph:
+            first = shift((32,), None, x, y, 20, 0)
+            shift((32,), None, y, x, 20, 30)
+        graph.replay()
+        graph.update(first, **{"from": 10})
+        graph.replay()
+        a, b = np.arange(64, dtype="i4"), np.zeros(64, "i4")
+        for at in (0, 10):
+            b[at : at + 20] = a[:20]
+            a[30:50] = b[:20]
+        np.testing.assert_array_equal(y.get(), b)
+        np.testing.assert_array_equal(x.get(), a)
+
+
+def test_a_size_that_the_device_decides_narrows_nothing() -> None:
+    with acs.Runtime(backend="serial") as rt:
+        shift = rt.build(SHIFT).shift
+        x, y = rt.zeros(64, "i4"), rt.zeros(64, "i4")
+        count = rt.array(np.array([3], "u4"))
+        handle = shift(acs.size(count, upto=8), None, x, y, 64, 0)
+        assert handle.access.writes[0].nbytes == 256
+
+
+PER_PROGRAM = 12
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_access_of_a_random_kernel_is_missed(block: int) -> None:
+    blocks = int(os.environ.get("ACS_CL_FUZZ", "0")) // (4 * PER_PROGRAM) or 1
+    total = narrower = 0
+    for one in range(block * blocks, (block + 1) * blocks):
+        first = PER_PROGRAM * one
+        count, less = check(list(range(first, first + PER_PROGRAM)))
+        total, narrower = total + count, narrower + less
+    print(f"seeds {block * blocks * PER_PROGRAM} on: {narrower} of {total} ranges are narrower")
+    assert narrower > total // 5
