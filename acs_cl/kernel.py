@@ -77,7 +77,7 @@ class Kernel(core.Caller):
         self._guards: Guards | None = None
         self._offer: Any = None
         self._pack: Pack | None = None
-        self._ranges = True
+        self._ranges: bool | None = None
         self._narrow: Narrow | None = None
 
     @property
@@ -94,19 +94,20 @@ class Kernel(core.Caller):
             self._signature = signature_of(
                 self._native, self._source, self._options, self._runtime.device
             )
-            self._narrow = narrow(self._signature) if self._ranges else None
+            self._narrow = None if self._ranges is False else narrow(self._signature)
         return self._signature
 
     @property
-    def infer_ranges(self) -> bool:
+    def infer_ranges(self) -> bool | None:
         """Whether a launch counts as touching only those bytes of its views that the body can
-        reach with its sizes and numbers. Without it: all of each view."""
+        reach with its sizes and numbers. False: all of each view. None, as it begins: all of each
+        view where the scheduler on the device takes the launch, since that is faster."""
         return self._ranges
 
     @infer_ranges.setter
-    def infer_ranges(self, value: bool) -> None:
-        self._ranges = bool(value)
-        self._narrow = narrow(self.signature) if self._ranges else None
+    def infer_ranges(self, value: bool | None) -> None:
+        self._ranges = None if value is None else bool(value)
+        self._narrow = None if self._ranges is False else narrow(self.signature)
         self._forget()
 
     def _call(
@@ -147,17 +148,16 @@ class Kernel(core.Caller):
                 and self._standing is None
             ):
                 packed = self._pack(self, global_size, local_size, args)
-                narrowed = False
-                if packed is not None and self._narrow is not None:
-                    whole = packed[1]
-                    access = self._narrow.access(whole, global_size, local_size, None, args)
-                    narrowed = access is not whole and access != whole
-                    packed = packed[0], access
+                asked = self._ranges and self._narrow is not None
+                if packed is not None and self._ranges and self._narrow is not None:
+                    task, access = packed
+                    access = self._narrow.access(access, global_size, local_size, None, args)
+                    packed = task, access
                 if packed is not None and when is not None:
                     packed = self._with_flag(packed, when)
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
-                    if core.NATIVE and when is None and not narrowed:
+                    if core.NATIVE and when is None and not asked:
                         teach(self, packed[0])
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):

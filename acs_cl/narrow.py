@@ -16,6 +16,7 @@ from typing import Any
 import pyopencl as cl
 
 from .arrays import Array
+from .converter import generated
 from .ranges import covers
 from .reach import Launch, Reached, TooMuch, reach
 from .records import EVERYTHING, Access, Span
@@ -53,6 +54,8 @@ class Narrow:
         self._memory = [index for index, _ in memory]
         self._reads = [index for index, parameter in memory if "r" in parameter.mode]
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
+        self._covered = self._test()
+        self._covers: _Kept = {}
         self._reached: _Kept = {}
         self._accesses: _Kept = {}
 
@@ -65,18 +68,24 @@ class Narrow:
         args: tuple[Any, ...],
     ) -> Access:
         """The access of a launch whose arguments, as they are, are all that `whole` says."""
+        try:
+            if self._covered(self._covers, global_size, local_size, offset, args):
+                return whole
+        except Exception:
+            pass
         for index in self._memory:
             value = args[index]
             if not ((type(value) is Array and value._span is not None) or _is_one_span(value)):
                 return whole
+        if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
+            return whole
         key = (global_size, local_size, offset, whole, *[args[i] for i in self._numbers])
         try:
             return self._accesses[key]  # type: ignore[no-any-return]
         except (KeyError, TypeError):  # a TypeError: a number that is an array
             pass
-        if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
-            return whole
         reached = self.reached(global_size, local_size, offset, args)
+        _keep(self._covers, (global_size, local_size, offset, *key[4:]), self._cover(reached))
         found = Access(
             _cut(whole.reads, [reached.get(i, _UNTOUCHED).reads for i in self._reads]),
             _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
@@ -86,6 +95,29 @@ class Narrow:
             found = whole
         _keep(self._accesses, key, found)
         return found
+
+    def _cover(self, reached: dict[int, Reached]) -> tuple[int, ...]:
+        """For each argument how many bytes it may have, that all of them are touched anyway."""
+        covers = []
+        for index in self._memory:
+            found = reached.get(index, _UNTOUCHED)
+            least = _UNBOUND
+            for rectangles, indices in ((found.reads, self._reads), (found.writes, self._writes)):
+                if index in indices and rectangles is not None:
+                    least = min(least, _from_the_start(rectangles))
+            covers.append(least)
+        return tuple(covers)
+
+    def _test(self) -> Any:
+        """A function that tells whether all of the arguments is touched, if that is known."""
+        tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self._memory)]
+        numbers = "".join(f", args[{index}]" for index in self._numbers)
+        text = (
+            "def covered(covers, global_size, local_size, offset, args):\n"
+            f"    c = covers[global_size, local_size, offset{numbers}]\n"
+            f"    return {' and '.join(tests) or 'True'}"
+        )
+        return generated("covered", text, "<ranges of arguments>", {})
 
     def reached(
         self,
@@ -123,6 +155,12 @@ class Narrow:
 
 
 _UNTOUCHED = Reached((), ())
+_UNBOUND = 1 << 80
+
+
+def _from_the_start(rectangles: Sequence[tuple[int, int, int, int]]) -> int:
+    """How many bytes are covered from the first one on."""
+    return max((s + w for s, _, rows, w in rectangles if rows == 1 and s <= 0), default=0)
 
 
 def cut(spans: Sequence[Span], reached: Sequence[tuple[int, int, int, int]] | None) -> list[Span]:

@@ -219,6 +219,7 @@ SHIFT = """kernel void shift(global const int *x, global int *y, int n, int from
 def test_launches_on_one_array_are_independent_where_their_items_are(backend: str) -> None:
     with acs.Runtime(backend=backend) as rt:
         shift = rt.build(SHIFT).shift
+        shift.infer_ranges = True  # on the scheduler too
         x, y = rt.array(np.arange(64, dtype="i4")), rt.zeros(64, "i4")
         first, second = shift((32,), None, x, y, 20, 0), shift((32,), None, x, y, 20, 20)
         third = shift((32,), None, x, y, 20, 19)

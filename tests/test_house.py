@@ -122,7 +122,7 @@ MAY_IMPORT = {
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "packer": "core converter scalars arrays commands epochs records tasks",
-    "narrow": "arrays ranges reach records signature",
+    "narrow": "arrays converter ranges reach records signature",
     "kernel": "core packer narrow translate.offsets translate.clang inference signature scalars"
     " standing records arrays access building"
     " converter deciding commands driver errors",
