@@ -123,6 +123,14 @@ def head(
     )  # fmt: skip
 
 
+def with_when(record: bytes, when: int) -> bytes:
+    """A record, or the head of one, that runs only if the word at an address is not zero."""
+    first = int.from_bytes(record[:4], "little") & ~PLAIN
+    return b"".join(
+        (first.to_bytes(4, "little"), record[4:40], when.to_bytes(8, "little"), record[48:])
+    )
+
+
 def shape(
     global_size: Sequence[int], local_size: Sequence[int], offset: Sequence[int] | None
 ) -> bytes:

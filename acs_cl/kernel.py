@@ -128,7 +128,7 @@ class Kernel(core.Caller):
             global_size = _sizes(global_size, "global_size", self.name)
         if local_size is not None and type(local_size) is not tuple:
             local_size = _sizes(local_size, "local_size", self.name)
-        offer = self._native.offer
+        offer, plain = self._native.offer, None
         if self._runtime._recorders and (graph := self._runtime._recorder()) is not None:
             if not graph._capturing:
                 return graph._capture(
@@ -147,18 +147,17 @@ class Kernel(core.Caller):
                 and offset is None
                 and self._standing is None
             ):
-                packed = self._pack(self, global_size, local_size, args)
-                asked = self._ranges and self._narrow is not None
+                packed = plain = self._pack(self, global_size, local_size, args)
                 if packed is not None and self._ranges and self._narrow is not None:
                     task, access = packed
                     access = self._narrow.access(access, global_size, local_size, None, args)
-                    packed = task, access
+                    packed, plain = (task, access), None  # the core knows whole views only
                 if packed is not None and when is not None:
                     packed = self._with_flag(packed, when)
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
-                    if core.NATIVE and when is None and not asked:
-                        teach(self, packed[0])
+                    if core.NATIVE and plain is not None:
+                        teach(self, plain[0])
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
@@ -177,7 +176,10 @@ class Kernel(core.Caller):
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
         )
         if deciding is not None:
-            return deciding.launch(command, access, wait_for)
+            handle = deciding.launch(command, access, wait_for)
+            if core.NATIVE and plain is not None:
+                teach(self, plain[0])
+            return handle
         return self._runtime._launch(command, access, wait_for)
 
     if TYPE_CHECKING or not core.NATIVE:

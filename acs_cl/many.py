@@ -62,13 +62,14 @@ def launch_many(
         return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
     runs: list[range] = []
     spans: tuple[list[Span], list[Span]] = [], []
-    alike = core.NATIVE and wait_for is None and when is None and not (sizes[0][1] or sizes[1][1])
+    alike = core.NATIVE and wait_for is None and not (sizes[0][1] or sizes[1][1])
+    flags = None if when is None else (when, _is_each(when))
     at = 0
     while at < many:
         if alike and runtime._ledger.usable:
             first = runtime._number + 1
             made = core.native.launch_many(
-                kernel, sizes[0][0], sizes[1][0], columns, at, many, *spans
+                kernel, sizes[0][0], sizes[1][0], columns, at, many, *spans, flags
             )
             if made:
                 runs.append(range(first, first + made))

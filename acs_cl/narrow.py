@@ -84,7 +84,10 @@ class Narrow:
             return self._accesses[key]  # type: ignore[no-any-return]
         except (KeyError, TypeError):  # a TypeError: a number that is an array
             pass
-        reached = self.reached(global_size, local_size, offset, args)
+        try:
+            reached = self.reached(global_size, local_size, offset, args)
+        except (TypeError, ValueError):  # sizes and numbers that are none: the launch says so
+            return whole
         _keep(self._covers, (global_size, local_size, offset, *key[4:]), self._cover(reached))
         found = Access(
             _cut(whole.reads, [reached.get(i, _UNTOUCHED).reads for i in self._reads]),

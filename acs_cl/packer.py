@@ -19,7 +19,8 @@ from . import core, scalars
 from .arrays import Array
 from .commands import KernelCommand
 from .converter import generated, tuple_of
-from .epochs import INLINE_BYTES, PLAIN, RECORD_BYTES
+from .epochs import INLINE_BYTES, RECORD_BYTES, with_when
+from .ranges import overlap
 from .records import EVERYTHING, Access
 from .tasks import Body, TaskCommand
 
@@ -104,7 +105,7 @@ def with_flag(
     packed: tuple[TaskCommand, Access], when: Any, runtime: Any
 ) -> tuple[TaskCommand, Access] | None:
     """The same launch, run only if a flag on the device is not zero; None where that is not plain:
-    the flag is no array of this runtime of one word, or the kernel may write what it is part of."""
+    the flag is no array of this runtime of one word, or the kernel may write it."""
     command, access = packed
     if type(when) is not Array or when._home is not runtime:
         return None
@@ -112,13 +113,9 @@ def with_flag(
     if span is None or when.size != 1 or when.dtype not in _FLAGS or when._address % 4:
         return None
     for written in access.writes:
-        if written.base == span.base or written.base == EVERYTHING:
+        if written.base == EVERYTHING or (written.base == span.base and overlap(written, span)):
             return None
-    record = command.record
-    head = int.from_bytes(record[:4], "little") & ~PLAIN
-    record = b"".join(
-        (head.to_bytes(4, "little"), record[4:40], when._address.to_bytes(8, "little"), record[48:])
-    )
+    record = with_when(command.record, when._address)
     task = tuple.__new__(TaskCommand, (*command[:2], record, *command[3:]))
     return task, Access((*access.reads, span), access.writes)
 
@@ -158,12 +155,13 @@ _NUMBERS = (
 def use(handle: type) -> None:
     """What a launch gives back, once."""
     if core.NATIVE and sys.byteorder == "little":
-        core.native.use(handle, Array, _NUMBERS)
+        core.native.use(handle, Array, _NUMBERS, _FLAGS)
 
 
 def teach(kernel: Kernel, command: TaskCommand) -> None:
-    """A plain launch went to the scheduler: the core makes those like it from now on, as far as
-    nothing is unusual when they come."""
+    """A launch that is plain, but for `when=`, went to the scheduler: the core makes those like it
+    from now on, with `when=` or without, as far as nothing is unusual when they come. `command` is
+    the one without."""
     native, ledger = core.native, kernel._runtime._ledger
     backend: Any = kernel._runtime._backend
     if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):

@@ -116,7 +116,10 @@ class Body:
     ) -> Task:
         """A command with a decision: its sizes are the bounds."""
         when = 0 if decision.when is None else _address(decision.when.place.memory, owns)
-        count = 0 if decision.count is None else _address(decision.count.place.memory, owns)
+        if decision.count is None:
+            task = self.task(command, owns)
+            return task._replace(head=epochs.with_when(task.head, when))
+        count = _address(decision.count.place.memory, owns)
         head, shape, tiles = self._head(command, decision, when, count)
         return Task(head, self._blob(command, owns), shape, tiles)
 

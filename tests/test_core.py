@@ -26,6 +26,7 @@ from acs_cl.driver import Place
 from acs_cl.footprints import ReplayHazards
 from acs_cl.hazards import REMEMBERED
 from acs_cl.ledger import Ledger
+from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 
 pytestmark = needs_core
@@ -304,6 +305,18 @@ class Fake(core.Caller):
         pass
 
 
+def read_by(x: Array, y: Array, when: Array | None) -> tuple[Any, ...]:
+    """What a launch on `x` and `y` reads."""
+    return (x._span, y._span) if when is None else (x._span, y._span, when._span)
+
+
+def overlaps(when: Array, y: Array) -> bool:
+    a, b = when._span, y._span
+    assert a is not None
+    assert b is not None
+    return a.base == b.base and overlap(a, b)
+
+
 LAYOUT = (("P", 64, "r"), ("P", 72, "rw"), ("f", 80, ""), ("i", 84, ""))
 
 
@@ -326,6 +339,12 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for _ in range(4)
         ]
         head = epochs.head(0, 1, 8, 8, 1, 24)
+        wide = Array(kernel, bases[0], 0, (1,), (8,), np.dtype("u8"))
+        flags = [
+            Array(kernel, rng.choice(bases), 4 * rng.randrange(32), (1,), (4,), np.dtype(kind))
+            for kind in ("u4", "i4")
+            for _ in range(4)
+        ]
         scheduler = object()
         core.native.teach(kernel, native, scheduler, "fake", LAYOUT)
         core.native.learn(kernel, (8,), None, head, None)
@@ -338,27 +357,45 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for _ in range(rng.choice((1, 10, 60))):
                 x, y = rng.choice(arrays), rng.choice(arrays)
                 a, n = rng.choice((rng.random(), 3, np.float32(0.5))), rng.randint(-9, 9)
+                when = rng.choice(flags) if rng.random() < 0.4 else None
+                if when is not None and overlaps(when, y):
+                    before, asked = native.number, kernel.long_way
+                    kernel((8,), None, x, y, a, n, when=when)
+                    assert (native.number, kernel.long_way) == (before, asked + 1)
+                    when = None
                 if rng.random() < 0.1:
                     before = native.number
                     wrong = rng.choice(((x, y, 1.0, 1 << 40), (x, 3, 1.0, 1), (x, y, 1.0)))
                     kernel((8,), None, *wrong)
                     kernel((9,), None, x, y, 1.0, 1)
                     kernel((8,), None, x, y, 1.0, 1, reads=[])
+                    for flag in (arrays[0], wide, 3, None if when is None else [when]):
+                        if flag is not None:
+                            kernel((8,), None, x, y, 1.0, 1, when=flag)
+                    kernel((8,), None, x, y, 1.0, 1, when=flags[0], reads=[])
                     assert native.number == before
                 if rng.random() < 0.5:
-                    handles.append(kernel((8,), None, x, y, a, n))
+                    keyword = {} if when is None and rng.random() < 0.5 else {"when": when}
+                    handles.append(kernel((8,), None, x, y, a, n, **keyword))
+                    assert handles[-1].access.writes == (y._span,)
+                    assert handles[-1].access.reads == read_by(x, y, when)
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
                     spans: tuple[list[Any], list[Any]] = [], []
-                    made = core.native.launch_many(kernel, (8,), None, columns, 0, 1, *spans)
+                    decides = when and rng.choice(((when, False), ([when], True)))
+                    made = core.native.launch_many(
+                        kernel, (8,), None, columns, 0, 1, *spans, decides
+                    )
                     assert made == 1
-                    assert spans == ([x._span, y._span], [y._span])
+                    assert spans == (list(read_by(x, y, when)), [y._span])
                 number = python.number = python.number + 1
                 assert native.number == number
-                found = expected.enter(number, (x._span, y._span), (y._span,))
+                found = expected.enter(number, read_by(x, y, when), (y._span,))
                 inside = [python.task(other, epoch) for other in found]
                 inside = [task for task in inside if task >= 0]
                 record = head + struct.pack("<QQfi40x", x._address, y._address, a, n)
+                if when is not None:
+                    record = epochs.with_when(record, when._address)
                 python.put(number, epoch, theirs.add(record, None, None, inside))
                 numbers.append(number)
             assert native.shut() == []
@@ -382,8 +419,6 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         assert [one[0] for one in settled] == [one for _, some in live for one in some]
         for epoch, numbers in live:
             assert native.leave(epoch) == python.leave(epoch) == numbers
-        for handle in handles:
-            assert handle.access.reads[1:] == handle.access.writes
         unusual.append(1)
         before = kernel.long_way
         kernel((8,), None, arrays[0], arrays[0], 1.0, 1)

@@ -121,7 +121,7 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "core converter scalars arrays commands epochs records tasks",
+    "packer": "core converter scalars arrays commands epochs ranges records tasks",
     "narrow": "arrays converter ranges reach records signature",
     "kernel": "core packer narrow translate.offsets translate.clang inference signature scalars"
     " standing records arrays access building"

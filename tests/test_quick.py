@@ -97,8 +97,11 @@ def warm(program: acs.Program) -> None:
 class Steps:
     """Random launches on some rows, by kernel."""
 
-    def __init__(self, rng: random.Random, rows: acs.Array) -> None:
+    def __init__(
+        self, rng: random.Random, rows: acs.Array, flags: list[acs.Array] | None = None
+    ) -> None:
         self.rng = rng
+        self.flags = flags
         self.views = [rows[i, a:b] for i in range(len(rows)) for a, b in ((0, 16), (0, 8), (8, 16))]
         self.names = {view: view.size for view in self.views}
 
@@ -132,7 +135,10 @@ class Steps:
         }[name]()  # fmt: skip
         shape = (4, size // 4) if name == "flat" else (size,)
         local = {"turn": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
-        return lambda program: getattr(program, name)(shape, local, *args)
+        if self.flags is None or rng.random() < 0.5:
+            return lambda program: getattr(program, name)(shape, local, *args)
+        when = rng.choice(self.flags)
+        return lambda program: getattr(program, name)(shape, local, *args, when=when)
 
     def each(self) -> list[Any]:
         return [self.step(name, size) for name in KERNELS for size in (8, 16) for _ in range(8)]
@@ -194,6 +200,68 @@ def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int
             assert made["quick"][what] == value, (seed, what)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_those_that_decide_are_what_python_makes_word_by_word(
+    program: acs.Program, seed: int
+) -> None:
+    """Flags that stay, in one of two types, and some that other launches of the program write."""
+    rt, rng = program._runtime, random.Random(seed)
+    warm(program)
+    rows, some = rt.zeros((4, ROW), "u4"), rt.zeros(8, "i4")
+    flags = [rows[3, i] for i in range(4)] + [some[i : i + 1] for i in range(8)]
+    source = Steps(rng, rows[:3], flags)  # all of one scheduler, or epochs would be cut
+    steps = [source.step(rng.choice(KERNELS[1:]), rng.choice((8, 16))) for _ in range(150)]
+    for bit in (0, 1):
+        steps.append(lambda program, bit=bit: program.put((8,), None, rows[3, :8], bit, 0, 0))
+    rng.shuffle(steps)
+    made = {}
+    for way in ("quick", "slow"):
+        rows.fill(7)
+        some.set(np.arange(8, dtype="i4") % 2 - np.arange(8, dtype="i4") % 3)
+        rt.finish()
+        with slowly(rt) if way == "slow" else contextlib.nullcontext():
+            made[way] = recorded(program, steps, rows[0])
+        made[way]["values"] = rows.get().tolist()
+    assert made["quick"].pop("quick") > len(steps) * 0.7
+    assert made["slow"].pop("quick") == 0
+    for what, value in made["slow"].items():
+        assert made["quick"][what] == value, what
+
+
+def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Program) -> None:
+    rt = program._runtime
+    x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
+    for _ in range(3):
+        program.add((8,), None, x, y, 1)
+    before = quick(rt)
+    program.add((8,), None, x, y, 1, when=flags[0])
+    program.add((8,), None, x, y, 1, when=flags[1])
+    program.add((8,), None, x, y, 1, when=None)
+    assert quick(rt) == before + 3
+    program.add((8,), None, x, y, 1, when=y[0])  # which it writes
+    wrong = (flags, 1, x, flags.view("f4")[0], flags.view("u1")[1:5].view("u4"))
+    for when in wrong:
+        said = []
+        for _ in range(2):
+            with pytest.raises(acs.UsageError) as caught:
+                program.add((8,), None, x, y, 1, when=when)
+            said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
+            rt._ledger.usable = not rt._ledger.usable
+        assert said[0] == said[1]
+    assert y.get().tolist() == [6] * 8
+
+
+def test_a_kernel_that_always_decides_is_quick_too(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="device") as rt:
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.add)
+        x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
+        handles = [prog.add((8,), None, x, y, 1, when=flags[i % 2]) for i in range(50)]
+        assert rt._ledger.most > 0
+        assert handles[-1].access.reads == (x._span, y._span, flags[1]._span)
+        assert y.get().tolist() == [25] * 8
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: int) -> None:
     rt, rng = program._runtime, random.Random(seed)
@@ -216,6 +284,33 @@ def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: 
         else:
             program.blend.launch_many((8,), None, *arrays, *reals)
             assert quick(rt) > many * 0.5
+        epoch: Any = rt._backend._open
+        made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
+    assert made["loop"] == made["many"]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) -> None:
+    rt = program._runtime
+    rows, flags = rt.zeros((3, ROW), "u4"), rt.array([0, 1, 3], "u4")
+    views = [flags[i] for i in range(3)]
+    when = [views[at % 3] for at in range(120)] if each else views[1]
+    targets = [rows[at % 3] for at in range(120)]
+    warm(program)
+    made = {}
+    for way in ("loop", "many"):
+        rows.fill(1)
+        rt.finish()
+        if way == "loop":
+            for at, target in enumerate(targets):
+                flag = when[at] if isinstance(when, list) else when
+                program.add((ROW,), None, rows[0], target, at, when=flag)
+        else:
+            handle = program.add.launch_many(
+                (ROW,), None, rows[0], targets, list(range(120)), when=when
+            )
+            assert quick(rt) > 50
+            assert {view._span for view in views[1:2]} <= set(handle.access.reads)
         epoch: Any = rt._backend._open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
@@ -508,15 +603,16 @@ def test_a_mixing_runtime_has_them_too(device: cl.Device) -> None:
 
 def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     rt = program._runtime
-    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    x, y, flag = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(1, "u4")
 
     def launches(many: int) -> None:
         for _ in range(many):
             program.add((8,), None, x, y, 1)
+            program.add((8,), None, x, y, 1, when=flag)
         rt.finish()
 
     launches(3000)
-    held = x._span, y._span
+    held = x._span, y._span, flag._span
     gc.collect()
     runtime = sys.getrefcount(rt)
     before = [sys.getrefcount(one) for one in held]
@@ -530,7 +626,7 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
         tracemalloc.stop()
     assert end - start < 50_000, f"{end - start} bytes more"
     assert [sys.getrefcount(one) for one in held] == before
-    handles = [program.add((8,), None, x, y, 1) for _ in range(100)]
+    handles = [program.add((8,), None, x, y, 1, when=flag) for _ in range(100)]
     accesses = [handle.access for handle in handles]
     rt.finish()
     assert sys.getrefcount(x._span) >= before[0] + 100

@@ -1,5 +1,6 @@
 #include "caller.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -29,7 +30,7 @@ constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
 constexpr std::size_t MOST_SIZES = 4096;
 
 PyTypeObject *handle_type;  // what a launch gives back: a class in Python
-PyObject *call_name, *look_name;
+PyObject *call_name, *look_name, *when_name;
 
 // ---- handles ------------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ struct Parameter {
 // Where an array keeps what is asked of it: slots of a class in Python.
 struct ArraySlots {
     PyTypeObject *type = nullptr;
-    std::size_t home = 0, address = 0, span = 0;
+    std::size_t home = 0, address = 0, span = 0, size = 0, dtype = 0;
 
     static PyObject *get(PyObject *array, std::size_t at) {
         return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(array) + at);
@@ -117,6 +118,7 @@ struct ArraySlots {
 
 ArraySlots array_slots;
 std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
+std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
 
 bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
 
@@ -252,6 +254,37 @@ bool take(const Parameter &parameter, PyObject *value, PyObject *runtime, char *
     return true;
 }
 
+// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
+// this runtime, or the kernel may write it.
+bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
+    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
+        return false;
+    PyObject *size = ArraySlots::get(when, array_slots.size);
+    PyObject *span_object = ArraySlots::get(when, array_slots.span);
+    PyObject *dtype = ArraySlots::get(when, array_slots.dtype);
+    auto address = PyLong_AsUnsignedLongLong(ArraySlots::get(when, array_slots.address));
+    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || address % 4 ||
+        std::find(flag_types.begin(), flag_types.end(), dtype) == flag_types.end())
+        return false;
+    try {
+        const Span span = span_of(span_object);
+        for (int at = 0; at < touched.many; at++) {
+            if (!(touched.writes >> at & 1)) continue;
+            const Span written = span_of(touched.spans[at]);
+            if (written.base == span.base && overlap(written, span)) return false;
+        }
+    } catch (...) {  // no span that an array has
+        return PyErr_Clear(), false;
+    }
+    std::uint32_t first;
+    std::memcpy(&first, record, sizeof(first));
+    put(record, first & ~PLAIN);
+    put(record + 4 * WHEN, address);
+    touched.reads |= std::uint16_t(1 << touched.many);
+    touched.spans[touched.many++] = span_object;
+    return true;
+}
+
 bool enter(Taught &taught, const Head &head, const char *record, const Touched &touched) {
     const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
     return taught.ledger->launch({record, RECORD_BYTES}, head.shape ? &shape : nullptr, touched,
@@ -265,7 +298,8 @@ bool may_launch(const Caller *self) {
 }
 
 // A plain launch; null without an error where it is not one, and nothing has changed.
-PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, bool &look) {
+PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
+                 bool &look) {
     if (!may_launch(self) || many != self->taught->parameters.size() + 2) return nullptr;
     Taught &taught = *self->taught;
     Ledger &ledger = *taught.ledger;
@@ -277,6 +311,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, bool &lo
     args += 2;
     for (const Parameter &parameter : taught.parameters)
         if (!take(parameter, *args++, self->runtime, record, touched)) return nullptr;
+    if (when && !take_flag(when, self->runtime, record, touched)) return nullptr;
     auto *handle = reinterpret_cast<Handle *>(handle_type->tp_alloc(handle_type, 0));
     if (!handle) return nullptr;
     nb::object made = nb::steal(reinterpret_cast<PyObject *>(handle));
@@ -304,9 +339,12 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, bool &lo
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
     auto *self = reinterpret_cast<Caller *>(object);
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
-    if (self->taught && !keywords) {
+    bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
+                    PyTuple_GET_ITEM(keywords, 0) == when_name;
+    if (self->taught && (!keywords || has_when)) {
         bool look = false;
-        PyObject *handle = launch(self, args, many, look);
+        PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
+        PyObject *handle = launch(self, args, many, when, look);
         if (look) {  // nothing is on this stack that has to be let go, should the interpreter end
             PyObject *looked = PyObject_CallMethodNoArgs(self->runtime, look_name);
             if (!looked) Py_CLEAR(handle);
@@ -377,13 +415,16 @@ std::size_t slot(nb::handle type, const char *name) {
     return std::size_t(reinterpret_cast<PyMemberDescrObject *>(found.ptr())->d_member->offset);
 }
 
-// The classes of handles and arrays, and the types of numbers, for as long as the process lives.
-void use(nb::handle handle, nb::handle array, nb::handle numbers) {
+// The classes of handles and arrays, the types of numbers, and those of arrays that decide, for as
+// long as the process lives.
+void use(nb::handle handle, nb::handle array, nb::handle numbers, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     array_slots = {reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr()), slot(array, "_home"),
-                   slot(array, "_address"), slot(array, "_span")};
+                   slot(array, "_address"), slot(array, "_span"), slot(array, "size"),
+                   slot(array, "dtype")};
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
+    for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
 // `kernel` is in a scheduler: (code, place in a record, mode) for each parameter.
@@ -399,7 +440,7 @@ void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::objec
         auto at = nb::cast<std::size_t>(item[1]);
         pointers += code == "P";
         std::size_t nbytes = code.size() == 1 ? number_bytes(code[0]) : 0;
-        if (!nbytes || at < HEAD_BYTES || at + nbytes > RECORD_BYTES || pointers > MOST_SPANS)
+        if (!nbytes || at < HEAD_BYTES || at + nbytes > RECORD_BYTES || pointers >= MOST_SPANS)
             throw std::invalid_argument("a parameter does not fit into a record");
         made->parameters.push_back({code[0], at, mode.find('r') != std::string::npos,
                                     mode.find('w') != std::string::npos});
@@ -463,15 +504,18 @@ public:
 
     bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
 
+    // Null where the sequence has become shorter.
+    PyObject *item(Py_ssize_t index) const {
+        if (!items_.is_valid()) return same_;
+        bool is_there = index < PySequence_Fast_GET_SIZE(items_.ptr());
+        return is_there ? PySequence_Fast_GET_ITEM(items_.ptr(), index) : nullptr;
+    }
+
     bool take_at(Py_ssize_t index, const Parameter &parameter, PyObject *runtime, char *record,
                  Touched &touched) const {
         if (!data_) {
-            PyObject *value = same_;
-            if (items_.is_valid()) {
-                if (index >= PySequence_Fast_GET_SIZE(items_.ptr())) return false;
-                value = PySequence_Fast_GET_ITEM(items_.ptr(), index);
-            }
-            return take(parameter, value, runtime, record, touched);
+            PyObject *value = item(index);
+            return value && take(parameter, value, runtime, record, touched);
         }
         const char *from = data_ + index * buffer_.strides[0];
         char *to = record + parameter.at;
@@ -522,10 +566,11 @@ private:
 };
 
 // Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
-// how many. `columns`: for each parameter its values, and whether they are one for each launch. The
-// spans that they touch go to `reads` and `writes`.
+// how many. `columns`: for each parameter its values, and whether they are one for each launch;
+// `when`: the same of what decides, or None. The spans that they touch go to `reads` and `writes`.
 Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, nb::list columns,
-                       Py_ssize_t first, Py_ssize_t many, nb::list reads, nb::list writes) {
+                       Py_ssize_t first, Py_ssize_t many, nb::list reads, nb::list writes,
+                       nb::handle when) {
     Caller *self = caller(kernel);
     if (!may_launch(self) || columns.size() != self->taught->parameters.size()) return 0;
     Taught &taught = *self->taught;
@@ -537,6 +582,11 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
         nb::handle column = columns[at];
         taken.emplace_back(column[0], nb::cast<bool>(column[1]), taught.parameters[at]);
         if (!taken.back().has(many)) return 0;
+    }
+    std::optional<Column> flags;
+    if (!when.is_none()) {
+        flags.emplace(when[0], nb::cast<bool>(when[1]), Parameter{'P', 0, true, false});
+        if (!flags->has(many)) return 0;
     }
     // PyObject_GetBuffer and the like may have run code
     if (!may_launch(self) || self->taught != &taught || taught.head(global.ptr(), local.ptr()) != head)
@@ -551,6 +601,10 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
         for (std::size_t index = 0; is_plain && index < taken.size(); index++)
             is_plain = taken[index].take_at(at, taught.parameters[index], self->runtime, record,
                                             touched);
+        if (is_plain && flags) {
+            PyObject *flag = flags->item(at);
+            is_plain = flag && take_flag(flag, self->runtime, record, touched);
+        }
         if (!is_plain || !enter(taught, *head, record, touched)) break;
         for (int index = 0; index < touched.many; index++) {
             PyObject *span = touched.spans[index];
@@ -568,6 +622,7 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
     look_name = PyUnicode_InternFromString("_look");
+    when_name = PyUnicode_InternFromString("when");
     nb::object type = nb::steal(PyType_FromSpec(&caller_spec));
     caller_type = reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr());
     module.attr("Caller") = type;
@@ -579,7 +634,7 @@ void add_caller(nb::module_ &module) {
                nb::arg("local_size").none(), nb::arg("words"), nb::arg("shape").none());
     module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),
-               nb::arg("reads"), nb::arg("writes"));
+               nb::arg("reads"), nb::arg("writes"), nb::arg("when").none() = nb::none());
     module.def("is_taught", [](nb::handle kernel) {
         const Taught *taught = caller(kernel)->taught;
         return taught && taught->generation == taught->ledger->generation;

@@ -17,7 +17,7 @@
 namespace acs_cl {
 
 // Spans as an array has them, and which of them are read and written, by bits.
-constexpr int MOST_SPANS = 8;  // more pointers do not fit into a record
+constexpr int MOST_SPANS = 9;  // eight pointers fit into a record; and what decides
 
 struct Touched {
     PyObject *spans[MOST_SPANS] = {};

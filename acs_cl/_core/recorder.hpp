@@ -16,7 +16,8 @@
 namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
-constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, TILES = 4, ARGS = 7, SHAPE = 8;
+constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10;
+constexpr std::uint32_t PLAIN = 0x400;  // in the first word
 
 class Recorder {
 public:

@@ -243,8 +243,9 @@ class Device(Backend):
         scheduler, body = self._body(command)
         try:
             if decision is not None:
-                return scheduler, body.decided(command, decision, self._store.owns)
-            task = body.task(command, self._store.owns)
+                task = body.decided(command, decision, self._store.owns)
+            else:
+                task = body.task(command, self._store.owns)
         except NeedsArena as more:
             self._schedulers.enlarge(scheduler, more.nbytes)
             raise
