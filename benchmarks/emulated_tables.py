@@ -13,11 +13,9 @@ from typing import Any
 from acs_cl.benchmarks.published import FAMILIES
 from acs_cl.benchmarks.suite import geomean
 
-OURS = {"dynamic_routing": "routing"}
-"""Published names that differ from those of the workloads."""
-WORKLOADS = {OURS.get(name, name): name for names in FAMILIES.values() for name in names}
+WORKLOADS = {name: name for names in FAMILIES.values() for name in names}
 """Published names by ours."""
-FAMILY = {OURS.get(name, name): family for family, names in FAMILIES.items() for name in names}
+FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
 
 SW, HW, GRAPH = "ACS-SW", "ACS-HW", "CUDA Graph"
 COLUMNS = (SW, HW, GRAPH)

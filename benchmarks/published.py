@@ -14,7 +14,7 @@ ACS = {
     "walker2d": {"ACS-SW": 1.60, "ACS-HW": 1.90, "CUDA Graph": 0.77},
     "grasp": {"ACS-SW": 1.48, "ACS-HW": 1.81, "CUDA Graph": 0.77},
     "condconv": {"ACS-SW": 1.12, "ACS-HW": 1.18, "CUDA Graph": 0.88},
-    "dynamic_routing": {"ACS-SW": 1.27, "ACS-HW": 1.34, "CUDA Graph": 0.45},
+    "routing": {"ACS-SW": 1.27, "ACS-HW": 1.34, "CUDA Graph": 0.45},
     "instanas": {"ACS-SW": 0.90, "ACS-HW": 1.38, "CUDA Graph": 0.88},
     "nasnet": {"ACS-SW": 1.17, "ACS-HW": 1.30, "CUDA Graph": 1.34},
     "amoebanet": {"ACS-SW": 1.32, "ACS-HW": 1.40, "CUDA Graph": 1.48},
@@ -27,6 +27,6 @@ GRCUDA = ("vec", "bs", "img", "ml", "hits", "dl")
 
 FAMILIES = {
     "rigid": ("ant", "grasp", "humanoid", "cheetah", "walker2d"),
-    "dynamic": ("instanas", "dynamic_routing", "condconv"),
+    "dynamic": ("instanas", "routing", "condconv"),
     "static": ("nasnet", "amoebanet", "squeezenet", "randwire"),
 }
