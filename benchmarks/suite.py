@@ -262,6 +262,7 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
     platform, run = contestant
     for turn in range(3):
         run.reset()
+        platform.finish()
         run.step()
         platform.finish()
         wrong = differences(workload, run.results(), expected)

@@ -446,6 +446,7 @@ def test_standing_declarations_count_from_where_a_view_starts(make: Make, memory
     rt = make(memory=memory)
     program = rt.build(SOURCE)
     program.put.access(x="w[gid]")
+    program.add.infer_ranges = False
     x = rt.zeros(64, "i4")
     first = program.put((4,), None, x[16:], 1)  # bytes 64 to 80
     assert first.access.overwrites == first.access.writes
