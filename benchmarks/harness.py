@@ -239,12 +239,19 @@ def machine(device: cl.Device) -> dict[str, Any]:
         "driver": device.driver_version.strip(),
         "compute_units": device.max_compute_units,
         "repaired": devices.repair(device),
+        "pyopencl": cl.VERSION_TEXT,
+        **processor(),
+    }
+
+
+def processor() -> dict[str, Any]:
+    """The same without a device."""
+    return {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "load": _load(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "pyopencl": cl.VERSION_TEXT,
         "numpy": np.__version__,
         "acs_cl": __version__,
         "commit": _commit(),
@@ -281,7 +288,8 @@ def _commit() -> str:
 
     try:
         commit = git("rev-parse", "--short", "HEAD")
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "acs_cl", "benchmarks")
+        sources = ("acs_cl", "benchmarks", "emu")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", *sources)
         return f"{commit} with changes" if commit and changed else commit
     except OSError:
         return ""
