@@ -39,6 +39,7 @@ RESULT = ROOT / "results" / "emulator.json"
 TABLES = ROOT.parent / "docs" / "emulator-results.md"
 
 POLICIES = {SW: "acs_sw(N=32, threads=8)", HW: "acs_hw(N=32, M=32)"}
+LAUNCH_CYCLES = 5_000
 
 
 class Variant(NamedTuple):
@@ -47,10 +48,12 @@ class Variant(NamedTuple):
     axis: str
     label: str
     machine: Machine
-    policies: Mapping[str, str]
+    policies: Mapping[str, str] = POLICIES
     """By column; others stay as they are."""
     columns: Sequence[str] = COLUMNS
     """Those that it changes."""
+    wider: int = 1
+    """Kernels have so many times as many groups."""
 
 
 def variants(base: Machine) -> list[Variant]:
@@ -61,21 +64,26 @@ def variants(base: Machine) -> list[Variant]:
         for value in values:
             change: dict[str, Any] = {key: value}
             where = base._replace(host=base.host._replace(**change))
-            found.append(Variant(axis, f"{value / 1000:g} us", where, POLICIES, columns))
+            found.append(Variant(axis, f"{value / 1000:g} us", where, columns=columns))
 
     def policy(axis: str, column: str, texts: Mapping[str, str]) -> None:
         for label, text in texts.items():
-            found.append(Variant(axis, label, base, {**POLICIES, column: text}, (column,)))
+            changed = {**POLICIES, column: text}
+            found.append(Variant(axis, label, base, changed, (column,)))
 
     host("launch", "launch_ns", (500, 1_000, 3_000, 6_000))
     host("synchronisation", "sync_ns", (1_000, 3_000, 7_000, 15_000))
-    for times in (1, 2, 4, 8, 16):
-        found.append(Variant("device slower", f"{times} x", slower(base, times), POLICIES))
+    for times in (1, 2, 3, 4, 6, 8, 16):
+        found.append(Variant("device slower", f"{times} x", slower(base, times)))
     for times in (4, 16):
         quick = base._replace(host=base.host._replace(launch_ns=500))
-        label = f"{times} x"
-        found.append(Variant("slower, launch 0.5 us", label, slower(quick, times), POLICIES))
-    host("a node built", "build_node_ns", (500, 1_900, 7_000, 13_000), (GRAPH,))
+        found.append(Variant("slower, launch 0.5 us", f"{times} x", slower(quick, times)))
+    for times in (1, 2, 4, 8, 16):
+        found.append(Variant("kernels wider", f"{times} x", base, wider=times))
+    for times in (1, 2, 4, 8, 16):
+        axis = "launches of Accel-Sim, kernels wider"
+        found.append(Variant(axis, f"{times} x", simulated_launches(base), wider=times))
+    host("a node built", "build_node_ns", (500, 1_900, 3_000, 4_000, 7_000, 13_000), (GRAPH,))
     counts = (4, 8, 16, 32, 64)
     policy("N", SW, {f"{n}": f"acs_sw(N={n}, threads=8)" for n in counts})
     policy("N", HW, {f"{n}": f"acs_hw(N={n}, M=32)" for n in counts})
@@ -96,6 +104,27 @@ def slower(base: Machine, times: int) -> Machine:
     )
 
 
+def simulated_launches(base: Machine) -> Machine:
+    """As in Accel-Sim, on which the paper's device is simulated: a launch takes the host nothing,
+    and each kernel begins so many cycles after it may, several beside each other
+    (`-gpgpu_kernel_launch_latency` in its configuration SM86_RTX3070, counted down for all kernels
+    at once in `decrement_kernel_latency`). The host of the two policies in software, its threads'
+    synchronisation and its building of graphs, stays what it is."""
+    host = base.host._replace(launch_ns=0, latency_ns=0, edge_ns=0, graph_edge_ns=0)
+    return base._replace(host=host, gpu=base.gpu._replace(begin_cycles=LAUNCH_CYCLES))
+
+
+def widened(trace: Trace, times: int) -> Trace:
+    """Every kernel with so many times as many groups of the same kind."""
+    if times == 1:
+        return trace
+    entries = [
+        entry._replace(groups=entry.groups * times) if entry.kind == KERNEL else entry
+        for entry in trace.entries
+    ]
+    return trace._replace(entries=entries)
+
+
 # ---- runs ----------------------------------------------------------------------------------------
 
 
@@ -109,12 +138,15 @@ def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
         traces[name] = resolved(traced(there[name], "paper"))
     found = {name: one(name, traces[name], base) for name in names}
     swept: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    full: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for variant in variants(base):
         say(f"{variant.axis}, {variant.label}")
         for name, trace in traces.items():
-            figures = speedups(name, trace, variant)
+            figures, fullness = speedups(name, trace, variant)
             at = swept.setdefault(variant.axis, {}).setdefault(variant.label, {})
             at.setdefault(name, {}).update(figures)
+            at = full.setdefault(variant.axis, {}).setdefault(variant.label, {})
+            at.setdefault(name, {}).update(fullness)
     return {
         "acs_cl_emulated": VERSION,
         "simulated": True,
@@ -126,6 +158,7 @@ def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
         "seed": 0,
         "workloads": found,
         "sweeps": swept,
+        "occupancy": {axis: found for axis, found in full.items() if "wider" in axis},
     }
 
 
@@ -169,14 +202,25 @@ def graph_of(name: str) -> str:
     return "cuda_replay" if FAMILY[name] == "static" else "cuda_graph"
 
 
-def speedups(name: str, trace: Trace, variant: Variant) -> dict[str, float]:
-    """Over the serial stream of the same machine."""
-    serial = simulate("serial", trace, variant.machine).makespan_ns
+def speedups(
+    name: str, trace: Trace, variant: Variant
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Over the serial stream of the same machine; and achieved occupancy, the stream's too."""
+    trace = widened(trace, variant.wider)
+    serial = simulate("serial", trace, variant.machine)
     texts = {**variant.policies, GRAPH: graph_of(name)}
-    return {
-        column: round(serial / simulate(texts[column], trace, variant.machine).makespan_ns, 3)
-        for column in variant.columns
+    outcomes = {
+        column: simulate(texts[column], trace, variant.machine) for column in variant.columns
     }
+    over = {
+        column: round(serial.makespan_ns / outcome.makespan_ns, 3)
+        for column, outcome in outcomes.items()
+    }
+    fullness = {
+        column: round(outcome.achieved_occupancy, 4)
+        for column, outcome in {"serial": serial, **outcomes}.items()
+    }
+    return over, fullness
 
 
 # ---- the command ---------------------------------------------------------------------------------

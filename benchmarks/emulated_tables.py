@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from acs_cl.benchmarks.emulated_reasons import NEAR, table
+from acs_cl.benchmarks.emulated_reasons import render as reasons
 from acs_cl.benchmarks.published import FAMILIES
 from acs_cl.benchmarks.suite import geomean
 
@@ -19,8 +21,6 @@ FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
 
 SW, HW, GRAPH = "ACS-SW", "ACS-HW", "CUDA Graph"
 COLUMNS = (SW, HW, GRAPH)
-NEAR = 0.2
-"""A difference to a published speed-up that needs no explanation."""
 
 
 def ours(document: Mapping[str, Any], name: str, column: str) -> float:
@@ -43,8 +43,7 @@ def render(document: Mapping[str, Any]) -> str:
         "## Questions",
         _questions(document),
         "## What explains the differences",
-        EXPLAINED,
-        _explained(document),
+        *reasons(document, _off(document)),
         "## Sweeps",
         SWEPT,
         *(_sweep(document, axis) for axis in document["sweeps"]),
@@ -71,19 +70,8 @@ KINDS = """Waits are reads of what the program decides by. A kernel's time is th
 device. What is ideal has every edge and no overhead; nothing on this device can be beyond the
 bound."""
 
-EXPLAINED = """Each row is a figure that differs by more than 0.2 from the published one, and the
-changes of one constant, made for all workloads alike, that bring it within that. Where none does,
-the nearest is named. A device that is slower so many times has kernels that take so many times as
-long."""
-
 SWEPT = """Speed-ups over the serial stream of the same variant: geometric means of a family, and of
 all."""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    line = "| :-- |" + " --: |" * (len(heads) - 1)
-    lines = ["| " + " | ".join(heads) + " |", line]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _beside(document: Mapping[str, Any]) -> str:
@@ -97,7 +85,7 @@ def _beside(document: Mapping[str, Any]) -> str:
             rows.append([f"**{family}**", *_cells(document, names), "", "", ""])
     rows.append(["**all**", *_cells(document, list(document["workloads"])), "", "", ""])
     heads = ["ours / published", *COLUMNS, "occupancy serial", "SW", "HW"]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _cells(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -137,7 +125,7 @@ def _kinds(document: Mapping[str, Any]) -> str:
     heads = ["workload", "launches", "waits", "groups, median", "kernels of at most 9 groups"]
     heads += ["us a kernel alone, median / mean", "serial, ms", "ideal", "bound"]
     heads += ["graph built each time", "graph replayed"]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def _questions(document: Mapping[str, Any]) -> str:
@@ -203,29 +191,15 @@ def _nearest(document: Mapping[str, Any]) -> str:
     return f"{axis} {label}: {said} (ours / published)."
 
 
-def _explained(document: Mapping[str, Any]) -> str:
-    rows = []
-    for name, found in document["workloads"].items():
+def _off(document: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
+    """Figures further from the published ones than needs no explanation."""
+    found = []
+    for name, workload in document["workloads"].items():
         for column in COLUMNS:
-            here, there = ours(document, name, column), found["published"][column]
+            here, there = ours(document, name, column), workload["published"][column]
             if abs(here - there) > NEAR:
-                said = _what_helps(document, name, column, there)
-                rows.append([name, column, f"{here:.2f}", f"{there:.2f}", said])
-    return _table(["workload", "", "ours", "published", "within reach by"], rows)
-
-
-def _what_helps(document: Mapping[str, Any], name: str, column: str, there: float) -> str:
-    points = [
-        (abs(value[name][column] - there), f"{axis} {label}", value[name][column])
-        for axis, swept in document["sweeps"].items()
-        for label, value in swept.items()
-        if column in value[name]
-    ]
-    near = [f"{label} ({value:.2f})" for off, label, value in points if off <= NEAR]
-    if near:
-        return ", ".join(near)
-    _, label, value = min(points)
-    return f"none of them; nearest: {label} ({value:.2f})"
+                found.append((name, column, here, there))
+    return found
 
 
 def _sweep(document: Mapping[str, Any], axis: str) -> str:
@@ -241,4 +215,4 @@ def _sweep(document: Mapping[str, Any], axis: str) -> str:
                 found = [value for name, value in values.items() if FAMILY[name] == family]
                 means.append(f"{geomean(found):.2f}" if found else "")
             rows.append([label, column, *means, f"{geomean(list(values.values())):.2f}"])
-    return _table([axis, "", *FAMILIES, "all"], rows)
+    return table([axis, "", *FAMILIES, "all"], rows)

@@ -30,3 +30,10 @@ FAMILIES = {
     "dynamic": ("instanas", "routing", "condconv"),
     "static": ("nasnet", "amoebanet", "squeezenet", "randwire"),
 }
+
+OCCUPANCY = {
+    "rigid": {"serial": 0.34, "ACS-SW": 0.63, "ACS-HW": 0.68},
+    "dynamic": {"serial": 0.45, "ACS-SW": 0.49, "ACS-HW": 0.55},
+    "static": {"serial": 0.40, "ACS-SW": 0.47, "ACS-HW": 0.52},
+}
+"""Means of a family, of the same runs."""

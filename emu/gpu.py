@@ -72,6 +72,7 @@ class Gpu:
         self.in_flight = Meter(engine)
         self.occupied = Series()
         self._ended = ended
+        self._begin_ns = -(-spec.begin_cycles * 1000 // spec.clock_mhz)
         self._queue: deque[_Job] = deque()
         self._due = False
         self._freed: dict[int, None] | None = None
@@ -92,6 +93,12 @@ class Gpu:
             end = server.serve(entry.total_ns)
             self.engine.at(end, END, self._ended, entry.number)
             return
+        if self._begin_ns:
+            self.engine.at(self.engine.now + self._begin_ns, ISSUE, self._come, entry)
+        else:
+            self._come(entry)
+
+    def _come(self, entry: Entry) -> None:
         self._queue.append(_Job(entry.number, self.costs.need(entry), entry.groups))
         self._look()
 

@@ -42,6 +42,9 @@ class GpuSpec(NamedTuple):
     """From an arithmetic operation of a work-item to one that needs its result."""
     load_cycles: int = 0
     """From a load of a work-item to what needs it."""
+    begin_cycles: int = 0
+    """From when a kernel may run to its first group, whatever else runs meanwhile. 0 on real parts,
+    where it is within what the host's constants say."""
 
 
 class HostSpec(NamedTuple):

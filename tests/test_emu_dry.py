@@ -10,13 +10,14 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import UsageError
-from acs_cl.benchmarks import emulated, emulated_tables
+from acs_cl.benchmarks import emulated, emulated_reasons, emulated_tables
 from acs_cl.benchmarks.costs import Work, work
 from acs_cl.benchmarks.dry import Dry, traced
 from acs_cl.benchmarks.published import ACS
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.cost import Costs
+from acs_cl.emu.policies import simulate
 from acs_cl.emu.spec import machine
 from acs_cl.emu.trace import Entry, Trace, load, resolved, save
 
@@ -141,7 +142,31 @@ def test_every_published_workload_is_there_and_every_sweep_has_its_base() -> Non
     assert sorted(emulated.WORKLOADS.values()) == sorted(ACS)
     bases = {"launch": "3 us", "synchronisation": "7 us", "device slower": "1 x", "N": "32"}
     bases |= {"a node built": "1.9 us", "N = M": "32", "M": "32", "threads": "8"}
+    bases |= {"kernels wider": "1 x"}
     for axis, label in bases.items():
         for name, values in document["sweeps"][axis][label].items():
             for column, value in values.items():
                 assert value == emulated_tables.ours(document, name, column)
+
+
+def test_every_difference_has_a_cause_and_none_is_made_up() -> None:
+    document = committed()
+    assert "None is left without a cause." in emulated_tables.render(document)
+    off = [("ant", emulated_tables.HW, 0.85, 99.0)]
+    said = "\n".join(emulated_reasons.render(document, off))
+    assert "Not reached by any of these: ACS-HW of ant (nearest: " in said
+
+
+def test_wider_kernels_have_more_groups_of_the_same_kind() -> None:
+    entries = [Entry(1, "k", groups=3, items=8, group_ns=5), Entry(2, "up", "write", total_ns=4)]
+    wide = emulated.widened(Trace("two", entries), 4).entries
+    assert wide == [entries[0]._replace(groups=12), entries[1]]
+
+
+def test_launches_of_the_simulator_overlap_and_cost_the_host_nothing() -> None:
+    """5,000 cycles at 1.4 GHz before each kernel: one after another in a stream, else together."""
+    entries = [Entry(n, "k", groups=1, items=32, group_ns=10_000) for n in (1, 2)]
+    where = emulated.simulated_launches(machine("paper"))
+    serial, graph = (simulate(name, Trace("two", entries), where) for name in ("serial", "ideal"))
+    assert serial.makespan_ns == 2 * (3_572 + 10_000) + where.host.sync_ns
+    assert graph.makespan_ns == 3_572 + 10_000
