@@ -12,15 +12,19 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from acs_cl.emu import report
-from acs_cl.emu.convert import from_timeline
+from acs_cl.emu.convert import from_timeline, is_timeline
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
 from acs_cl.emu.spec import MACHINES, machine
 from acs_cl.emu.trace import Trace, load, save
 from acs_cl.errors import AcsError, InternalError, UsageError
+
+ITEMS = 256
+"""Work-items of a group, where a timeline does not tell."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -38,14 +42,17 @@ def options(parser: argparse.ArgumentParser) -> None:
         _source(parser_)
         parser_.add_argument("--machine", default="paper", help=", ".join(MACHINES))
         parser_.add_argument("--json", action="store_true", help="print one JSON document")
-        parser_.add_argument("--png", metavar="FILE", help="draw a picture, too")
+        parser_.add_argument("--png", metavar="FILE", help="draw a picture there, too")
     make = commands.add_parser("make", help="write a made-up trace")
     _source(make)
     make.add_argument("--spans", action="store_true", help="edges as bytes read and written")
     make.add_argument("--out", metavar="FILE", required=True)
     convert = commands.add_parser("convert", help="a timeline of rt.trace.save as a trace")
     convert.add_argument("timeline")
-    convert.add_argument("--items", type=int, default=256, help="work-items of a group")
+    convert.add_argument(
+        "--items", type=int, default=ITEMS, metavar="N",
+        help=f"work-items of a group where the timeline does not tell ({ITEMS})",
+    )  # fmt: skip
     convert.add_argument("--out", metavar="FILE", required=True)
 
 
@@ -56,16 +63,31 @@ def _policies() -> str:
 
 def _source(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--trace", metavar="FILE", help="a trace, see docs/emulator.md")
+    where.add_argument(
+        "--trace", metavar="FILE", help="a trace (docs/emulator.md), or what rt.trace.save wrote"
+    )
     where.add_argument("--graph", choices=sorted(GRAPHS), default="layers", help="a made-up one")
-    parser.add_argument("--width", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=32)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--groups", type=int, nargs=2, default=Sizes().groups, metavar="N")
-    parser.add_argument("--group-ns", type=int, nargs=2, default=Sizes().group_ns, metavar="NS")
+    made = parser.add_argument_group("of a made-up graph")
+    made.add_argument("--width", type=int, default=16, help="launches side by side (16)")
+    made.add_argument("--steps", type=int, default=32, help="one after another (32)")
+    made.add_argument("--seed", type=int, default=0, help="of its shape and sizes (0)")
+    for option, (least, most), what in (
+        ("--groups", Sizes().groups, "groups of a kernel"),
+        ("--group-ns", Sizes().group_ns, "nanoseconds of a group"),
+    ):
+        made.add_argument(
+            option, type=int, nargs=2, default=(least, most), metavar=("LEAST", "MOST"),
+            help=f"{what} ({least} {most})",
+        )  # fmt: skip
 
 
 def _trace(args: argparse.Namespace) -> Trace:
+    if args.trace and is_timeline(args.trace):
+        trace, missing = from_timeline(args.trace, ITEMS)
+        print(f"{args.trace} is a timeline. What it does not tell:", file=sys.stderr)
+        for sentence in missing:
+            print(f"- {sentence}", file=sys.stderr)
+        return trace
     if args.trace:
         return load(args.trace)
     for name, (least, most) in (("groups", args.groups), ("group-ns", args.group_ns)):
@@ -110,6 +132,8 @@ def _make(args: argparse.Namespace) -> None:
 
 
 def _convert(args: argparse.Namespace) -> None:
+    if args.items < 1:
+        raise UsageError(f"--items is at least 1, got {args.items}")
     trace, missing = from_timeline(args.timeline, args.items)
     save(trace, args.out)
     print(f"{args.out}: {len(trace.entries)} launches. What it does not tell:")
@@ -128,6 +152,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main(args: argparse.Namespace) -> int:
     """Do what the options say; the exit code."""
+    for path in (getattr(args, "out", None), getattr(args, "png", None)):
+        if path and not Path(path).resolve().parent.is_dir():
+            raise UsageError(f"{path}: there is no such folder")
     COMMANDS[args.what](args)
     return 0
 

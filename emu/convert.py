@@ -24,6 +24,16 @@ FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "r
 TRANSFERS = set(KINDS) - {KERNEL, HOST}
 
 
+def is_timeline(path: str | Path) -> bool:
+    """Whether a file begins as a timeline does."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            start = file.read(200)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return start.startswith((f'{{"{TIMELINE}"', '{"traceEvents"'))
+
+
 def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     """The trace, and what is missing in it. `items` is how many work-items a group is taken to
     have, since the timeline does not tell."""

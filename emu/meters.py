@@ -15,10 +15,12 @@ BINS = 1024
 class Meter:
     """A level: how much there is now, the most there was, and its sum over time."""
 
-    __slots__ = ("_engine", "_since", "busy_ns", "most", "total", "value")
+    __slots__ = ("_engine", "_since", "busy_ns", "most", "series", "total", "value")
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, series: Series | None = None) -> None:
         self._engine = engine
+        self.series = series
+        """Where the level over time goes."""
         self._since = 0
         self.value = self.most = self.total = 0
         self.busy_ns = 0
@@ -31,6 +33,8 @@ class Meter:
             passed = now - self._since
             self.total += self.value * passed
             self.busy_ns += passed
+            if self.series is not None:
+                self.series.add(self._since, now, self.value)
         self._since = now
         self.value += change
         if self.value > self.most:

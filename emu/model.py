@@ -18,7 +18,7 @@ from typing import NamedTuple
 from acs_cl.emu.engine import HOST, Engine
 from acs_cl.emu.gpu import Gpu
 from acs_cl.emu.host import Program
-from acs_cl.emu.meters import Meter
+from acs_cl.emu.meters import Meter, Series
 from acs_cl.emu.spec import GpuSpec, Machine
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.errors import InternalError, UsageError
@@ -51,6 +51,8 @@ class Outcome(NamedTuple):
     """What threads of the host and the window unit did, by name."""
     occupied: list[tuple[int, float]]
     """Threads in use, over time."""
+    window: list[tuple[int, float]]
+    """Launches in the window, over time; nothing where there is no window."""
     steps: int
 
 
@@ -67,7 +69,8 @@ class Model:
         self.entries = trace.entries
         self.engine = Engine()
         self.gpu = Gpu(self.engine, self.device(), self._ended, log)
-        self.window = Meter(self.engine)
+        self._window_series = Series()
+        self.window = Meter(self.engine, self._window_series)
         self.ledger: Counter[str] = Counter()
         self.program = Program(
             self.engine,
@@ -174,5 +177,6 @@ class Model:
             window_slots=self.window.total / max(1, self.last_end_ns),
             overheads_ns=dict(sorted(self.ledger.items())),
             occupied=gpu.occupied.levels(self.last_end_ns),
+            window=self._window_series.levels(self.last_end_ns) if self.window.most else [],
             steps=self.engine.steps,
         )

@@ -31,6 +31,8 @@ class Comparison(NamedTuple):
     trace: str
     machine: str
     complete: bool
+    clock: str
+    """Of the durations in the trace."""
     bounds_ns: dict[str, int]
     outcomes: tuple[Outcome, ...]
 
@@ -59,7 +61,9 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
     trace = resolved(trace)
     texts = ["serial", *(text for text in policies if text != "serial")]
     outcomes = tuple(simulate(text, trace, machine) for text in texts)
-    return Comparison(trace.name, machine.name, trace.complete, bounds(trace, machine), outcomes)
+    return Comparison(
+        trace.name, machine.name, trace.complete, trace.clock, bounds(trace, machine), outcomes
+    )
 
 
 def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequence[int]) -> Sweep:
@@ -82,6 +86,8 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
         given = [part for part in rest.rstrip(") ").split(",") if part.strip()]
         kept = [part for part in given if part.partition("=")[0].strip() != axis]
         return machine, f"{name}({', '.join([*kept, f'{axis}={value}'])})"
+    if value < (1 if axis == "units" else 0):
+        raise UsageError(f"{axis} has to be at least {int(axis == 'units')}, got {value}")
     if axis == "units":
         return machine._replace(gpu=machine.gpu._replace(units=value)), policy
     if axis == "clock_mhz":
@@ -111,6 +117,8 @@ def comparison_text(found: Comparison) -> str:
         lines.append(
             "Edges are known to be missing in this trace: real runs have more to wait for."
         )
+    if found.clock != "model":
+        lines.append("Kernels are taken to last as long here as where the trace was measured.")
     return "\n".join(lines)
 
 
@@ -185,5 +193,5 @@ def plain(found: Comparison | Sweep) -> dict[str, Any]:
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     values = outcome._asdict()
-    del values["occupied"]  # a thousand numbers, for pictures
+    del values["occupied"], values["window"]  # a thousand numbers each, for pictures
     return values

@@ -72,6 +72,16 @@ def test_what_cannot_be_varied_is_refused() -> None:
         sweep(random_trace(4), SMALL, "serial", "N", [1])
 
 
+def test_the_window_over_time_has_the_average_that_is_told() -> None:
+    for outcome in compare(generate("fft", 8, 12), MACHINES["paper"]).outcomes:
+        width = outcome.window[1][0] if outcome.window else 0
+        total = sum(level for _, level in outcome.window) * width
+        end_ns = outcome.makespan_ns - MACHINES["paper"].host.sync_ns
+        if outcome.policy.startswith("acs_hw"):
+            assert total / end_ns == pytest.approx(outcome.window_slots, rel=0.01)
+        assert bool(outcome.window) == bool(outcome.window_slots)
+
+
 def test_pictures_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     trace = random_trace(5)
@@ -115,7 +125,14 @@ def test_a_timeline_is_converted_with_its_gaps_told(
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     out = str(tmp_path / "trace.jsonl")
     assert "What it does not tell" in said(["convert", str(path), "--out", out], capsys)
-    assert "known to be missing" in said(["compare", "--trace", out, "ideal"], capsys)
+    text = said(["compare", "--trace", out, "ideal"], capsys)
+    assert "known to be missing" in text
+    assert "as long here as where the trace was measured" in text
+    # the timeline itself is taken, too, and says the same
+    assert command_line(["compare", "--trace", str(path), "ideal"]) == 0
+    caught = capsys.readouterr()
+    assert "What it does not tell" in caught.err
+    assert caught.out.splitlines()[2:] == text.splitlines()[2:]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +143,11 @@ def test_a_timeline_is_converted_with_its_gaps_told(
         (["run", "serial", "--trace", "nowhere.jsonl"], "cannot be read"),
         (["run", "serial", "--groups", "3", "2"], "the lower first"),
         (["run", "serial", "--width", "0"], "at least 1"),
+        (["run", "serial", "--png", "nowhere/a.png"], "there is no such folder"),
+        (["make", "--out", "nowhere/a.jsonl"], "there is no such folder"),
+        (["convert", "a.jsonl", "--out", "b.jsonl", "--items", "0"], "--items is at least 1"),
+        (["sweep", "acs_hw", "units", "1", "0"], "units has to be at least 1, got 0"),
+        (["sweep", "acs_hw", "sync_ns", "-1"], "sync_ns has to be at least 0, got -1"),
     ],
 )
 def test_a_wrong_option_is_one_message(
