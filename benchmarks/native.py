@@ -2,8 +2,9 @@
 
 In: nothing of the device. Out: nanoseconds of a check, for windows of 16 to 1,024 live launches
 with 6 or 10 segments each, half of them written. Three ways: `python`; `native`, called from Python
-with its loop taken off, edges as a dictionary; and `inside`, as the core itself calls it, from the
-tuples of spans that Python has, edges in C++. Two shapes:
+with its loop taken off, edges as a dictionary; and `inside`, as the core calls it for launches of
+its own, from the spans that Python has, edges in C++, and with it the retirement of the launch that
+leaves the window. Two shapes:
 
 - `chains`: every launch waits for one that is half a window before it;
 - `random`: segments are drawn from as many as the launches in the window have, so that how many of
@@ -79,17 +80,27 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 class Checks:
-    """Launches that enter and leave, with half a window more or less than `window` of them live."""
+    """Launches that enter and leave, with `window` of them live; from Python, half a window more or
+    less."""
 
     def __init__(self, way: str, window: int, accesses: list[Prepared]) -> None:
         self.hazards: Any = ReplayHazards() if way == "python" else core.hazards()
-        self.enter_all = self.from_inside if way == "inside" else self.from_python
+        self.sample = self.from_inside if way == "inside" else self.from_python
         self.window = window
         self.accesses = accesses + accesses[:window]
         self.number = 0
 
-    def sample(self) -> float:
-        """Nanoseconds for one check."""
+    def from_inside(self) -> float:
+        """Nanoseconds for one check, called by the core."""
+        took_ns = 0.0
+        for _ in range(LAUNCHES // ACCESSES):
+            accesses = self.accesses[:ACCESSES]
+            took_ns += self.hazards._measure(self.number + 1, accesses, self.window)
+            self.number += ACCESSES
+        return took_ns / LAUNCHES
+
+    def from_python(self) -> float:
+        """The same, called by Python."""
         retire, batch = self.hazards.retire, self.window
         took_ns = 0.0
         for _ in range(LAUNCHES // batch):
@@ -101,7 +112,7 @@ class Checks:
                 retire(number)
         return took_ns / (LAUNCHES // batch * batch)
 
-    def from_python(self, first: int, accesses: list[Prepared]) -> float:
+    def enter_all(self, first: int, accesses: list[Prepared]) -> float:
         """Nanoseconds for entering all."""
         enter = self.hazards.enter
         launches = [(number, *access) for number, access in enumerate(accesses, first)]
@@ -112,11 +123,6 @@ class Checks:
         for number, reads, writes in launches:  # noqa: B007  the loop, to take it off
             pass
         return 2 * entered_ns - started_ns - perf_counter_ns()
-
-    def from_inside(self, first: int, accesses: list[Prepared]) -> float:
-        """The same, called by the core."""
-        took_ns: float = self.hazards._measure(first, accesses)
-        return took_ns
 
 
 def _targets(check_ns: dict[str, Any]) -> list[dict[str, Any]]:

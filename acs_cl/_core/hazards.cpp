@@ -58,17 +58,18 @@ std::unique_ptr<Footprint> Hazards::footprint(const std::vector<Span> &reads,
 
 const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
     Marks::Mark &mark = mark_of(footprint);
-    begin_search();
-    find(live_.find_use(mark.last), WAW);
-    find_barrier();
+    begin(number);
     for (std::int64_t base : footprint.bases) find_reuse(base);
+    find(barrier_, ANY);
+    find(live_.find_use(mark.last), WAW);
     if (footprint.met_all || !footprint.met.empty() || !footprint.fresh.empty())
         look_again(footprint);
     footprint.met_all = false;
     footprint.met.clear();
     mark.last = number;
     if (!crowded_.empty()) make_room();
-    return prune(number);
+    prune();
+    return kept_;
 }
 
 void Hazards::move(Footprint &footprint, std::int64_t base,
@@ -121,10 +122,8 @@ void Hazards::look_again(Footprint &footprint) {
             find_near(*node, written);
         }
     Use mark = live_.find_use(footprint.mark);
-    if (Found *own = found(mark)) {
-        own->use = {};
-        live_[mark.place].search = 0;
-    }
+    auto is_own = [&](const auto &one) { return one.first.number == mark.number; };
+    met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
     resolve(&looked_at, {});
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
@@ -140,11 +139,7 @@ void Hazards::look_again(Footprint &footprint) {
 
 // Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
 void Hazards::resolve(const std::vector<Node *> *read, const std::vector<Node *> &written) {
-    for (std::size_t at = 0, end = found_.size(); at < end; at++) {
-        auto [use, kind] = found_[at];
-        if (use.number >= 0) continue;
-        found_[at].use = {};
-        live_[use.place].search = 0;
+    for (const auto &[use, kind] : met_) {
         auto [last, footprint] = marks_->by_number.at(use.number);
         find(live_.find_use(last), kind);
         if (!footprint || footprint->met_all) continue;
@@ -183,19 +178,15 @@ void Hazards::forget_dropped() {
 
 const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<Node *> &reads,
                                         const std::vector<Node *> &writes) {
-    begin_search();
-    if (barrier_.number) find_barrier();
+    begin(number);
+    for (const Node *node : reads) find_near(*node, false);
     if (!heirs_.empty())
         for (const auto *nodes : {&reads, &writes})
             for (const Node *node : *nodes) find_reuse(node->span.base);
-    for (const Node *node : reads) {
-        find_instead(node->writer(), RAW);
-        for (const Node *near : node->near) find_instead(near->writer(), RAW);
-    }
+    find(barrier_, ANY);
     for (const Node *node : writes) find_near(*node, true);
-    if (!found_.empty() && !marks_->by_number.empty()) resolve(&reads, writes);
-    prune(number);
-    Use self = live_.find_use(number);
+    if (!met_.empty()) resolve(&reads, writes);
+    Use self = prune();
     for (Node *node : reads) {
         node->readers.push_back(self);
         if (node->readers.size() > node->sweep_at) {
@@ -209,13 +200,12 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<N
 }
 
 const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
-    begin_search();
+    begin(number);
     for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.waits(at).after)
-        find({live_[at].number, at}, ANY);
+        find({live_.number(at), at}, ANY);
     for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
     resolve(nullptr, {});
-    prune(number);
-    barrier_ = live_.find_use(number);
+    barrier_ = prune();
     return kept_;
 }
 
@@ -241,7 +231,7 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
         for (const auto &[_, nodes] : index->second.by_size)
             for (const Node *node : nodes) {
                 add(node->writer());
-                std::for_each(node->readers.begin(), node->readers.end(), add);
+                for (const Use &reader : node->readers) add(reader);
             }
     add(barrier_);
     std::sort(users.begin(), users.end());
@@ -276,33 +266,39 @@ std::size_t Hazards::held() const {
 
 // ---- the search for edges -----------------------------------------------------------------------
 
-void Hazards::begin_search() {
-    found_.clear();
-    if (++search_) return;
-    live_.forget_searches();  // all numbers of searches have been used
-    search_ = 1;
+// The first kind that a launch is found by is the kind of its edge.
+void Hazards::begin(std::int64_t number) {
+    if (number <= live_.newest_number())
+        throw std::invalid_argument("launches enter in order of their numbers");
+    number_ = number;
+    std::uint32_t oldest = live_.oldest();
+    std::int64_t reach = oldest == NOBODY ? 0 : std::min(number - live_.number(oldest), REMEMBERED);
+    words_ = int((reach + 63) / 64);
+    if (near_words_) near_.fill(0);  // the search before ended early
+    near_words_ = 0;
+    far_.clear();
+    met_.clear();
 }
 
-Hazards::Found *Hazards::found(const Use &use) {
-    if (!live_.has(use)) return nullptr;
-    const Launch &launch = live_[use.place];
-    return launch.search == search_ ? &found_[launch.found_at] : nullptr;
-}
-
-// An edge to a live launch, if there is none yet.
+// An edge to a live launch, if there is none yet. Without branches: which of the uses that nodes
+// remember are live is as good as random.
 inline void Hazards::find(const Use &use, Kind kind) {
-    if (!live_.has(use)) return;
-    Launch &launch = live_[use.place];
-    if (launch.search == search_) return;
-    launch.search = search_;
-    launch.found_at = std::uint32_t(found_.size());
-    found_.push_back({use, kind});
+    std::uint64_t is_live = live_.has(use), distance = std::uint64_t(number_ - 1 - use.number);
+    if (is_live & ((use.number < 0) | (distance >= REMEMBERED))) return find_far(use, kind);
+    std::size_t at = distance % REMEMBERED;
+    std::uint64_t bit = is_live << at % 64, is_new = (bit & ~near_[at / 64]) != 0;
+    near_[at / 64] |= bit;
+    near_words_ |= is_live << at / 64;
+    found_[at] ^= (found_[at] ^ (std::uint64_t(use.place) << 8 | kind)) & -is_new;
+    pruned += is_new;  // less those that are kept
 }
 
-// The same, of this kind in any case.
-inline void Hazards::find_instead(const Use &use, Kind kind) {
-    find(use, kind);
-    if (Found *edge = found(use)) edge->kind = kind;
+void Hazards::find_far(const Use &use, Kind kind) {
+    auto is_same = [&](const auto &one) { return one.first.number == use.number; };
+    if (use.number > 0)
+        far_.emplace_back(use, kind);
+    else if (std::none_of(met_.begin(), met_.end(), is_same))
+        met_.emplace_back(use, kind);
 }
 
 inline void Hazards::find_near(const Node &node, bool written) {
@@ -315,54 +311,57 @@ inline void Hazards::find_near(const Node &node, bool written) {
     for (const Node *near : node.near) find_in(*near);
 }
 
-void Hazards::find_barrier() { find_instead(barrier_, ANY); }
-
 void Hazards::find_reuse(std::int64_t base) {
     auto heirs = heirs_.find(base);
     if (heirs == heirs_.end()) return;
     keep_live(heirs->second);
-    for (const Use &user : heirs->second) find_instead(user, REUSE);
+    for (const Use &user : heirs->second) find(user, REUSE);
     if (heirs->second.empty()) heirs_.erase(heirs);
 }
 
-// Drop what another upstream already waits for; remember what `number`, live from now on, waits
-// for: only as far back as launches live, since nobody asks for the others.
-const std::vector<Edge> &Hazards::prune(std::int64_t number) {
+// The launch is live from now on. Drops what another upstream already waits for, and remembers what
+// the launch waits for: only as far back as launches live, since nobody asks for the others.
+Use Hazards::prune() {
     kept_.clear();
-    auto gone = [](const Found &edge) { return edge.use.number == 0; };
-    found_.erase(std::remove_if(found_.begin(), found_.end(), gone), found_.end());
-    if (found_.size() > 1)
-        std::sort(found_.begin(), found_.end(),
-                  [](const Found &a, const Found &b) { return a.use.number > b.use.number; });
-    if (number <= live_.newest_number())
-        throw std::invalid_argument("launches enter in order of their numbers");
-    Waits &self = live_.waits(live_.add(number));
-    if (found_.empty()) return kept_;
-    std::int64_t reach = std::min(number - live_[live_.oldest()].number, REMEMBERED);
-    self.words = int((reach + 63) / 64);
-    std::fill_n(self.ancestors.begin(), self.words, 0);
-    for (const auto &[use, kind] : found_) {
-        std::int64_t distance = number - use.number - 1;
-        if (distance < REMEMBERED) {
-            std::uint64_t &word = self.ancestors[distance / 64], bit = 1ull << distance % 64;
-            if (word & bit) {
-                pruned++;
-                continue;
+    std::uint32_t place = live_.add(number_);
+    Waits &self = live_.waits(place);
+    self.words = words_;
+    std::uint64_t *mask = self.ancestors.data();
+    for (int word = 0; word < words_; word++) mask[word] = 0;
+    for (; near_words_; near_words_ &= near_words_ - 1) {
+        int word = __builtin_ctzll(near_words_);
+        const std::uint64_t found = std::exchange(near_[word], 0);
+        while (std::uint64_t left = found & ~mask[word]) {
+            int bit = __builtin_ctzll(left), distance = 64 * word + bit;
+            mask[word] |= 1ull << bit;
+            const Waits &upstream = live_.waits(std::uint32_t(found_[distance] >> 8));
+            int many = std::min(upstream.words, words_ - word);
+            std::uint64_t carried = 0;
+            for (int at = 0; at < many; at++) {
+                mask[word + at] |= upstream.ancestors[at] << 1 << bit | carried;
+                carried = upstream.ancestors[at] >> (63 - bit);
             }
-            word |= bit;
-            const Waits &upstream = live_.waits(use.place);
-            int words = int(distance / 64), bits = int(distance % 64);
-            int many = std::min(upstream.words, self.words - words);
-            for (int at = 0; at < many; at++)
-                self.ancestors[at + words] |= upstream.ancestors[at] << 1 << bits;
-            many = std::min(upstream.words, self.words - words - 1);
-            for (int at = 0; at < many; at++)
-                self.ancestors[at + words + 1] |= upstream.ancestors[at] >> (63 - bits);
+            if (word + many < words_) mask[word + many] |= carried;
+            keep(number_ - 1 - distance, Kind(found_[distance] & 0xFF));
         }
-        kept_.push_back({use.number, kind});
-        edges[kind]++;
     }
-    return kept_;
+    pruned -= kept_.size();
+    if (!far_.empty()) keep_far();
+    return {number_, place};
+}
+
+void Hazards::keep_far() {
+    std::stable_sort(far_.begin(), far_.end(), [](const auto &a, const auto &b) {
+        return a.first.number > b.first.number;
+    });
+    for (std::size_t at = 0; at < far_.size(); at++)
+        if (!at || far_[at].first.number != far_[at - 1].first.number)
+            keep(far_[at].first.number, far_[at].second);
+}
+
+inline void Hazards::keep(std::int64_t upstream, Kind kind) {
+    kept_.push_back({upstream, kind});
+    edges[kind]++;
 }
 
 void Hazards::write(Node &node, const Use &use) {
@@ -458,7 +457,8 @@ void Hazards::sweep(std::int64_t base) {
         bases_.erase(place);
 }
 
-void Hazards::keep_live(std::vector<Use> &uses) const {
+template <typename Uses>
+void Hazards::keep_live(Uses &uses) const {
     auto ended = [&](const Use &use) { return !live_.has(use); };
     uses.erase(std::remove_if(uses.begin(), uses.end(), ended), uses.end());
 }

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,6 +25,41 @@ struct Edge {
     Kind kind;
 };
 
+// Launches that nodes remember: a vector that has room for the first of them in itself.
+class Uses {
+public:
+    Uses() = default;
+    ~Uses() {
+        if (data_ != &first_) delete[] data_;
+    }
+    Uses(const Uses &) = delete;
+    Uses &operator=(const Uses &) = delete;
+
+    Use *begin() { return data_; }
+    Use *end() { return data_ + size_; }
+    const Use *begin() const { return data_; }
+    const Use *end() const { return data_ + size_; }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+
+    void push_back(const Use &use) {
+        if (size_ == room_) {
+            Use *more = std::copy(begin(), end(), new Use[2 * room_]) - size_;
+            if (data_ != &first_) delete[] data_;
+            data_ = more;
+            room_ *= 2;
+        }
+        data_[size_++] = use;
+    }
+    void erase(Use *from, Use *) { size_ = std::uint32_t(from - data_); }  // up to the end
+    void clear() { size_ = 0; }
+
+private:
+    Use *data_ = &first_;
+    std::uint32_t size_ = 0, room_ = 1;
+    Use first_;
+};
+
 // A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
 // check looks at comes first, and fits a cache line.
 struct alignas(64) Node {
@@ -32,7 +69,7 @@ struct alignas(64) Node {
     std::uint32_t writer_place = 0;
     std::uint32_t sweep_at : 31;
     std::uint32_t gone : 1;  // no longer in the index
-    std::vector<Use> readers;
+    Uses readers;
     std::vector<Node *> near;
     std::vector<Node *> covered;  // some of `near`
     Span span;
@@ -159,27 +196,23 @@ private:
         void add(Node *node);
     };
 
-    struct Found {
-        Use use;
-        Kind kind;
-    };
-
-    void begin_search();
+    void begin(std::int64_t number);
     void find(const Use &use, Kind kind);
-    void find_instead(const Use &use, Kind kind);
-    Found *found(const Use &use);
+    void find_far(const Use &use, Kind kind);
     void find_reuse(std::int64_t base);
-    void find_barrier();
     void find_near(const Node &node, bool written);
     Marks::Mark &mark_of(Footprint &footprint);
     void look_again(Footprint &footprint);
     void resolve(const std::vector<Node *> *read, const std::vector<Node *> &written);
-    const std::vector<Edge> &prune(std::int64_t number);
+    Use prune();
+    void keep(std::int64_t upstream, Kind kind);
+    void keep_far();
     void write(Node &node, const Use &use);
     const NodePointer &new_node(const Span &span);
     void make_room();
     void sweep(std::int64_t base);
-    void keep_live(std::vector<Use> &uses) const;
+    template <typename Uses>
+    void keep_live(Uses &uses) const;
     void forget_dropped();
 
     Live live_;
@@ -192,8 +225,14 @@ private:
     std::size_t sweep_at_ = 8192;
     std::vector<std::int64_t> crowded_;
 
-    std::uint32_t search_ = 0;
-    std::vector<Found> found_;
+    // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
+    // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.
+    std::int64_t number_ = 0;
+    int words_ = 0;  // as far back as launches live
+    std::array<std::uint64_t, WORDS> near_ = {};
+    std::uint64_t near_words_ = 0;  // those that are not 0
+    std::array<std::uint64_t, REMEMBERED> found_;  // place and kind, by distance
+    std::vector<std::pair<Use, Kind>> far_, met_;  // those that are farther away; marks
     std::vector<Edge> kept_;
 };
 

@@ -20,36 +20,29 @@ struct Use {
     std::uint32_t place = 0;
 };
 
-// What is looked at for every launch that a node names: small, so that all live ones stay near.
-struct Launch {
-    std::int64_t number = 0;  // 0: this place is free
-    std::uint32_t search = 0;  // the search that found it last
-    std::uint32_t found_at = 0;  // and where in its list
-};
-
-// What is looked at for those that are waited for.
+// What a live launch waits for, and its neighbours.
 struct Waits {
-    std::array<std::uint64_t, WORDS> ancestors;  // bit k: launch `number - 1 - k` is waited for
-    int words = 0;  // how many of them are in use
+    int words = 0;  // how many of `ancestors` are in use
     std::uint32_t before = NOBODY, after = NOBODY;  // launches in the order in which they entered
+    std::array<std::uint64_t, WORDS> ancestors;  // bit k: launch `number - 1 - k` is waited for
 };
 
 class Live {
 public:
-    Live() : launches_(1), waits_(1), table_(64, 0) {}  // place 0 is nobody's
+    Live() : numbers_{INT64_MIN}, waits_(1), table_(64, 0) {}  // place 0 is nobody's
 
     std::size_t size() const { return size_; }
-    Launch &operator[](std::uint32_t place) { return launches_[place]; }
+    std::int64_t number(std::uint32_t place) const { return numbers_[place]; }
     Waits &waits(std::uint32_t place) { return waits_[place]; }
-    bool has(const Use &use) const { return use.number && launches_[use.place].number == use.number; }
+    bool has(const Use &use) const { return numbers_[use.place] == use.number; }
     // The launches, not the marks, by `Waits::after`; `NOBODY` where there are none.
     std::uint32_t oldest() const { return oldest_; }
-    std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : launches_[newest_].number; }
+    std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : numbers_[newest_]; }
 
     // Its place, or 0.
     std::uint32_t find(std::int64_t number) const {
         for (std::size_t at = home(number); table_[at]; at = (at + 1) & (table_.size() - 1))
-            if (launches_[table_[at]].number == number) return table_[at];
+            if (numbers_[table_[at]] == number) return table_[at];
         return 0;
     }
 
@@ -65,11 +58,11 @@ public:
         if (place) {
             unused_ = waits_[place].after;
         } else {
-            place = std::uint32_t(launches_.size());
-            launches_.emplace_back();
+            place = std::uint32_t(numbers_.size());
+            numbers_.emplace_back();
             waits_.emplace_back();
         }
-        launches_[place].number = number;
+        numbers_[place] = number;
         Waits &waits = waits_[place];
         waits.words = 0;
         if (number > 0) {
@@ -86,12 +79,12 @@ public:
     void remove(std::int64_t number) {
         std::size_t mask = table_.size() - 1, hole = home(number);
         for (; table_[hole]; hole = (hole + 1) & mask)
-            if (launches_[table_[hole]].number == number) break;
+            if (numbers_[table_[hole]] == number) break;
         std::uint32_t place = table_[hole];
         if (!place) return;
         // what was pushed on past the hole moves back, or it would not be found any more
         for (std::size_t at = (hole + 1) & mask; table_[at]; at = (at + 1) & mask) {
-            std::size_t wanted = home(launches_[table_[at]].number);
+            std::size_t wanted = home(numbers_[table_[at]]);
             if (((at - wanted) & mask) >= ((at - hole) & mask)) {
                 table_[hole] = table_[at];
                 hole = at;
@@ -103,14 +96,10 @@ public:
             (waits.before == NOBODY ? oldest_ : waits_[waits.before].after) = waits.after;
             (waits.after == NOBODY ? newest_ : waits_[waits.after].before) = waits.before;
         }
-        launches_[place].number = 0;
+        numbers_[place] = 0;
         waits.after = unused_;
         unused_ = place;
         size_--;
-    }
-
-    void forget_searches() {
-        for (Launch &launch : launches_) launch.search = 0;
     }
 
 private:
@@ -119,18 +108,18 @@ private:
     }
 
     void put(std::uint32_t place) {
-        std::size_t at = home(launches_[place].number);
+        std::size_t at = home(numbers_[place]);
         while (table_[at]) at = (at + 1) & (table_.size() - 1);
         table_[at] = place;
     }
 
     void grow() {
         table_.assign(2 * table_.size(), 0);
-        for (std::uint32_t place = 1; place < launches_.size(); place++)
-            if (launches_[place].number) put(place);
+        for (std::uint32_t place = 1; place < numbers_.size(); place++)
+            if (numbers_[place]) put(place);
     }
 
-    std::vector<Launch> launches_;
+    std::vector<std::int64_t> numbers_;  // by place; 0: it is free
     std::vector<Waits> waits_;
     std::vector<std::uint32_t> table_;  // places, at or after where the hash of a number says
     std::size_t size_ = 0;

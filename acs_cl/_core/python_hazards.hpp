@@ -41,12 +41,25 @@ public:
         return &hazards.enter(number, read_, written_);
     }
 
-    // Nanoseconds that the checks of some launches take from inside, the first of them `number`.
-    double measure(std::int64_t number, nb::handle accesses) {
-        Items items(accesses.ptr());
+    // Nanoseconds that launches take from inside, the first of them `number`: each is checked, and
+    // then the one retires that came `window` before.
+    double measure(std::int64_t number, nb::handle accesses, std::int64_t window) {
+        struct Launch {
+            std::vector<PyObject *> spans;
+            unsigned reads;
+        };
+        std::vector<Launch> launches;
+        for (PyObject *access : Items(accesses.ptr())) {
+            Launch &one = launches.emplace_back();
+            for (PyObject *span : Items(PyTuple_GET_ITEM(access, 0))) one.spans.push_back(span);
+            one.reads = (1u << one.spans.size()) - 1;
+            for (PyObject *span : Items(PyTuple_GET_ITEM(access, 1))) one.spans.push_back(span);
+        }
         auto started = std::chrono::steady_clock::now();
-        for (PyObject *access : items)
-            check(number++, PyTuple_GET_ITEM(access, 0), PyTuple_GET_ITEM(access, 1));
+        for (const auto &[spans, reads] : launches) {
+            check(number, spans.data(), int(spans.size()), reads, ~reads);
+            hazards.retire(number++ - window);
+        }
         std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - started;
         return took.count();
     }

@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -48,11 +49,11 @@ private:
 };
 
 // The nodes of spans that were met before, by the identity of their objects: an array gives the same
-// object at each launch. Each object has one place, and another one may take it: there are four times
-// as many places as nodes. It holds the objects, so that none is mistaken for another.
+// object at each launch. It holds the objects, so that none is mistaken for another. A quarter full,
+// so that few have to step aside for others, it lets go of those that nobody else has.
 class SeenSpans {
 public:
-    SeenSpans() : seen_(256), held_(256) {}
+    SeenSpans() : seen_(1024), held_(1024) {}
     SeenSpans(const SeenSpans &) = delete;
     SeenSpans &operator=(const SeenSpans &) = delete;
     ~SeenSpans() {
@@ -61,19 +62,9 @@ public:
 
     // Null for a span of `EVERYTHING`.
     Node *node(PyObject *object, Hazards &hazards) {
-        std::size_t at = place(object);
-        if (seen_[at].object == object && !seen_[at].node->gone) return seen_[at].node;
-        Span span = span_of(object);
-        if (span.base == EVERYTHING) return nullptr;
-        if (4 * hazards.spans() > seen_.size()) {
-            grow();
-            at = place(object);
-        }
-        held_[at] = hazards.node(span);
-        seen_[at].node = held_[at].get();
-        Py_INCREF(object);
-        Py_XSETREF(seen_[at].object, object);
-        return held_[at].get();
+        const Seen &first = seen_[home(object)];
+        if (first.object == object && !first.node->gone) return first.node;
+        return look_up(object, hazards);
     }
 
 private:
@@ -82,18 +73,53 @@ private:
         Node *node = nullptr;
     };
 
-    std::size_t place(PyObject *object) const {
+    Node *look_up(PyObject *object, Hazards &hazards) {
+        std::size_t at = place(object);
+        if (seen_[at].object && !seen_[at].node->gone) return seen_[at].node;
+        Span span = span_of(object);
+        if (span.base == EVERYTHING) return nullptr;
+        if (4 * used_ >= seen_.size()) {
+            make_room();
+            at = place(object);
+        }
+        held_[at] = hazards.node(span);
+        seen_[at].node = held_[at].get();
+        if (!seen_[at].object) {
+            seen_[at].object = object;
+            Py_INCREF(object);
+            used_++;
+        }
+        return seen_[at].node;
+    }
+
+    std::size_t home(PyObject *object) const {
         std::uint64_t hash = reinterpret_cast<std::uintptr_t>(object) * 0x9E3779B97F4A7C15u;
         return hash >> 32 & (seen_.size() - 1);
     }
 
-    void grow() {
-        auto seen = std::exchange(seen_, std::vector<Seen>(4 * seen_.size()));
-        auto held = std::exchange(held_, std::vector<NodePointer>(seen_.size()));
+    // Where the object is, or where it would come.
+    std::size_t place(PyObject *object) const {
+        std::size_t at = home(object);
+        while (seen_[at].object && seen_[at].object != object) at = (at + 1) & (seen_.size() - 1);
+        return at;
+    }
+
+    void make_room() {
+        auto stays = [](const Seen &one) {
+            return one.object && Py_REFCNT(one.object) > 1 && !one.node->gone;
+        };
+        used_ = std::size_t(std::count_if(seen_.begin(), seen_.end(), stays));
+        std::size_t size = seen_.size() * (8 * used_ > seen_.size() ? 2 : 1);
+        std::vector<Seen> seen(size);
+        std::vector<NodePointer> held(size);
+        seen.swap(seen_);
+        held.swap(held_);
         for (std::size_t before = 0; before < seen.size(); before++) {
-            if (!seen[before].object) continue;
+            if (!stays(seen[before])) {
+                Py_XDECREF(seen[before].object);
+                continue;
+            }
             std::size_t at = place(seen[before].object);
-            Py_XDECREF(seen_[at].object);
             seen_[at] = seen[before];
             held_[at] = std::move(held[before]);
         }
@@ -101,6 +127,7 @@ private:
 
     std::vector<Seen> seen_;
     std::vector<NodePointer> held_;  // keeps the nodes of `seen_`
+    std::size_t used_ = 0;
 };
 
 }  // namespace acs_cl
