@@ -26,9 +26,10 @@ from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm
 from .errors import UsageError
 from .narrow import Narrow, narrow
-from .packer import Pack, packer, teach, with_flag
+from .packer import Pack, packer, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
+from .teaching import PATIENCE, teach, teach_queues
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -79,6 +80,7 @@ class Kernel(core.Caller):
         self._pack: Pack | None = None
         self._ranges: bool | None = None
         self._narrow: Narrow | None = None
+        self._lessons = 0
 
     @property
     def native(self) -> Any:
@@ -157,7 +159,7 @@ class Kernel(core.Caller):
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
                     if core.NATIVE and plain is not None:
-                        teach(self, plain[0])
+                        teach(self, plain[0], args, handle.number)
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
@@ -178,12 +180,33 @@ class Kernel(core.Caller):
         if deciding is not None:
             handle = deciding.launch(command, access, wait_for)
             if core.NATIVE and plain is not None:
-                teach(self, plain[0])
+                teach(self, plain[0], args, handle.number)
             return handle
-        return self._runtime._launch(command, access, wait_for)
+        handle = self._runtime._launch(command, access, wait_for)
+        if (
+            core.NATIVE
+            and self._lessons < PATIENCE
+            and offset is None
+            and reads is None
+            and writes is None
+            and self._standing is None
+        ):
+            teach_queues(self, global_size, local_size, args, handle.number)
+        return handle
 
     if TYPE_CHECKING or not core.NATIVE:
         __call__ = _call
+
+    def _finish(
+        self, number: int, upstream: tuple[int, ...], global_size: Any, local_size: Any, *args: Any
+    ) -> Handle:
+        """The rest of a launch that the core has put into the hazards and that no queue took: the
+        driver refused it, or it follows an epoch of the scheduler."""
+        native, pointers, values, access = self._convert(self, args)
+        command = _new(
+            KernelCommand, (self.name, native, global_size, local_size, pointers, values, None)
+        )
+        return self._runtime._hand_over(number, command, access, upstream)
 
     def _with_flag(self, packed: Any, when: Any) -> Any:
         """A packed launch with `when=`; None where it has to take the long way: in a runtime that

@@ -2,7 +2,8 @@
 
 In: launches, as they become tasks of an epoch. Out: the epoch and the task of a launch, and the
 launches of an epoch. Pure. The twin in the native core also keeps the books of quick launches:
-those that the core makes itself, of which Python knows nothing but their numbers until it asks.
+those that the core makes itself, in epochs and on queues, of which Python knows nothing but their
+numbers until it asks.
 
 Invariant: a quick launch is under way as any other for whoever looks at `Launches`; once it is
 settled it is one of the others.
@@ -86,14 +87,14 @@ class Ledger:
 
 
 class QuickCommand(NamedTuple):
-    """What a quick launch did: it is in an epoch, and will not go to a queue any more."""
+    """What a quick launch did: it is in an epoch or on a queue, and goes nowhere any more."""
 
     name: str
     on_host: bool = False
 
     def enqueue(self, queue: Any, wait_for: Any) -> Any:
         """An error."""
-        raise InternalError(f"{self.name} is in an epoch already")
+        raise InternalError(f"{self.name} is on its way already")
 
 
 class Launches(dict[int, Launch]):

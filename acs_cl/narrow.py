@@ -45,7 +45,8 @@ class Narrow:
     def __init__(self, signature: Signature) -> None:
         self._outline: dict[str, Any] = signature.outline or {}
         self._group = signature.group_size
-        self._numbers = sorted(_arguments(self._outline["functions"]))
+        self.numbers = sorted(_arguments(self._outline["functions"]))
+        """The parameters whose numbers matter."""
         memory = [
             (index, parameter)
             for index, parameter in enumerate(signature.parameters)
@@ -79,7 +80,7 @@ class Narrow:
                 return whole
         if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
             return whole
-        key = (global_size, local_size, offset, whole, *[args[i] for i in self._numbers])
+        key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
         try:
             return self._accesses[key]  # type: ignore[no-any-return]
         except (KeyError, TypeError):  # a TypeError: a number that is an array
@@ -99,6 +100,16 @@ class Narrow:
         _keep(self._accesses, key, found)
         return found
 
+    def covers(self, global_size: Any, local_size: Any, args: Sequence[Any]) -> Any:
+        """For each argument in memory how many bytes it may have that all of them are touched, if
+        that is known; else None."""
+        try:
+            return self._covers.get(
+                (global_size, local_size, None, *[args[index] for index in self.numbers])
+            )
+        except TypeError:
+            return None
+
     def _cover(self, reached: dict[int, Reached]) -> tuple[int, ...]:
         """For each argument how many bytes it may have, that all of them are touched anyway."""
         covers = []
@@ -114,7 +125,7 @@ class Narrow:
     def _test(self) -> Any:
         """A function that tells whether all of the arguments is touched, if that is known."""
         tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self._memory)]
-        numbers = "".join(f", args[{index}]" for index in self._numbers)
+        numbers = "".join(f", args[{index}]" for index in self.numbers)
         text = (
             "def covered(covers, global_size, local_size, offset, args):\n"
             f"    c = covers[global_size, local_size, offset{numbers}]\n"
@@ -130,7 +141,7 @@ class Narrow:
         args: Sequence[Any],
     ) -> dict[int, Reached]:
         """What a launch may touch of each parameter; of those that are missing, nothing."""
-        numbers = {index: int(args[index]) for index in self._numbers}
+        numbers = {index: int(args[index]) for index in self.numbers}
         key = (global_size, local_size, offset, *numbers.values())
         found: dict[int, Reached] | None = self._reached.get(key)
         if found is None:

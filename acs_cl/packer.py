@@ -4,22 +4,21 @@ In: a kernel and its body. Out: `pack(kernel, global size, local size, args)`, w
 `TaskCommand` and its `Access`, or None for whatever is not plain: that takes the long way, by
 `converter` and `Body.task`, which know every case and every error and give the same record.
 
-Where there is a native core, it is taught to do the same and all that follows (`teach`).
+Where there is a native core, it is taught to do the same and all that follows (`teaching`).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import core, scalars
+from . import scalars
 from .arrays import Array
 from .commands import KernelCommand
 from .converter import generated, tuple_of
-from .epochs import INLINE_BYTES, RECORD_BYTES, with_when
+from .epochs import with_when
 from .ranges import overlap
 from .records import EVERYTHING, Access
 from .tasks import Body, TaskCommand
@@ -34,10 +33,10 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
     """Generate it; None where no launch of the kernel is plain.
 
     Plain: sizes that were launched before, every pointer an array of this runtime that is one
-    rectangle of bytes, every scalar a number that fits, arguments that fit into the record.
+    rectangle of bytes, every scalar a number that fits.
     """
     signature = kernel.signature
-    if signature.anywhere or signature.program_globals or not body.fits:
+    if signature.anywhere or signature.program_globals:
         return None
     names = [f"a{index}" for index in range(len(signature.parameters))]
     tests: list[str] = []
@@ -69,11 +68,13 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
         "heads": body.heads,
         "new": tuple.__new__,
         "plain": _Plain(kernel),
-        "pack_record": body.record_packer(
-            [scalars.code(parameter) for parameter in signature.parameters]
-        ),
+        "put": body.packer([scalars.code(parameter) for parameter in signature.parameters]),
         "scheduler": scheduler,
     }
+    if body.fits:
+        record, blob = f"put({', '.join(['head', *parts])})", "None"
+    else:
+        record, blob = "head", f"put({', '.join(parts)})"
     access = f"new(Access, ({tuple_of(reads)}, {tuple_of(writes)}, ()))"
     text = "\n".join(
         [
@@ -87,8 +88,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             "        runtime = kernel._runtime",
             f"        if {' and '.join(tests) or ('True' if names else 'not args')}:",
             "            head, shape, tiles = heads[global_size, local_size, None]",
-            f"            record = pack_record({', '.join(['head', *parts])})",
-            f"            task = ({kernel.name!r}, scheduler, record, None, shape, tiles,",
+            f"            task = ({kernel.name!r}, scheduler, {record}, {blob}, shape, tiles,",
             f"                    global_size, local_size, plain, {tuple_of(pointers)},",
             f"                    {tuple_of(numbers)})",
             f"            return new(TaskCommand, task), {access}",
@@ -110,7 +110,7 @@ def with_flag(
     if type(when) is not Array or when._home is not runtime:
         return None
     span = when._span
-    if span is None or when.size != 1 or when.dtype not in _FLAGS or when._address % 4:
+    if span is None or when.size != 1 or when.dtype not in FLAGS or when._address % 4:
         return None
     for written in access.writes:
         if written.base == EVERYTHING or (written.base == span.base and overlap(written, span)):
@@ -120,7 +120,7 @@ def with_flag(
     return task, Access((*access.reads, span), access.writes)
 
 
-_FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
+FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
 
 
 class _Plain:
@@ -139,43 +139,3 @@ class _Plain:
             task.name, self._native, task.global_size, task.local_size, task.pointers,
             tuple(values), None,
         )  # fmt: skip
-
-
-# ---- the core's own launches ---------------------------------------------------------------------
-
-_HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
-
-_NUMBERS = (
-    np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
-    np.float32, np.float64,
-)  # fmt: skip
-"""Types of numbers that convert without any Python code, besides Python's own."""
-
-
-def use(handle: type) -> None:
-    """What a launch gives back, once."""
-    if core.NATIVE and sys.byteorder == "little":
-        core.native.use(handle, Array, _NUMBERS, _FLAGS)
-
-
-def teach(kernel: Kernel, command: TaskCommand) -> None:
-    """A launch that is plain, but for `when=`, went to the scheduler: the core makes those like it
-    from now on, with `when=` or without, as far as nothing is unusual when they come. `command` is
-    the one without."""
-    native, ledger = core.native, kernel._runtime._ledger
-    backend: Any = kernel._runtime._backend
-    if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):
-        return
-    if not backend.takes(command):
-        return
-    if not native.is_taught(kernel):
-        body = command.scheduler.bodies[kernel._native.origin]
-        parameters = []
-        for parameter, field in zip(kernel.signature.parameters, body.function.fields, strict=True):
-            code = "P" if parameter.is_pointer else scalars.code(parameter)
-            parameters.append((code, _HEAD_BYTES + field.offset, parameter.mode))
-        if any(code is None or code not in "PbBhHiIqQfd" for code, _, _ in parameters):
-            return
-        native.teach(kernel, ledger, command.scheduler, kernel.name, parameters)
-    head = command.record[:_HEAD_BYTES]
-    native.learn(kernel, command.global_size, command.local_size, head, command.shape)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
-from . import backends, core, life, packer, transfers
+from . import backends, core, life, teaching, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
@@ -63,7 +63,7 @@ from .trace import Trace
 from .views import contiguous_strides, normal_shape
 from .window import Window
 
-packer.use(Handle)
+teaching.use(Handle)
 
 if TYPE_CHECKING:
     from .measure import Measure
@@ -132,9 +132,8 @@ class Runtime:
                 or profiling
                 or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
             )  # fmt: skip
-        self._ledger = Ledger()
+        self._ledger = core.ledger() if self.plan.backend != "emulated" else Ledger()
         if self.plan.scheduler != "no":
-            self._ledger = core.ledger()
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
                 scheduler_settings(groups, slice_ms, order, self.options.window),
@@ -170,7 +169,7 @@ class Runtime:
             from .check.checker import Checker
 
             self._checker = Checker(self, self.options.check)
-        if isinstance(self._backend, backends.Device) and core.NATIVE:
+        if core.NATIVE and self.plan.backend != "emulated":
             self._have_quick_launches(self._backend)
         self._state = ""
         life.register(self)
@@ -363,13 +362,15 @@ class Runtime:
 
     # ---- quick launches ------------------------------------------------------------------------
 
-    def _have_quick_launches(self, backend: backends.Device) -> None:
-        """The core may make launches for the scheduler on the device by itself, where nothing is
-        unusual. What has to be empty for that is emptied and filled again, never replaced."""
+    def _have_quick_launches(self, backend: Any) -> None:
+        """The core may make launches by itself, where nothing is unusual. What has to be empty for
+        that is emptied and filled again, never replaced."""
         ledger: Any = self._ledger
         self._launches = launches = Launches(ledger, self._window)
         self._window.elsewhere = lambda: int(ledger.quick)
-        backend.settle = launches.settle
+        backend.join(ledger)
+        if isinstance(backend, backends.Device):
+            backend.settle = launches.settle
         unusual = [
             self._recorders, self._returned, self._skipped, self._window.watched,
             self._failures.poison.bases,
@@ -390,8 +391,8 @@ class Runtime:
     def _look(self) -> None:
         """Now and then, after a quick launch: an epoch may be full, something may have ended."""
         with self._lock:
-            if not self._state and isinstance(self._backend, backends.Device):
-                self._backend.send_if_due()
+            if not self._state:
+                self._backend.look()
                 self._pump()
                 if self._backend.unsent:
                     self._progress.start()
@@ -440,9 +441,25 @@ class Runtime:
                 if after:
                     more = (n for n in after if n in self._launches or n in self._skipped)
                     upstream = tuple(dict.fromkeys((*upstream, *more)))
+            entered_ns = perf_counter_ns() if trace is not None else 0
+            handle = self._hand_over(number, command, access, upstream, gates, result)
+            if trace is not None:
+                trace.launched(number, started_ns, entered_ns, perf_counter_ns())
+            return handle
+
+    def _hand_over(
+        self,
+        number: int,
+        command: Command,
+        access: Access,
+        upstream: tuple[int, ...],
+        gates: list[Any] | None = None,
+        result: Any = None,
+    ) -> Handle:
+        """A launch is in the hazards: into the window, and on to where it runs."""
+        with self._lock:
             if self._skipped:
                 upstream = self._skipped.expand(upstream)
-            entered_ns = perf_counter_ns() if trace is not None else 0
             launch = self._launches[number] = _new(Launch, (number, command, access, upstream))
             if self._failures.any:
                 self._meet_poison(launch)
@@ -469,8 +486,6 @@ class Runtime:
                 self._pump()
             if (not handed_out and self._window.held) or self._backend.unsent:
                 self._progress.start()
-            if trace is not None:
-                trace.launched(launch, started_ns, entered_ns, perf_counter_ns())
         return Handle(self, number, command.name, access, result)
 
     def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
@@ -509,9 +524,14 @@ class Runtime:
         """The backend reports ended launches: free their slots, dispatch what waited for them."""
         launches, retire, done = self._launches, self._hazards.retire, self._window.done
         for number, status, event, lane in ended:
-            if number < 0:
-                self._retire_epoch(-number, event)
+            if number <= 0:  # quick launches, on a queue or in an epoch
+                if number:
+                    self._retire_epoch(-number, event)
+                elif self._skipped:
+                    self._let_skipped_end()
                 continue
+            if status < 0 and self._ledger.quick:
+                self._settle()
             launch = launches.pop(number)
             if status < 0:
                 self._fail(launch, self._what_ended(launch, status))
@@ -531,8 +551,12 @@ class Runtime:
         settled = self._ledger.retire(epoch)
         self._retire([(number, 0, event, -1) for number in settled])
         if self._skipped:
-            for other in self._skipped.ended(self._launches):
-                self._hazards.retire(other)
+            self._let_skipped_end()
+
+    def _let_skipped_end(self) -> None:
+        """Those whose upstream has ended need no stand-in any more."""
+        for other in self._skipped.ended(self._launches):
+            self._hazards.retire(other)
 
     def _what_ended(self, launch: Launch, status: int) -> BaseException:
         error = self._backend.error(launch.number, status)
@@ -551,8 +575,7 @@ class Runtime:
         if handed_out:
             self._dispatch(handed_out)
         if self._skipped:
-            for other in self._skipped.ended(self._launches):
-                self._hazards.retire(other)
+            self._let_skipped_end()
 
     def _run_on_host(self, launch: Launch) -> None:
         command = launch.command

@@ -128,12 +128,15 @@ class Body:
         """Whether its arguments fit into a record."""
         return self.function.blob_bytes <= epochs.INLINE_BYTES
 
-    def record_packer(self, codes: Sequence[str | None]) -> Callable[..., bytes]:
-        """Packs a head and all arguments, numbers in the types that `codes` say, into a record."""
+    def packer(self, codes: Sequence[str | None]) -> Callable[..., bytes]:
+        """Packs all arguments, numbers in the types that `codes` say: behind a head into a record
+        where they fit, else alone."""
         fields = [
             field._replace(kind=code) if code is not None else field
             for field, code in zip(self.function.fields, codes, strict=True)
         ]
+        if not self.fits:
+            return struct.Struct("<" + _format(fields, self.function.blob_bytes)).pack
         layout = _format(fields, epochs.INLINE_BYTES)
         return struct.Struct(f"<{epochs.RECORD_BYTES - epochs.INLINE_BYTES}s{layout}").pack
 

@@ -64,10 +64,10 @@ class Trace:
         self._phases[get_ident()] = phase
         return before
 
-    def launched(self, launch: Launch, started_ns: int, entered_ns: int, submitted_ns: int) -> None:
+    def launched(self, number: int, started_ns: int, entered_ns: int, submitted_ns: int) -> None:
         """A launch call has run through its stages."""
         phase = self._phases.get(get_ident(), "")
-        self._stages[launch.number] = entered_ns - started_ns, submitted_ns - entered_ns, phase
+        self._stages[number] = entered_ns - started_ns, submitted_ns - entered_ns, phase
 
     def ended(self, launch: Launch, lane: int, event: Any) -> None:
         """A device command has ended; its event has the times."""

@@ -317,7 +317,16 @@ def overlaps(when: Array, y: Array) -> bool:
     return a.base == b.base and overlap(a, b)
 
 
-LAYOUT = (("P", 64, "r"), ("P", 72, "rw"), ("f", 80, ""), ("i", 84, ""))
+LAYOUTS = {  # bytes of the arguments: where each is in a record, and all of them without it
+    24: ((("P", 64, "r"), ("P", 72, "rw"), ("f", 80, ""), ("i", 84, "")), "<QQfi"),
+    88: ((("P", 64, "r"), ("P", 72, "rw"), ("f", 80, ""), ("i", 148, "")), "<QQf64xi"),
+}
+
+
+def packed(head: bytes, nbytes: int, *arguments: Any) -> tuple[bytes, bytes | None]:
+    """A record with its arguments, or its head and the arguments."""
+    blob = struct.pack(LAYOUTS[nbytes][1], *arguments)
+    return (head, blob) if nbytes > 64 else (head + blob + bytes(64 - nbytes), None)
 
 
 @pytest.mark.parametrize("part", range(EACH))
@@ -338,7 +347,8 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for n in (1, 2, 8, 8)
             for _ in range(4)
         ]
-        head = epochs.head(0, 1, 8, 8, 1, 24)
+        nbytes = rng.choice(list(LAYOUTS))
+        head = epochs.head(0, 1, 8, 8, 1, nbytes)
         wide = Array(kernel, bases[0], 0, (1,), (8,), np.dtype("u8"))
         flags = [
             Array(kernel, rng.choice(bases), 4 * rng.randrange(32), (1,), (4,), np.dtype(kind))
@@ -346,7 +356,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for _ in range(4)
         ]
         scheduler = object()
-        core.native.teach(kernel, native, scheduler, "fake", LAYOUT)
+        core.native.teach(kernel, native, scheduler, "fake", LAYOUTS[nbytes][0], nbytes)
         core.native.learn(kernel, (8,), None, head, None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
@@ -393,10 +403,10 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                 found = expected.enter(number, read_by(x, y, when), (y._span,))
                 inside = [python.task(other, epoch) for other in found]
                 inside = [task for task in inside if task >= 0]
-                record = head + struct.pack("<QQfi40x", x._address, y._address, a, n)
+                record, blob = packed(head, nbytes, x._address, y._address, a, n)
                 if when is not None:
                     record = epochs.with_when(record, when._address)
-                python.put(number, epoch, theirs.add(record, None, None, inside))
+                python.put(number, epoch, theirs.add(record, blob, None, inside))
                 numbers.append(number)
             assert native.shut() == []
             live.append((epoch, numbers))
@@ -431,8 +441,8 @@ def test_what_is_taught_has_to_fit() -> None:
     kernel, ledger = Fake(), core.native.Ledger()
     for wrong in (("P", 124, "r"), ("i", 60, ""), ("x", 64, ""), ("", 64, ""), ("ii", 64, "")):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.teach(kernel, ledger, "", "fake", [wrong])
+            core.native.teach(kernel, ledger, "", "fake", [wrong], 64)
     with pytest.raises(TypeError):
-        core.native.teach(object(), ledger, "", "fake", [])
+        core.native.teach(object(), ledger, "", "fake", [], 0)
     assert not core.native.is_taught(kernel)
     kernel._runtime = None

@@ -121,10 +121,11 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "core converter scalars arrays commands epochs ranges records tasks",
+    "packer": "converter scalars arrays commands epochs ranges records tasks",
     "narrow": "arrays converter ranges reach records signature",
-    "kernel": "core packer narrow translate.offsets translate.clang inference signature scalars"
-    " standing records arrays access building"
+    "teaching": "core packer scalars arrays epochs tasks",
+    "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
+    " scalars standing records arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access driver errors",
     "strided": "building driver errors",
@@ -165,7 +166,7 @@ MAY_IMPORT = {
     " life commands devices driver progress records sites errors",
     # the one that composes
     "measure": "life explain footprints records trace errors",
-    "runtime": "measure many core ledger packer footprints graph graph_handles segments choice"
+    "runtime": "measure many core ledger teaching footprints graph graph_handles segments choice"
     " devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"

@@ -1,13 +1,9 @@
 #include "caller.hpp"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -17,191 +13,72 @@
 #include <vector>
 
 #include <nanobind/stl/string.h>
-#include <structmember.h>
+#include <nanobind/stl/vector.h>
 
-#include "ledger.hpp"
+#include "arguments.hpp"
+#include "columns.hpp"
+#include "handles.hpp"
+#include "queues.hpp"
 
 namespace acs_cl {
 
 namespace {
 
-constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
-constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
-constexpr std::size_t MOST_SIZES = 4096;
+constexpr std::size_t MOST_SIZES = 4096, MOST_NUMBERS = 4096, MOST_PARAMETERS = 64;
+constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 
-PyTypeObject *handle_type;  // what a launch gives back: a class in Python
-PyObject *call_name, *look_name, *when_name;
+PyObject *call_name, *finish_name, *look_name, *when_name;
 
-// ---- handles ------------------------------------------------------------------------------------
+// ---- what kernels were taught -------------------------------------------------------------------
 
-struct Handle {
-    PyObject_HEAD
-    PyObject *runtime, *name, *result, *access;  // null: nothing, or by `touched`
-    long long number;
-    Touched touched;
+// One of the ways that launches of a kernel take.
+struct Route {
+    nb::object ledger_object, name;
+    Ledger *ledger;
+    std::uint64_t generation;
+    std::vector<Parameter> parameters;
+
+    Route(nb::object with, nb::object called)
+        : ledger_object(std::move(with)), name(std::move(called)),
+          ledger(nb::cast<Ledger *>(ledger_object)), generation(ledger->generation) {}
+
+    bool is_new() const { return generation == ledger->generation; }
+
+    void add(const std::string &code, std::size_t at, const std::string &mode) {
+        auto has = [&](char one) { return mode.find(one) != std::string::npos; };
+        parameters.push_back({code[0], at, has('r'), has('w')});
+    }
 };
 
-int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"runtime", "number", "name", "access", "result", nullptr};
-    PyObject *runtime, *name, *access, *result = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLOO|O", const_cast<char **>(names), &runtime,
-                                     &self->number, &name, &access, &result))
-        return -1;
-    for (auto [place, value] : {std::pair(&self->runtime, runtime), {&self->name, name},
-                                {&self->access, access}, {&self->result, result}}) {
-        Py_INCREF(value);
-        Py_XSETREF(*place, value);
-    }
-    return 0;
-}
-
-void handle_dealloc(Handle *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    self->touched.let_go();
-    for (PyObject *one : {self->runtime, self->name, self->result, self->access}) Py_XDECREF(one);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-PyObject *handle_access(Handle *self, void *) {
-    if (!self->access) {
-        const Touched &touched = self->touched;
-        try {
-            nb::object make = nb::module_::import_("acs_cl.records").attr("Access");
-            nb::object made = make(touched.access(touched.reads), touched.access(touched.writes));
-            self->access = made.release().ptr();
-        } catch (nb::python_error &error) {
-            error.restore();
-            return nullptr;
+// Things that are known of some sizes; the last ones that were asked for are found at once.
+template <typename Value>
+class BySizes {
+public:
+    Value *find(PyObject *global, PyObject *local) {
+        SizeKey sizes;
+        if (!take_sizes(global, local, sizes)) return nullptr;
+        if (!last_ || last_->first != sizes) {
+            auto found = known_.find(sizes);
+            last_ = found == known_.end() ? nullptr : &*found;
         }
+        return last_ ? &last_->second : nullptr;
     }
-    Py_INCREF(self->access);
-    return self->access;
-}
 
-PyMemberDef handle_members[] = {
-    {"_runtime", T_OBJECT_EX, offsetof(Handle, runtime), READONLY, nullptr},
-    {"_result", T_OBJECT, offsetof(Handle, result), READONLY, nullptr},
-    {"name", T_OBJECT_EX, offsetof(Handle, name), READONLY, nullptr},
-    {"number", T_LONGLONG, offsetof(Handle, number), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-PyGetSetDef handle_properties[] = {
-    {"access", getter(handle_access), nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot handle_slots[] = {{Py_tp_init, reinterpret_cast<void *>(handle_init)},
-                              {Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
-                              {Py_tp_dealloc, reinterpret_cast<void *>(handle_dealloc)},
-                              {Py_tp_members, handle_members},
-                              {Py_tp_getset, handle_properties},
-                              {0, nullptr}};
-PyType_Spec handle_spec = {"acs_cl._core.Handle", sizeof(Handle), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, handle_slots};
+    // The value of these sizes, new or not; null where they are none.
+    Value *make(PyObject *global, PyObject *local) {
+        SizeKey sizes;
+        if (!take_sizes(global, local, sizes)) return nullptr;
+        if (known_.size() >= MOST_SIZES) {
+            last_ = nullptr;
+            known_.clear();
+        }
+        return &known_[sizes];
+    }
 
-// ---- arguments ----------------------------------------------------------------------------------
-
-// A parameter: an array of the runtime (`code` 'P'), or a number as `struct` calls it.
-struct Parameter {
-    char code;
-    std::size_t at;  // in the record
-    bool read, written;
+private:
+    std::map<SizeKey, Value> known_;
+    std::pair<const SizeKey, Value> *last_ = nullptr;
 };
-
-// Where an array keeps what is asked of it: slots of a class in Python.
-struct ArraySlots {
-    PyTypeObject *type = nullptr;
-    std::size_t home = 0, address = 0, span = 0, size = 0, dtype = 0;
-
-    static PyObject *get(PyObject *array, std::size_t at) {
-        return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(array) + at);
-    }
-};
-
-ArraySlots array_slots;
-std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
-std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
-
-bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
-
-template <typename Number>
-bool put(char *to, Number number) {
-    std::memcpy(to, &number, sizeof(number));
-    return true;
-}
-
-template <typename Number>
-bool put_within(char *to, long long number) {
-    return number >= std::numeric_limits<Number>::min() &&
-           number <= (long long)std::numeric_limits<Number>::max() && put(to, Number(number));
-}
-
-// 0 for what is left to Python.
-std::size_t number_bytes(char code) {
-    switch (code) {
-        case 'b': case 'B': return 1;
-        case 'h': case 'H': return 2;
-        case 'i': case 'I': case 'f': return 4;
-        case 'q': case 'Q': case 'd': case 'P': return 8;
-        default: return 0;
-    }
-}
-
-// As `struct.pack` puts it; false for whatever that refuses, or converts in ways of its own.
-bool put_number(char code, PyObject *value, char *to) {
-    bool known = is_whole(value) || PyFloat_CheckExact(value);
-    for (std::size_t at = 0; !known && at < number_types.size(); at++)
-        known = Py_TYPE(value) == number_types[at];
-    if (!known) return false;
-    if (code == 'f' || code == 'd') {
-        double number = PyFloat_AsDouble(value);
-        if (number == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
-        if (code == 'd') return put(to, number);
-        float small = float(number);
-        return (!std::isinf(small) || std::isinf(number)) && put(to, small);
-    }
-    nb::object whole;
-    if (!is_whole(value)) {
-        if (!PyIndex_Check(value)) return false;
-        whole = nb::steal(PyNumber_Index(value));
-        if (!whole.is_valid()) return PyErr_Clear(), false;
-        value = whole.ptr();
-    }
-    int overflow = 0;
-    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow) return false;
-    switch (code) {
-        case 'b': return put_within<std::int8_t>(to, number);
-        case 'B': return put_within<std::uint8_t>(to, number);
-        case 'h': return put_within<std::int16_t>(to, number);
-        case 'H': return put_within<std::uint16_t>(to, number);
-        case 'i': return put_within<std::int32_t>(to, number);
-        case 'I': return put_within<std::uint32_t>(to, number);
-        case 'q': return put(to, number);
-        case 'Q': return number >= 0 && put(to, number);
-        default: return false;
-    }
-}
-
-// Global and local size; how many there are comes first, 0 where there is none.
-using Sizes = std::array<std::int64_t, 8>;
-
-bool take_size(PyObject *size, std::int64_t *to) {
-    if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
-        return false;
-    to[0] = PyTuple_GET_SIZE(size);
-    for (int at = 0; at < to[0]; at++) {
-        PyObject *one = PyTuple_GET_ITEM(size, at);
-        if (!PyLong_CheckExact(one)) return false;
-        int overflow = 0;
-        to[at + 1] = PyLong_AsLongLongAndOverflow(one, &overflow);
-        if (overflow) return false;
-    }
-    return true;
-}
-
-bool take_sizes(PyObject *global, PyObject *local, Sizes &sizes) {
-    sizes.fill(0);
-    return take_size(global, &sizes[0]) && (local == Py_None || take_size(local, &sizes[4]));
-}
 
 // What records of one size have in common.
 struct Head {
@@ -209,24 +86,82 @@ struct Head {
     std::optional<std::string> shape;
 };
 
-// What a kernel knows once it is in a scheduler.
-struct Taught {
-    nb::object ledger_object, scheduler, name;
-    Ledger *ledger;
-    std::uint64_t generation;
-    std::vector<Parameter> parameters;
-    std::map<Sizes, Head> heads;
-    const std::pair<const Sizes, Head> *last = nullptr;  // the one of `heads` that was used last
-    std::chrono::steady_clock::time_point looked_at;
+// Into the open epoch of a scheduler.
+struct ToScheduler : Route {
+    using Route::Route;
 
-    const Head *head(PyObject *global, PyObject *local) {
-        Sizes sizes;
-        if (!take_sizes(global, local, sizes)) return nullptr;
-        if (!last || last->first != sizes) {
-            auto found = heads.find(sizes);
-            last = found == heads.end() ? nullptr : &*found;
+    nb::object scheduler;
+    std::size_t blob_bytes = 0;  // of all arguments
+    BySizes<Head> heads;
+
+    bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
+};
+
+// A size of launches on queues. `covers`: by the numbers that ranges depend on, how many bytes each
+// array may have at most, or not all of it is touched.
+struct OnQueues {
+    std::uint32_t axes = 0;
+    bool has_local = false;
+    std::size_t global[3], local[3];
+    std::map<std::string, std::vector<std::int64_t>> covers;
+    const std::pair<const std::string, std::vector<std::int64_t>> *last = nullptr;
+
+    Sizes sizes() const { return {axes, global, has_local ? local : nullptr, nullptr}; }
+};
+
+// To the queues of a host backend.
+struct ToQueues : Route {
+    using Route::Route;
+
+    nb::object queues_object, kernel_object, reason;
+    Queues *queues = nullptr;
+    QueueKernel *kernel = nullptr;
+    bool by_address = false;
+    std::optional<std::vector<std::uint16_t>> numbers;  // parameters that ranges depend on, if any do
+    std::int64_t left = -1;  // launches until Python decides again where they go; below 0: none
+    BySizes<OnQueues> known;
+
+    std::string key(const char *values) const {
+        std::string key;
+        for (std::uint16_t index : *numbers) key.append(values + 8 * index, 8);
+        return key;
+    }
+
+    // Whether a launch touches all of each of its arrays.
+    bool covers(OnQueues &size, const char *values, PyObject *const *args) const {
+        if (!numbers) return true;
+        std::string key = this->key(values);
+        if (!size.last || size.last->first != key) {
+            auto found = size.covers.find(key);
+            size.last = found == size.covers.end() ? nullptr : &*found;
         }
-        return last ? &last->second : nullptr;
+        if (!size.last) return false;
+        auto most = size.last->second.begin();
+        for (std::size_t at = 0; at < parameters.size(); at++)
+            if (parameters[at].code == 'P' && ArraySlots::nbytes_of(args[at]) > *most++) return false;
+        return true;
+    }
+
+    // False where the driver refuses one.
+    bool set(const char *values, PyObject *const *args) const {
+        for (std::size_t at = 0; at < parameters.size(); at++) {
+            const Parameter &parameter = parameters[at];
+            const char *value = values + parameter.at;
+            bool is_set;
+            if (parameter.code == 'L') {
+                is_set = kernel->set_memory(at, args[at], queues->classes());
+            } else if (parameter.code != 'P') {
+                is_set = kernel->set_value(at, {value, number_bytes(parameter.code)});
+            } else if (by_address) {
+                void *address;
+                std::memcpy(&address, value, sizeof(address));
+                is_set = kernel->set_address(at, address, ArraySlots::argument_of(args[at]));
+            } else {
+                is_set = kernel->set_memory(at, ArraySlots::argument_of(args[at]), queues->classes());
+            }
+            if (!is_set) return false;
+        }
+        return true;
     }
 };
 
@@ -236,104 +171,112 @@ struct Caller {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *runtime;
-    Taught *taught;
+    ToScheduler *to_scheduler;
+    ToQueues *to_queues;
 };
 
-// Puts an argument into a record, or notes what it touches; false where it is not plain.
-bool take(const Parameter &parameter, PyObject *value, PyObject *runtime, char *record,
-          Touched &touched) {
-    if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
-    if (Py_TYPE(value) != array_slots.type ||
-        ArraySlots::get(value, array_slots.home) != runtime)
-        return false;
-    put(record + parameter.at,
-        PyLong_AsUnsignedLongLong(ArraySlots::get(value, array_slots.address)));
-    touched.reads |= std::uint16_t(parameter.read << touched.many);
-    touched.writes |= std::uint16_t(parameter.written << touched.many);
-    touched.spans[touched.many++] = ArraySlots::get(value, array_slots.span);
-    return true;
+nb::object new_handle() {
+    return nb::steal(handle_type->tp_alloc(handle_type, 0));
 }
 
-// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
-// this runtime, or the kernel may write it.
-bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
-    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
-        return false;
-    PyObject *size = ArraySlots::get(when, array_slots.size);
-    PyObject *span_object = ArraySlots::get(when, array_slots.span);
-    PyObject *dtype = ArraySlots::get(when, array_slots.dtype);
-    auto address = PyLong_AsUnsignedLongLong(ArraySlots::get(when, array_slots.address));
-    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || address % 4 ||
-        std::find(flag_types.begin(), flag_types.end(), dtype) == flag_types.end())
-        return false;
-    try {
-        const Span span = span_of(span_object);
-        for (int at = 0; at < touched.many; at++) {
-            if (!(touched.writes >> at & 1)) continue;
-            const Span written = span_of(touched.spans[at]);
-            if (written.base == span.base && overlap(written, span)) return false;
-        }
-    } catch (...) {  // no span that an array has
-        return PyErr_Clear(), false;
-    }
-    std::uint32_t first;
-    std::memcpy(&first, record, sizeof(first));
-    put(record, first & ~PLAIN);
-    put(record + 4 * WHEN, address);
-    touched.reads |= std::uint16_t(1 << touched.many);
-    touched.spans[touched.many++] = span_object;
-    return true;
-}
-
-bool enter(Taught &taught, const Head &head, const char *record, const Touched &touched) {
-    const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
-    return taught.ledger->launch({record, RECORD_BYTES}, head.shape ? &shape : nullptr, touched,
-                                 taught.name.ptr());
-}
-
-bool may_launch(const Caller *self) {
-    const Taught *taught = self->taught;
-    return taught && taught->generation == taught->ledger->generation &&
-           taught->ledger->takes(taught->scheduler.ptr());
-}
-
-// A plain launch; null without an error where it is not one, and nothing has changed.
-PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
-                 bool &look) {
-    if (!may_launch(self) || many != self->taught->parameters.size() + 2) return nullptr;
-    Taught &taught = *self->taught;
-    Ledger &ledger = *taught.ledger;
-    const Head *head = taught.head(args[0], args[1]);
-    if (!head) return nullptr;
-    char record[RECORD_BYTES] = {};
-    std::memcpy(record, head->words.data(), HEAD_BYTES);
-    Touched touched;
-    args += 2;
-    for (const Parameter &parameter : taught.parameters)
-        if (!take(parameter, *args++, self->runtime, record, touched)) return nullptr;
-    if (when && !take_flag(when, self->runtime, record, touched)) return nullptr;
-    auto *handle = reinterpret_cast<Handle *>(handle_type->tp_alloc(handle_type, 0));
-    if (!handle) return nullptr;
-    nb::object made = nb::steal(reinterpret_cast<PyObject *>(handle));
-    try {
-        if (!enter(taught, *head, record, touched)) return nullptr;
-    } catch (const std::bad_alloc &) {
-        return PyErr_NoMemory();
-    }
-    handle->number = ledger.number;
-    handle->runtime = self->runtime;
-    handle->name = taught.name.ptr();
+PyObject *filled(nb::object made, PyObject *runtime, const Route &route, const Touched &touched) {
+    auto *handle = reinterpret_cast<Handle *>(made.ptr());
+    handle->number = route.ledger->number;
+    handle->runtime = runtime;
+    handle->name = route.name.ptr();
     Py_INCREF(handle->runtime);
     Py_INCREF(handle->name);
     handle->touched = touched;
     touched.hold();
-    look = ledger.is_due();
-    if (!look && ledger.number % LOOK_EVERY == 0) {
-        auto now = std::chrono::steady_clock::now();
-        look = now - taught.looked_at > LOOK_AFTER;
-        if (look) taught.looked_at = now;
-    }
     return made.release().ptr();
+}
+
+// A record with its arguments, or its head alone and the arguments beside it.
+struct Record {
+    explicit Record(const ToScheduler &to) : blob_bytes(to.blob_bytes) {
+        std::memset(bytes + HEAD_BYTES, 0, fits() ? INLINE_BYTES : blob_bytes);
+    }
+
+    bool fits() const { return blob_bytes <= INLINE_BYTES; }
+    std::string_view record() const { return {bytes, fits() ? RECORD_BYTES : HEAD_BYTES}; }
+    std::string_view blob() const { return {bytes + HEAD_BYTES, blob_bytes}; }
+
+    std::size_t blob_bytes;
+    char bytes[HEAD_BYTES + MOST_BLOB];
+};
+
+bool enter(const ToScheduler &to, const Head &head, const Record &record, const Touched &touched) {
+    const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
+    const std::string_view blob = record.blob();
+    return to.ledger->launch(record.record(), record.fits() ? nullptr : &blob,
+                             head.shape ? &shape : nullptr, touched, to.name.ptr());
+}
+
+// A plain launch for the scheduler; null without an error where it is not one, and nothing has
+// changed.
+PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when) {
+    ToScheduler &to = *self->to_scheduler;
+    if (!to.may_launch() || many != to.parameters.size() + 2) return nullptr;
+    const Head *head = to.heads.find(args[0], args[1]);
+    if (!head) return nullptr;
+    Record record(to);
+    std::memcpy(record.bytes, head->words.data(), HEAD_BYTES);
+    Touched touched;
+    args += 2;
+    for (const Parameter &parameter : to.parameters)
+        if (!take(parameter, *args++, self->runtime, record.bytes, touched)) return nullptr;
+    if (when && !take_flag(when, self->runtime, record.bytes, touched)) return nullptr;
+    nb::object handle = new_handle();
+    if (!handle.is_valid() || !enter(to, *head, record, touched)) return nullptr;
+    return filled(std::move(handle), self->runtime, to, touched);
+}
+
+// A plain launch for a queue, with the runtime's lock, so that the driver may be waited for without
+// the GIL. Where the queue does not take it after all, it is in the hazards already and Python has
+// to finish it: `left` is what it has to know, and the lock is still taken, or another thread would
+// see a launch that is nowhere.
+PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *&left) {
+    ToQueues &to = *self->to_queues;
+    Ledger &ledger = *to.ledger;
+    if (!to.left || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
+        return nullptr;
+    OnQueues *size = to.known.find(args[0], args[1]);
+    if (!size) return nullptr;
+    args += 2;
+    char values[8 * MOST_PARAMETERS] = {};
+    Touched touched;
+    for (std::size_t at = 0; at < to.parameters.size(); at++) {
+        const Parameter &parameter = to.parameters[at];
+        bool is_plain = parameter.code == 'L'
+                            ? Py_TYPE(args[at]) == to.queues->classes().local_type()
+                            : take(parameter, args[at], self->runtime, values, touched);
+        if (!is_plain) return nullptr;
+    }
+    if (!to.covers(*size, values, args)) return nullptr;
+    nb::object handle = new_handle();
+    if (!handle.is_valid() || !ledger.lock->try_take()) return nullptr;
+    struct Taken {
+        Lock *lock;
+        ~Taken() {
+            if (lock) lock->give_back();
+        }
+    } taken{ledger.lock};
+    const std::vector<Edge> *edges = to.set(values, args) ? ledger.enter(touched) : nullptr;
+    if (edges) {
+        to.left -= to.left > 0;
+        bool is_apart = true;  // from epochs
+        for (const Edge &edge : *edges) is_apart = is_apart && !ledger.epoch(edge.upstream);
+        if (!is_apart || to.queues->submit_quick(ledger.number, *edges, *to.kernel, size->sizes())) {
+            nb::list upstream;
+            for (const Edge &edge : *edges) upstream.append(edge.upstream);
+            left = nb::make_tuple(ledger.number, nb::tuple(upstream)).release().ptr();
+            taken.lock = nullptr;
+            return nullptr;
+        }
+        ledger.put_loose(ledger.number, to.name.ptr(), touched);
+        if (!to.reason.is_none()) ledger.note(to.reason);
+    }
+    return edges ? filled(std::move(handle), self->runtime, to, touched) : nullptr;
 }
 
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
@@ -341,11 +284,22 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
                     PyTuple_GET_ITEM(keywords, 0) == when_name;
-    if (self->taught && (!keywords || has_when)) {
-        bool look = false;
+    PyObject *left = nullptr;
+    if ((self->to_scheduler || self->to_queues) && (!keywords || has_when)) {
         PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
-        PyObject *handle = launch(self, args, many, when, look);
-        if (look) {  // nothing is on this stack that has to be let go, should the interpreter end
+        PyObject *handle = nullptr;
+        Ledger *ledger = self->to_scheduler ? self->to_scheduler->ledger : self->to_queues->ledger;
+        try {
+            if (self->to_scheduler) handle = launch(self, args, many, when);
+            if (!handle && !when && self->to_queues && !PyErr_Occurred())
+                handle = enqueue(self, args, many, left);
+        } catch (const std::bad_alloc &) {
+            return PyErr_NoMemory();
+        } catch (const PythonError &) {  // which is set
+            return nullptr;
+        }
+        // nothing is on this stack that has to be let go, should the interpreter end
+        if (handle && ledger->should_look()) {
             PyObject *looked = PyObject_CallMethodNoArgs(self->runtime, look_name);
             if (!looked) Py_CLEAR(handle);
             Py_XDECREF(looked);
@@ -353,8 +307,22 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         if (handle || PyErr_Occurred()) return handle;
     }
     std::vector<PyObject *> all{object};
-    all.insert(all.end(), args, args + many + (keywords ? PyTuple_GET_SIZE(keywords) : 0));
-    return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
+    if (left) all.insert(all.end(), {PyTuple_GET_ITEM(left, 0), PyTuple_GET_ITEM(left, 1)});
+    std::size_t given = many + (keywords && !left ? PyTuple_GET_SIZE(keywords) : 0);
+    all.insert(all.end(), args, args + given);
+    if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
+    PyObject *ledger_object = self->to_queues->ledger_object.inc_ref().ptr();  // which keeps the lock
+    Lock *lock = self->to_queues->ledger->lock;
+    PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 3, nullptr);
+    lock->give_back();
+    Py_DECREF(left);
+    Py_DECREF(ledger_object);
+    return finished;
+}
+
+void forget(Caller *self) {
+    delete std::exchange(self->to_scheduler, nullptr);
+    delete std::exchange(self->to_queues, nullptr);
 }
 
 PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
@@ -371,7 +339,7 @@ int caller_traverse(Caller *self, visitproc visit, void *arg) {
 
 int caller_clear(Caller *self) {
     Py_CLEAR(self->runtime);
-    delete std::exchange(self->taught, nullptr);
+    forget(self);
     return 0;
 }
 
@@ -420,150 +388,112 @@ std::size_t slot(nb::handle type, const char *name) {
 void use(nb::handle handle, nb::handle array, nb::handle numbers, nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     array_slots = {reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr()), slot(array, "_home"),
-                   slot(array, "_address"), slot(array, "_span"), slot(array, "size"),
-                   slot(array, "dtype")};
+                   slot(array, "_address"), slot(array, "_argument"), slot(array, "_span"),
+                   slot(array, "size"), slot(array, "nbytes"), slot(array, "dtype")};
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
-// `kernel` is in a scheduler: (code, place in a record, mode) for each parameter.
+// `kernel` is in a scheduler: (code, place in a record, mode) for each parameter, which take
+// `blob_bytes` together.
 void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::object name,
-           nb::handle parameters) {
+           nb::handle parameters, std::size_t blob_bytes) {
     Caller *self = caller(kernel);
-    auto made = std::make_unique<Taught>();
-    made->ledger = nb::cast<Ledger *>(ledger);
-    made->generation = made->ledger->generation;
+    auto made = std::make_unique<ToScheduler>(std::move(ledger), std::move(name));
     int pointers = 0;
     for (nb::handle item : parameters) {
-        auto code = nb::cast<std::string>(item[0]), mode = nb::cast<std::string>(item[2]);
+        auto code = nb::cast<std::string>(item[0]);
         auto at = nb::cast<std::size_t>(item[1]);
         pointers += code == "P";
         std::size_t nbytes = code.size() == 1 ? number_bytes(code[0]) : 0;
-        if (!nbytes || at < HEAD_BYTES || at + nbytes > RECORD_BYTES || pointers >= MOST_SPANS)
+        if (!nbytes || at < HEAD_BYTES || at + nbytes > HEAD_BYTES + blob_bytes ||
+            pointers >= MOST_SPANS)
             throw std::invalid_argument("a parameter does not fit into a record");
-        made->parameters.push_back({code[0], at, mode.find('r') != std::string::npos,
-                                    mode.find('w') != std::string::npos});
+        made->add(code, at, nb::cast<std::string>(item[2]));
     }
-    made->ledger_object = std::move(ledger);
+    if (blob_bytes > MOST_BLOB) throw std::invalid_argument("these arguments are too many");
+    made->blob_bytes = blob_bytes;
     made->scheduler = std::move(scheduler);
-    made->name = std::move(name);
-    delete std::exchange(self->taught, made.release());
+    delete std::exchange(self->to_scheduler, made.release());
 }
 
 // A size that its launches may have.
 void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::bytes words,
            nb::handle shape) {
-    Caller *self = caller(kernel);
-    Head head{{words.c_str(), words.size()}, {}};
-    Sizes sizes;
-    if (!self->taught || head.words.size() != HEAD_BYTES ||
-        !take_sizes(global.ptr(), local.ptr(), sizes))
-        return;
+    ToScheduler *to = caller(kernel)->to_scheduler;
+    if (!to || words.size() != HEAD_BYTES) return;
+    Head *head = to->heads.make(global.ptr(), local.ptr());
+    if (!head) return;
+    head->words.assign(words.c_str(), words.size());
     if (!shape.is_none()) {
         nb::bytes bytes = nb::cast<nb::bytes>(shape);
-        head.shape.emplace(bytes.c_str(), bytes.size());
+        head->shape.emplace(bytes.c_str(), bytes.size());
     }
-    auto &heads = self->taught->heads;
-    if (heads.size() >= MOST_SIZES) {
-        self->taught->last = nullptr;
-        heads.clear();
+}
+
+// Launches of `kernel` go to `queues`, as `native` with arguments of some codes and modes. `numbers`:
+// the parameters that the ranges of its arrays depend on; None where it touches all of each.
+void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::object native,
+                  nb::object name, nb::handle parameters, bool by_address, nb::handle numbers) {
+    Caller *self = caller(kernel);
+    auto made = std::make_unique<ToQueues>(std::move(ledger), std::move(name));
+    int pointers = 0;
+    for (nb::handle item : parameters) {
+        auto code = nb::cast<std::string>(item[0]);
+        pointers += code == "P";
+        if (code.size() != 1 || (code != "L" && !number_bytes(code[0])) || pointers > MOST_SPANS ||
+            made->parameters.size() >= MOST_PARAMETERS)
+            throw std::invalid_argument("a kernel with such parameters is not for the core");
+        made->add(code, 8 * made->parameters.size(), nb::cast<std::string>(item[1]));
     }
-    heads.try_emplace(sizes, std::move(head));
+    made->kernel = QueueKernel::of(native);
+    if (!made->kernel) return;
+    made->queues = nb::cast<Queues *>(queues);
+    made->queues_object = std::move(queues);
+    made->kernel_object = std::move(native);
+    made->by_address = by_address;
+    if (!numbers.is_none()) made->numbers = nb::cast<std::vector<std::uint16_t>>(numbers);
+    delete std::exchange(self->to_queues, made.release());
+}
+
+// A size of its launches on queues, and how many bytes each array may have at most, with the numbers
+// among `args`, that all of it is touched. `left`: launches until Python decides again, and `reason`
+// why they go there, where that is asked for.
+void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tuple args,
+                  std::vector<std::int64_t> covers, std::int64_t left, nb::object reason) {
+    ToQueues *to = caller(kernel)->to_queues;
+    if (!to || args.size() != to->parameters.size()) return;
+    SizeKey sizes;
+    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return;
+    if (sizes[4] && sizes[4] != sizes[0]) return;
+    char values[8 * MOST_PARAMETERS] = {};
+    if (to->numbers) {
+        std::size_t arrays = 0;
+        for (const Parameter &parameter : to->parameters) arrays += parameter.code == 'P';
+        if (covers.size() != arrays) return;
+        for (std::uint16_t index : *to->numbers)
+            if (index >= to->parameters.size() ||
+                !put_number(to->parameters[index].code, args[index].ptr(), values + 8 * index))
+                return;
+    }
+    OnQueues *known = to->known.make(global.ptr(), local.ptr());
+    known->axes = std::uint32_t(sizes[0]);
+    known->has_local = sizes[4];
+    for (int at = 0; at < 3; at++) {
+        known->global[at] = std::size_t(sizes[at + 1]);
+        known->local[at] = std::size_t(sizes[at + 5]);
+    }
+    if (to->numbers) {
+        known->last = nullptr;
+        if (known->covers.size() >= MOST_NUMBERS) known->covers.clear();
+        known->covers[to->key(values)] = std::move(covers);
+    }
+    to->left = left;
+    to->reason = std::move(reason);
 }
 
 // ---- many launches ------------------------------------------------------------------------------
-
-// What a parameter is in each of many launches: one value, the items of a sequence, or the numbers
-// of a buffer.
-class Column {
-public:
-    Column(nb::handle values, bool is_each, const Parameter &parameter) : same_(values.ptr()) {
-        if (!is_each) return;
-        if (parameter.code != 'P' && PyObject_CheckBuffer(values.ptr()) &&
-            !PyObject_GetBuffer(values.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT)) {
-            bool native = buffer_.ndim == 1 && buffer_.format && !buffer_.format[1];
-            format_ = native ? whole(buffer_.format[0]) : 0;
-            if (format_) {
-                data_ = static_cast<const char *>(buffer_.buf);
-                many_ = buffer_.shape[0];
-                return;
-            }
-            PyBuffer_Release(&buffer_);
-        }
-        PyErr_Clear();
-        items_ = nb::steal(PySequence_Fast(values.ptr(), "expected a sequence"));
-        if (!items_.is_valid()) throw nb::python_error();
-        many_ = PySequence_Fast_GET_SIZE(items_.ptr());
-    }
-    ~Column() {
-        if (data_) PyBuffer_Release(&buffer_);
-    }
-    Column(const Column &) = delete;
-    Column &operator=(const Column &) = delete;
-
-    bool has(Py_ssize_t many) const { return many_ < 0 || many_ == many; }
-
-    // Null where the sequence has become shorter.
-    PyObject *item(Py_ssize_t index) const {
-        if (!items_.is_valid()) return same_;
-        bool is_there = index < PySequence_Fast_GET_SIZE(items_.ptr());
-        return is_there ? PySequence_Fast_GET_ITEM(items_.ptr(), index) : nullptr;
-    }
-
-    bool take_at(Py_ssize_t index, const Parameter &parameter, PyObject *runtime, char *record,
-                 Touched &touched) const {
-        if (!data_) {
-            PyObject *value = item(index);
-            return value && take(parameter, value, runtime, record, touched);
-        }
-        const char *from = data_ + index * buffer_.strides[0];
-        char *to = record + parameter.at;
-        if (format_ == parameter.code) {
-            std::memcpy(to, from, std::size_t(buffer_.itemsize));
-            return true;
-        }
-        nb::object number = nb::steal(as_object(from));
-        return number.is_valid() && put_number(parameter.code, number.ptr(), to);
-    }
-
-private:
-    // `long` is one of the types with a width, and another one in different systems.
-    static char whole(char format) {
-        if (format == 'l') return sizeof(long) == 8 ? 'q' : 'i';
-        if (format == 'L') return sizeof(long) == 8 ? 'Q' : 'I';
-        return format != 'P' && number_bytes(format) ? format : 0;
-    }
-
-    template <typename Number>
-    static Number get(const char *from) {
-        Number number;
-        std::memcpy(&number, from, sizeof(number));
-        return number;
-    }
-
-    PyObject *as_object(const char *from) const {
-        switch (format_) {
-            case 'b': return PyLong_FromLong(get<std::int8_t>(from));
-            case 'B': return PyLong_FromLong(get<std::uint8_t>(from));
-            case 'h': return PyLong_FromLong(get<std::int16_t>(from));
-            case 'H': return PyLong_FromLong(get<std::uint16_t>(from));
-            case 'i': return PyLong_FromLong(get<std::int32_t>(from));
-            case 'I': return PyLong_FromUnsignedLong(get<std::uint32_t>(from));
-            case 'q': return PyLong_FromLongLong(get<long long>(from));
-            case 'Q': return PyLong_FromUnsignedLongLong(get<unsigned long long>(from));
-            case 'f': return PyFloat_FromDouble(get<float>(from));
-            default: return PyFloat_FromDouble(get<double>(from));
-        }
-    }
-
-    PyObject *same_;
-    nb::object items_;
-    Py_buffer buffer_;
-    const char *data_ = nullptr;
-    char format_ = 0;
-    Py_ssize_t many_ = -1;
-};
 
 // Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
 // how many. `columns`: for each parameter its values, and whether they are one for each launch;
@@ -572,15 +502,17 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
                        Py_ssize_t first, Py_ssize_t many, nb::list reads, nb::list writes,
                        nb::handle when) {
     Caller *self = caller(kernel);
-    if (!may_launch(self) || columns.size() != self->taught->parameters.size()) return 0;
-    Taught &taught = *self->taught;
-    Ledger &ledger = *taught.ledger;
-    const Head *head = taught.head(global.ptr(), local.ptr());
+    if (!self->to_scheduler || !self->to_scheduler->may_launch() ||
+        columns.size() != self->to_scheduler->parameters.size())
+        return 0;
+    ToScheduler &to = *self->to_scheduler;
+    Ledger &ledger = *to.ledger;
+    const Head *head = to.heads.find(global.ptr(), local.ptr());
     if (!head) return 0;
     std::deque<Column> taken;
     for (std::size_t at = 0; at < columns.size(); at++) {
         nb::handle column = columns[at];
-        taken.emplace_back(column[0], nb::cast<bool>(column[1]), taught.parameters[at]);
+        taken.emplace_back(column[0], nb::cast<bool>(column[1]), to.parameters[at]);
         if (!taken.back().has(many)) return 0;
     }
     std::optional<Column> flags;
@@ -589,24 +521,25 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
         if (!flags->has(many)) return 0;
     }
     // PyObject_GetBuffer and the like may have run code
-    if (!may_launch(self) || self->taught != &taught || taught.head(global.ptr(), local.ptr()) != head)
+    if (self->to_scheduler != &to || !to.may_launch() ||
+        to.heads.find(global.ptr(), local.ptr()) != head)
         return 0;
     Touched before;
     Py_ssize_t at = first;
     for (; at < many && ledger.has_room() && (at == first || !ledger.is_due()); at++) {
-        char record[RECORD_BYTES] = {};
-        std::memcpy(record, head->words.data(), HEAD_BYTES);
+        Record record(to);
+        std::memcpy(record.bytes, head->words.data(), HEAD_BYTES);
         Touched touched;
         bool is_plain = true;
         for (std::size_t index = 0; is_plain && index < taken.size(); index++)
-            is_plain = taken[index].take_at(at, taught.parameters[index], self->runtime, record,
-                                            touched);
+            is_plain = taken[index].take_at(at, to.parameters[index], self->runtime,
+                                            record.bytes, touched);
         if (is_plain && flags) {
             PyObject *flag = flags->item(at);
-            is_plain = flag && take_flag(flag, self->runtime, record, touched);
+            is_plain = flag && take_flag(flag, self->runtime, record.bytes, touched);
         }
-        if (!is_plain || !enter(taught, *head, record, touched)) break;
-        for (int index = 0; index < touched.many; index++) {
+        if (!is_plain || !enter(to, *head, record, touched)) break;
+        for (std::uint32_t index = 0; index < touched.many; index++) {
             PyObject *span = touched.spans[index];
             if (index < before.many && before.spans[index] == span) continue;
             if (touched.reads >> index & 1) reads.append(nb::handle(span));
@@ -621,6 +554,7 @@ Py_ssize_t launch_many(nb::handle kernel, nb::handle global, nb::handle local, n
 
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
+    finish_name = PyUnicode_InternFromString("_finish");
     look_name = PyUnicode_InternFromString("_look");
     when_name = PyUnicode_InternFromString("when");
     nb::object type = nb::steal(PyType_FromSpec(&caller_spec));
@@ -629,27 +563,34 @@ void add_caller(nb::module_ &module) {
     module.attr("Handle") = nb::steal(PyType_FromSpec(&handle_spec));
     module.def("use", use);
     module.def("teach", teach, nb::arg("kernel"), nb::arg("ledger"), nb::arg("scheduler"),
-               nb::arg("name"), nb::arg("parameters"));
+               nb::arg("name"), nb::arg("parameters"), nb::arg("blob_bytes"));
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("words"), nb::arg("shape").none());
+    module.def("teach_queues", teach_queues, nb::arg("kernel"), nb::arg("ledger"),
+               nb::arg("queues"), nb::arg("native"), nb::arg("name"), nb::arg("parameters"),
+               nb::arg("by_address"), nb::arg("numbers").none());
+    module.def("learn_queues", learn_queues, nb::arg("kernel"), nb::arg("global_size"),
+               nb::arg("local_size").none(), nb::arg("args"), nb::arg("covers"), nb::arg("left"),
+               nb::arg("reason").none());
     module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),
                nb::arg("reads"), nb::arg("writes"), nb::arg("when").none() = nb::none());
     module.def("is_taught", [](nb::handle kernel) {
-        const Taught *taught = caller(kernel)->taught;
-        return taught && taught->generation == taught->ledger->generation;
+        const ToScheduler *to = caller(kernel)->to_scheduler;
+        return to && to->is_new();
     });
     module.def(
         "knows",
         [](nb::handle kernel, nb::handle global, nb::handle local) {
-            Taught *taught = caller(kernel)->taught;
-            return taught && taught->generation == taught->ledger->generation &&
-                   taught->head(global.ptr(), local.ptr());
+            ToScheduler *to = caller(kernel)->to_scheduler;
+            return to && to->is_new() && to->heads.find(global.ptr(), local.ptr());
         },
         nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none());
-    module.def("forget", [](nb::handle kernel) {
-        delete std::exchange(caller(kernel)->taught, nullptr);
+    module.def("is_taught_queues", [](nb::handle kernel) {
+        const ToQueues *to = caller(kernel)->to_queues;
+        return to && to->is_new();
     });
+    module.def("forget", [](nb::handle kernel) { forget(caller(kernel)); });
 }
 
 }  // namespace acs_cl

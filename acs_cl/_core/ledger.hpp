@@ -1,13 +1,15 @@
 // Where launches are that the device-side scheduler has: the twin of acs_cl/ledger.py. It also keeps
 // the books of launches that the core makes itself, in a few words each: Python learns of one only
-// if it asks (`settle`), and of their end epoch by epoch.
+// if it asks (`settle`). Those in an epoch end with it; those on a queue, each by itself.
 
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "lock.hpp"
@@ -16,16 +18,25 @@
 
 namespace acs_cl {
 
+constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
+constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
+
 // Spans as an array has them, and which of them are read and written, by bits.
-constexpr int MOST_SPANS = 9;  // eight pointers fit into a record; and what decides
+constexpr int MOST_SPANS = 17;  // sixteen pointers; and what decides
 
 struct Touched {
-    PyObject *spans[MOST_SPANS] = {};
-    std::uint16_t many = 0, reads = 0, writes = 0;
+    PyObject *spans[MOST_SPANS];
+    std::uint32_t many = 0, reads = 0, writes = 0;
+
+    void add(PyObject *span, bool read, bool written) {
+        reads |= std::uint32_t(read) << many;
+        writes |= std::uint32_t(written) << many;
+        spans[many++] = span;
+    }
 
     nb::object access(unsigned which) const {
         nb::list chosen;
-        for (int at = 0; at < many; at++)
+        for (std::uint32_t at = 0; at < many; at++)
             if (which >> at & 1) chosen.append(nb::handle(spans[at]));
         return nb::tuple(chosen);
     }
@@ -40,6 +51,8 @@ public:
     Ledger &operator=(const Ledger &) = delete;
     ~Ledger() {
         for (auto &[_, batch] : batches_) batch.let_go();
+        for (Quick &one : loose_)
+            if (one.number) one.let_go();
     }
 
     std::int64_t number = 0;  // of the newest launch
@@ -48,14 +61,7 @@ public:
     // ---- epochs and tasks ---------------------------------------------------------------------
 
     void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task, bool quick = false) {
-        if (rows_.empty()) first_ = launch;
-        while (launch < first_) {
-            rows_.emplace_front();
-            first_--;
-        }
-        std::size_t at = std::size_t(launch - first_);
-        if (at >= rows_.size()) rows_.resize(at + 1);
-        rows_[at] = {epoch, quick, task};
+        row(launch) = {epoch, quick, false, task};
         batch(epoch).numbers.push_back(launch);
         placed_++;
     }
@@ -105,6 +111,9 @@ public:
         std::vector<std::int64_t> numbers;
         for (const auto &[_, batch] : batches_)
             for (const Quick &one : batch.quick) numbers.push_back(one.number);
+        for (const Quick &one : loose_)
+            if (one.number) numbers.push_back(one.number);
+        std::sort(numbers.begin(), numbers.end());
         return numbers;
     }
 
@@ -129,18 +138,56 @@ public:
         nb::list settled;
         for (auto &[_, batch] : batches_) {
             for (const Quick &one : batch.quick) {
-                Row &row = rows_[std::size_t(one.number - first_)];
+                Row &row = this->row(one.number);
                 row.quick = false;
                 if (!row.epoch) batch.settled.push_back(one.number);
-                const Touched &touched = one.touched;
-                settled.append(nb::make_tuple(one.number, nb::handle(one.name),
-                                              touched.access(touched.reads),
-                                              touched.access(touched.writes)));
+                settled.append(one.told());
             }
             batch.let_go();
         }
+        for (std::size_t place = 0; place < loose_.size(); place++) {
+            if (!loose_[place].number) continue;
+            settled.append(loose_[place].told());
+            let_go_of(place);
+        }
         quick_ = 0;
+        trim();
         return settled;
+    }
+
+    // One that a queue has.
+    void put_loose(std::int64_t launch, PyObject *name, const Touched &touched) {
+        if (free_.empty()) {
+            free_.push_back(std::uint32_t(loose_.size()));
+            loose_.emplace_back();
+        }
+        std::uint32_t place = free_.back();
+        free_.pop_back();
+        loose_[place] = {launch, name, touched};
+        loose_[place].hold();
+        row(launch) = {0, true, true, place};
+        quick_++;
+        count();
+    }
+
+    // Why the newest launch went to a queue, where Python wants to know of each.
+    void note(const nb::object &why) {
+        nb::object many = nb::steal(PyLong_FromLongLong(number));
+        if (PyDict_SetItem(where.ptr(), many.ptr(), why.ptr())) throw PythonError();
+        PyObject *before = PyDict_GetItem(reasons.ptr(), why.ptr());
+        many = nb::steal(PyLong_FromLongLong(1 + (before ? PyLong_AsLongLong(before) : 0)));
+        if (PyDict_SetItem(reasons.ptr(), why.ptr(), many.ptr())) throw PythonError();
+    }
+
+    // It has ended, and well; false where it is none of these, any more.
+    bool end_loose(std::int64_t launch) {
+        const Row *row = find(launch);
+        if (!row || !row->loose) return false;
+        let_go_of(row->task);
+        quick_--;
+        hazards->hazards.retire(launch);
+        trim();
+        return true;
     }
 
     // ---- the open epoch -----------------------------------------------------------------------
@@ -153,41 +200,65 @@ public:
 
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
-        if (!open || !usable || lock->is_held() || scheduler.ptr() != for_scheduler ||
-            recorder->tasks() < least_tasks || !has_room())
-            return false;
-        for (const nb::object &one : empty)
-            if (PyObject_Size(one.ptr())) return false;
-        return true;
+        return open && scheduler.ptr() == for_scheduler && recorder->tasks() >= least_tasks &&
+               is_plain();
     }
 
     // Launch `number + 1`: its task, behind what its spans say, in place of which it has `name`.
     // False, and nothing has changed, where a span is all memory.
-    bool launch(std::string_view record, const std::string_view *shape, const Touched &touched,
-                PyObject *name) {
-        const auto *edges = hazards->check(number + 1, touched.spans, touched.many, touched.reads,
-                                           touched.writes);
+    bool launch(std::string_view record, const std::string_view *blob, const std::string_view *shape,
+                const Touched &touched, PyObject *name) {
+        const auto *edges = enter(touched);
         if (!edges) return false;
-        number++;
         inside_.clear();
         for (const Edge &edge : *edges) {
             const Row *row = find(edge.upstream);
             if (!row || !row->epoch) strangers.push_back(edge.upstream);
             else if (row->epoch == open) inside_.push_back(row->task);
         }
-        put(number, open, recorder->add(record, nullptr, shape, inside_), true);
+        put(number, open, recorder->add(record, blob, shape, inside_), true);
         batch(open).quick.push_back({number, name, touched});
-        Py_INCREF(name);
-        touched.hold();
-        most = std::max(most, std::int64_t(++quick_) + PyDict_GET_SIZE(slots.ptr()));
+        batch(open).quick.back().hold();
+        quick_++;
+        count();
         return true;
     }
 
     bool has_room() const { return quick_ + PyDict_GET_SIZE(launches.ptr()) < backlog; }
 
     bool is_due() const {
+        if (!open) return false;
         return recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
                (next_look && recorder->tasks() >= next_look);
+    }
+
+    // ---- both ---------------------------------------------------------------------------------
+
+    // Whether nothing is unusual, so that the core may make launches.
+    bool is_plain() const {
+        if (!usable || lock->is_held() || !has_room()) return false;
+        for (const nb::object &one : empty)
+            if (PyObject_Size(one.ptr())) return false;
+        return true;
+    }
+
+    // Launch `number + 1` is in the hazards: behind what. Null, and nothing has changed, where a
+    // span is all memory.
+    const std::vector<Edge> *enter(const Touched &touched) {
+        const auto *edges = hazards->check(number + 1, touched.spans, int(touched.many),
+                                           touched.reads, touched.writes);
+        if (edges) number++;
+        return edges;
+    }
+
+    // Whether Python should look at what is due, or has ended.
+    bool should_look() {
+        if (is_due()) return true;
+        if (number % LOOK_EVERY) return false;
+        auto now = std::chrono::steady_clock::now();
+        if (now - looked_at_ <= LOOK_AFTER) return false;
+        looked_at_ = now;
+        return true;
     }
 
     // ---- what it is part of -------------------------------------------------------------------
@@ -197,20 +268,34 @@ public:
     std::size_t backlog = 0;
     std::vector<nb::object> empty;  // what has to be empty, or a launch is not a plain one
     nb::object slots, hazards_object, lock_object;
+    nb::object reasons, where;  // dictionaries, of launches on queues beside a scheduler
     nb::handle launches;  // not held, since they hold this: the runtime does, as long as it launches
     PythonHazards *hazards = nullptr;
     Lock *lock = nullptr;
 
 private:
     struct Row {
-        std::uint32_t epoch : 31, quick : 1;
-        std::uint32_t task;
+        std::uint32_t epoch : 30, quick : 1, loose : 1;
+        std::uint32_t task;  // or its place among the loose ones
     };
 
     struct Quick {
-        std::int64_t number;
-        PyObject *name;
-        Touched touched;
+        std::int64_t number = 0;
+        PyObject *name = nullptr;
+        Touched touched = {};
+
+        void hold() const {
+            Py_INCREF(name);
+            touched.hold();
+        }
+        void let_go() const {
+            Py_DECREF(name);
+            touched.let_go();
+        }
+        nb::object told() const {
+            return nb::make_tuple(number, nb::handle(name), touched.access(touched.reads),
+                                  touched.access(touched.writes));
+        }
     };
 
     struct Batch {
@@ -219,10 +304,7 @@ private:
         std::vector<std::int64_t> settled;  // after they had left
 
         void let_go() {
-            for (const Quick &one : quick) {
-                Py_DECREF(one.name);
-                one.touched.let_go();
-            }
+            for (const Quick &one : quick) one.let_go();
             quick.clear();
         }
     };
@@ -245,6 +327,24 @@ private:
         batches_.erase(batch);
     }
 
+    Row &row(std::int64_t launch) {
+        if (rows_.empty()) first_ = launch;
+        for (; launch < first_; first_--) rows_.emplace_front();
+        std::size_t at = std::size_t(launch - first_);
+        if (at >= rows_.size()) rows_.resize(at + 1);
+        return rows_[at];
+    }
+
+    void let_go_of(std::size_t place) {
+        row(loose_[place].number) = {};
+        std::exchange(loose_[place], {}).let_go();
+        free_.push_back(std::uint32_t(place));
+    }
+
+    void count() {
+        most = std::max(most, std::int64_t(quick_) + PyDict_GET_SIZE(slots.ptr()));
+    }
+
     const Row *find(std::int64_t launch) const {
         std::uint64_t at = std::uint64_t(launch - first_);
         return at < rows_.size() ? &rows_[at] : nullptr;
@@ -257,13 +357,16 @@ private:
         }
     }
 
-    std::deque<Row> rows_;  // by number, from the oldest that is in an epoch
+    std::deque<Row> rows_;  // by number, from the oldest that is in an epoch, or quick
     std::int64_t first_ = 0;
     std::map<std::uint32_t, Batch> batches_;
     std::pair<std::uint32_t, Batch *> newest_;
     Batch spare_;
     std::size_t placed_ = 0, quick_ = 0;
+    std::vector<Quick> loose_;  // on queues; number 0: a free place
+    std::vector<std::uint32_t> free_;
     std::vector<std::uint32_t> inside_;
+    std::chrono::steady_clock::time_point looked_at_;
 };
 
 }  // namespace acs_cl

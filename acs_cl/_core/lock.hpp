@@ -1,6 +1,6 @@
 // The lock of a runtime: re-entrant, as `threading.RLock`, which takes its place in Python.
 //
-// The core's own launches do not take it. They hold the GIL from their first look at the runtime to
+// The core's own launches for the scheduler do not take it. They hold the GIL from their first look at the runtime to
 // their last change of it, and run no Python in between: all they ask is that nobody is inside. Who
 // waits here has not looked at anything yet.
 
@@ -20,6 +20,18 @@ struct Lock {
 
     bool is_held() const { return depth != 0; }
     bool is_owned() const { return depth && owner == PyThread_get_thread_ident(); }
+
+    // Without waiting, where nobody has it.
+    bool try_take() {
+        if (depth || !PyThread_acquire_lock(lock, NOWAIT_LOCK)) return false;
+        owner = PyThread_get_thread_ident();
+        depth = 1;
+        return true;
+    }
+
+    void give_back() {
+        if (!--depth) PyThread_release_lock(lock);
+    }
 };
 
 PyTypeObject *lock_type();

@@ -60,7 +60,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 7;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 8;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -123,6 +123,10 @@ NB_MODULE(_core, module) {
             self.empty.clear();
             for (nb::handle one : empty) self.empty.push_back(nb::borrow(one));
         })
+        .def("tell", [](Ledger &self, nb::object reasons, nb::object where) {
+            self.reasons = std::move(reasons);
+            self.where = std::move(where);
+        })
         .def_rw("usable", &Ledger::usable)
         .def_rw("generation", &Ledger::generation)
         .def_ro("most", &Ledger::most)
@@ -179,6 +183,7 @@ NB_MODULE(_core, module) {
     nb::class_<Queues>(module, "Queues")
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
+        .def("join", &Queues::join, "ledger"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

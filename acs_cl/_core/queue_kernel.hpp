@@ -62,6 +62,8 @@ inline void *address(nb::handle number) {
 struct Classes {
     explicit Classes(nb::tuple all)
         : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]) {}
+    PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
+
     nb::object svm, memory, local, sampler, command;
 };
 
@@ -185,6 +187,17 @@ public:
         return !failed;
     }
 
+    // Memory at an address, which `owner` keeps there.
+    bool set_address(std::size_t index, void *address, PyObject *owner) {
+        Slot &slot = this->slot(index);
+        if (slot.memory.is_valid() && slot.address == address) return true;
+        slot = Slot();
+        if (driver.set_svm_argument(kernel_, std::uint32_t(index), address)) return false;
+        slot.memory = nb::borrow(owner);
+        slot.address = address;
+        return true;
+    }
+
     bool set_value(std::size_t index, std::string_view bytes) {
         Slot &slot = this->slot(index);
         if (slot.value == bytes) return true;
@@ -204,6 +217,7 @@ public:
 private:
     struct Slot {
         nb::object memory;
+        void *address = nullptr;  // where that is known
         std::string value;  // one of the two, or none where it is not known what is set
     };
 

@@ -59,6 +59,22 @@ class Backend:
         what the driver raises."""
         raise NotImplementedError
 
+    @property
+    def quick_queues(self) -> Any:
+        """The core's queues, to which it may make launches by itself; None where there are none."""
+        return None
+
+    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, str | None]:
+        """Launch `number` came: how many like it, of `key`, will go to a queue without further
+        thought (-1: all), and why if that is asked for."""
+        return -1, None
+
+    def join(self, ledger: Any) -> None:
+        """The core makes launches by itself, and keeps their books in `ledger`."""
+
+    def look(self) -> None:
+        """Now and then, between launches of the core's own."""
+
     def where(self, number: int) -> str:
         """Where a launch runs and why, ending in '; ', if there is a choice for each."""
         return ""

@@ -146,6 +146,35 @@ class Device(Backend):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
 
+    def join(self, ledger: Any) -> None:
+        """The core makes launches for both by itself."""
+        ledger.tell(self.reasons, self._where)
+        self.lanes.join(ledger)
+
+    @property
+    def quick_queues(self) -> Any:
+        """Those of the lanes."""
+        return self.lanes.quick_queues
+
+    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, str | None]:
+        """Some launches at a time, where the last one took a lane: what keeps a kernel there may
+        change."""
+        reason, choice, left = self._where.get(number), self._choice, HOT
+        if reason is None or (choice is not None and choice.wants_time(key)):
+            return 0, None
+        if choice is not None:
+            if number < choice.resting_until:
+                left = min(HOT, choice.resting_until - number)
+            elif kernel.launched < HOT:
+                left, kernel.launched = HOT - kernel.launched, HOT
+        return left, reason
+
+    def look(self) -> None:
+        """An epoch may be full."""
+        self.send_if_due()
+        while len(self._where) > REMEMBERED:
+            del self._where[next(iter(self._where))]
+
     def about(self) -> dict[str, Any]:
         """Counters, reasons and schedulers, in plain values."""
         return {

@@ -1,4 +1,4 @@
-"""The three host backends in the native core, of which `acs_cl/_core/queues.cpp` is the twin.
+"""The three host backends in the native core, of which `acs_cl/_core/queues.hpp` is the twin.
 
 In: a host backend, which has made its queues. Out: one that keeps the same contract: the core picks
 lanes, sets arguments, enqueues and keeps the events. Every command but a plain kernel, and what the
@@ -43,6 +43,15 @@ class Native(Backend):
         # the core's own, without a call of Python's between
         self.submit = self._kept.submit  # type: ignore[method-assign]
         self.event = self._kept.event  # type: ignore[method-assign]
+
+    def join(self, ledger: Any) -> None:
+        """The core makes launches by itself, and keeps their books in `ledger`."""
+        self._kept.join(ledger)
+
+    @property
+    def quick_queues(self) -> Any:
+        """The core's queues."""
+        return self._kept
 
     @property
     def waits(self) -> int:  # type: ignore[override]

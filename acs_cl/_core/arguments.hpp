@@ -1,0 +1,180 @@
+// Arguments of plain calls: arrays of the runtime, and numbers as `struct` packs them. Whatever is
+// neither is left to Python.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "ledger.hpp"
+
+namespace acs_cl {
+
+// A parameter: an array of the runtime (`code` 'P'), `local` memory ('L', for queues only), or a
+// number as `struct` calls it.
+struct Parameter {
+    char code;
+    std::size_t at;  // where its bytes go
+    bool read, written;
+};
+
+// Where an array keeps what is asked of it: slots of a class in Python.
+struct ArraySlots {
+    PyTypeObject *type = nullptr;
+    std::size_t home = 0, address = 0, argument = 0, span = 0, size = 0, nbytes = 0, dtype = 0;
+
+    static PyObject *get(PyObject *array, std::size_t at) {
+        return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(array) + at);
+    }
+    static PyObject *argument_of(PyObject *array);
+    static std::int64_t nbytes_of(PyObject *array);
+    static std::uint64_t address_of(PyObject *array);
+};
+
+inline ArraySlots array_slots;
+
+inline PyObject *ArraySlots::argument_of(PyObject *array) { return get(array, array_slots.argument); }
+inline std::int64_t ArraySlots::nbytes_of(PyObject *array) {
+    return PyLong_AsLongLong(get(array, array_slots.nbytes));
+}
+inline std::uint64_t ArraySlots::address_of(PyObject *array) {
+    return PyLong_AsUnsignedLongLong(get(array, array_slots.address));
+}
+
+inline std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
+inline std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
+
+inline bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
+
+template <typename Number>
+bool put(char *to, Number number) {
+    std::memcpy(to, &number, sizeof(number));
+    return true;
+}
+
+template <typename Number>
+bool put_within(char *to, long long number) {
+    return number >= std::numeric_limits<Number>::min() &&
+           number <= (long long)std::numeric_limits<Number>::max() && put(to, Number(number));
+}
+
+// 0 for what is left to Python.
+inline std::size_t number_bytes(char code) {
+    switch (code) {
+        case 'b': case 'B': return 1;
+        case 'h': case 'H': return 2;
+        case 'i': case 'I': case 'f': return 4;
+        case 'q': case 'Q': case 'd': case 'P': return 8;
+        default: return 0;
+    }
+}
+
+// As `struct.pack` puts it; false for whatever that refuses, or converts in ways of its own.
+inline bool put_number(char code, PyObject *value, char *to) {
+    bool known = is_whole(value) || PyFloat_CheckExact(value);
+    for (std::size_t at = 0; !known && at < number_types.size(); at++)
+        known = Py_TYPE(value) == number_types[at];
+    if (!known) return false;
+    if (code == 'f' || code == 'd') {
+        double number = PyFloat_AsDouble(value);
+        if (number == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
+        if (code == 'd') return put(to, number);
+        float small = float(number);
+        return (!std::isinf(small) || std::isinf(number)) && put(to, small);
+    }
+    nb::object whole;
+    if (!is_whole(value)) {
+        if (!PyIndex_Check(value)) return false;
+        whole = nb::steal(PyNumber_Index(value));
+        if (!whole.is_valid()) return PyErr_Clear(), false;
+        value = whole.ptr();
+    }
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) return false;
+    switch (code) {
+        case 'b': return put_within<std::int8_t>(to, number);
+        case 'B': return put_within<std::uint8_t>(to, number);
+        case 'h': return put_within<std::int16_t>(to, number);
+        case 'H': return put_within<std::uint16_t>(to, number);
+        case 'i': return put_within<std::int32_t>(to, number);
+        case 'I': return put_within<std::uint32_t>(to, number);
+        case 'q': return put(to, number);
+        case 'Q': return number >= 0 && put(to, number);
+        default: return false;
+    }
+}
+
+// Global and local size; how many there are comes first, 0 where there is none.
+using SizeKey = std::array<std::int64_t, 8>;
+
+inline bool take_size(PyObject *size, std::int64_t *to) {
+    if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
+        return false;
+    to[0] = PyTuple_GET_SIZE(size);
+    for (int at = 0; at < to[0]; at++) {
+        PyObject *one = PyTuple_GET_ITEM(size, at);
+        if (!PyLong_CheckExact(one)) return false;
+        int overflow = 0;
+        to[at + 1] = PyLong_AsLongLongAndOverflow(one, &overflow);
+        if (overflow) return false;
+    }
+    return true;
+}
+
+inline bool take_sizes(PyObject *global, PyObject *local, SizeKey &sizes) {
+    sizes.fill(0);
+    return take_size(global, &sizes[0]) && (local == Py_None || take_size(local, &sizes[4]));
+}
+
+// Puts an argument among bytes, and notes what it touches; false where it is not plain.
+inline bool take(const Parameter &parameter, PyObject *value, PyObject *runtime, char *record,
+          Touched &touched) {
+    if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
+    if (Py_TYPE(value) != array_slots.type ||
+        ArraySlots::get(value, array_slots.home) != runtime)
+        return false;
+    put(record + parameter.at, ArraySlots::address_of(value));
+    touched.add(ArraySlots::get(value, array_slots.span), parameter.read, parameter.written);
+    return true;
+}
+
+// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
+// this runtime, or the kernel may write it.
+inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
+    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
+        return false;
+    PyObject *size = ArraySlots::get(when, array_slots.size);
+    PyObject *span_object = ArraySlots::get(when, array_slots.span);
+    PyObject *dtype = ArraySlots::get(when, array_slots.dtype);
+    auto address = ArraySlots::address_of(when);
+    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || address % 4 ||
+        std::find(flag_types.begin(), flag_types.end(), dtype) == flag_types.end())
+        return false;
+    try {
+        const Span span = span_of(span_object);
+        for (std::uint32_t at = 0; at < touched.many; at++) {
+            if (!(touched.writes >> at & 1)) continue;
+            const Span written = span_of(touched.spans[at]);
+            if (written.base == span.base && overlap(written, span)) return false;
+        }
+    } catch (...) {  // no span that an array has
+        return PyErr_Clear(), false;
+    }
+    std::uint32_t first;
+    std::memcpy(&first, record, sizeof(first));
+    put(record, first & ~PLAIN);
+    put(record + 4 * WHEN, address);
+    touched.add(span_object, true, false);
+    return true;
+}
+
+}  // namespace acs_cl

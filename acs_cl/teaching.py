@@ -1,0 +1,133 @@
+"""Teaching: the native core learns which launches are plain, and makes those like them itself.
+
+In: launches that went to a scheduler or to a queue the long way. Out: what the core has to know of
+the kernel, its sizes and its numbers. Invariant: what the core makes by itself is what the long way
+would have made; whatever it was not taught takes that.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from . import core, scalars
+from .arrays import Array
+from .epochs import INLINE_BYTES, RECORD_BYTES
+from .packer import FLAGS
+from .tasks import TaskCommand
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+_HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
+_MOST_POINTERS = 16
+_MOST_PARAMETERS = 64
+
+_NUMBERS = (
+    np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
+    np.float32, np.float64,
+)  # fmt: skip
+"""Types of numbers that convert without any Python code, besides Python's own."""
+
+PATIENCE = 1024
+"""Launches of a kernel that it may be taught by: the numbers that its ranges depend on may be other
+ones in each."""
+
+
+def use(handle: type) -> None:
+    """What a launch gives back, once."""
+    if core.NATIVE and sys.byteorder == "little":
+        core.native.use(handle, Array, _NUMBERS, FLAGS)
+
+
+def teach(kernel: Kernel, command: TaskCommand, args: tuple[Any, ...], number: int) -> None:
+    """A launch that is plain, but for `when=`, went to a backend with a scheduler: the core makes
+    those like it from now on, with `when=` or without, as far as nothing is unusual when they come.
+    `command` is the one without."""
+    native, ledger = core.native, kernel._runtime._ledger
+    backend: Any = kernel._runtime._backend
+    if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):
+        return
+    if not backend.takes(command):
+        teach_queues(kernel, command.global_size, command.local_size, args, number)
+        return
+    if not native.is_taught(kernel):
+        body = command.scheduler.bodies[kernel._native.origin]
+        parameters = [
+            (code, _HEAD_BYTES + field.offset, mode)
+            for (code, mode), field in zip(_codes(kernel), body.function.fields, strict=True)
+        ]
+        if any(code not in _IN_RECORDS for code, _, _ in parameters) or _too_many(parameters):
+            return
+        native.teach(
+            kernel, ledger, command.scheduler, kernel.name, parameters, body.function.blob_bytes
+        )
+    head = command.record[:_HEAD_BYTES]
+    native.learn(kernel, command.global_size, command.local_size, head, command.shape)
+
+
+_IN_RECORDS = frozenset("PbBhHiIqQfd")
+_ON_QUEUES = _IN_RECORDS | {"L"}
+
+
+def teach_queues(
+    kernel: Kernel, global_size: Any, local_size: Any, args: tuple[Any, ...], number: int
+) -> None:
+    """Launch `number`, without keywords, went to a queue."""
+    runtime = kernel._runtime
+    backend, ledger, native = runtime._backend, runtime._ledger, core.native
+    if not ledger.usable or backend.quick_queues is None:
+        return
+    left, reason = backend.stays(number, kernel._native, (kernel.name, global_size, local_size))
+    if not left or not _are_plain(runtime, args):
+        return
+    kernel._lessons += 1
+    if kernel._lessons > PATIENCE:
+        return
+    narrow = kernel._narrow
+    if not native.is_taught_queues(kernel):
+        codes = _codes(kernel)
+        signature = kernel.signature
+        if (
+            any(code not in _ON_QUEUES for code, _ in codes)
+            or _too_many(codes)
+            or signature.anywhere
+            or signature.program_globals
+        ):
+            kernel._lessons = PATIENCE
+            return
+        native.teach_queues(
+            kernel, ledger, backend.quick_queues, kernel._native, kernel.name, codes,
+            runtime.plan.memory == "svm", None if narrow is None else narrow.numbers,
+        )  # fmt: skip
+    covers = () if narrow is None else narrow.covers(global_size, local_size, args)
+    if covers is not None:
+        native.learn_queues(kernel, global_size, local_size, args, covers, left, reason)
+
+
+def _codes(kernel: Kernel) -> list[tuple[str, str]]:
+    """What each parameter is for the core, and how it is used; "" for what is left to Python."""
+    codes = []
+    for parameter in kernel.signature.parameters:
+        code = scalars.code(parameter) or ""
+        if parameter.is_pointer:
+            code = {"global": "P", "constant": "P", "local": "L"}.get(parameter.space, "")
+        codes.append((code, parameter.mode))
+    return codes
+
+
+def _too_many(codes: list[Any]) -> bool:
+    return len(codes) > _MOST_PARAMETERS or sum(c[0] == "P" for c in codes) > _MOST_POINTERS
+
+
+def _are_plain(runtime: Any, args: tuple[Any, ...]) -> bool:
+    """Whether all memory among the arguments is plain arrays of the runtime."""
+    return all(
+        value._home is runtime
+        if type(value) is Array
+        else isinstance(value, (int, float, np.number, np.bool_)) or type(value) is cl.LocalMemory
+        for value in args
+    )
