@@ -1,0 +1,303 @@
+"""Quick launches on queues: those that the native core makes itself for the host backends, against
+the same made by Python: values, edges, what waits for what, and what becomes of errors.
+
+`ACS_CL_FUZZ=n` asks for n programs in all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from conftest import in_threads
+from twins import needs_core
+
+import acs_cl as acs
+
+pytestmark = needs_core
+
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "24"))
+PARTS = 4
+HOST = ("serial", "out_of_order", "lanes")
+
+SOURCE = """
+kernel void add(global const uint *x, global uint *y, uint a)
+{ size_t i = get_global_id(0); y[i] += x[i] + a; }
+kernel void put(global uint *y, long a, ushort b, char c)
+{ y[get_global_id(0)] = (uint)a + b * 3 + c; }
+kernel void some(global uint *y, int n)
+{ int i = get_global_id(0); if (i < n) y[i] = y[i] * 7 + n; }
+kernel void turn(global uint *x, local uint *one)
+{ int i = get_local_id(0); one[i] = x[get_global_id(0)]; barrier(CLK_LOCAL_MEM_FENCE);
+  x[get_global_id(0)] = one[3 - i]; }
+kernel void flat(global uint *x)
+{ size_t i = get_global_id(1) * get_global_size(0) + get_global_id(0); x[i] = x[i] * 5 + i; }
+"""
+ROW = 16
+
+
+@pytest.fixture(params=HOST)
+def backend(request: pytest.FixtureRequest, device: cl.Device) -> str:
+    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    if request.param == "out_of_order" and not device.queue_properties & mode:
+        pytest.skip("the device has no out-of-order queues")
+    name: str = request.param
+    return name
+
+
+@contextlib.contextmanager
+def slowly(rt: acs.Runtime) -> Iterator[None]:
+    """All launches are made by Python."""
+    rt._ledger.usable = False
+    yield
+    rt._ledger.usable = True
+
+
+class Counted:
+    """How often Python's own way was taken by a kernel."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.many = 0
+        plain = acs.Kernel._call
+
+        def counted(kernel: acs.Kernel, *args: Any, **keywords: Any) -> Any:
+            self.many += 1
+            return plain(kernel, *args, **keywords)
+
+        monkeypatch.setattr(acs.Kernel, "_call", counted)
+
+
+@pytest.fixture
+def long_way(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    return Counted(monkeypatch)
+
+
+def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
+    """Random launches on some rows, as functions of a program."""
+    views = [rows[i, a:b] for i in range(len(rows)) for a, b in ((0, 16), (0, 8), (8, 16))]
+
+    def pick(size: int) -> acs.Array:
+        return rng.choice([view for view in views if view.size == size])
+
+    def one() -> Any:
+        size = rng.choice((8, 16))
+        name = rng.choice(("add", "put", "some", "turn", "flat"))
+        args: tuple[Any, ...] = {
+            "add": lambda: (pick(size), pick(size), rng.choice((0, 7, np.uint8(9), 2**32 - 1))),
+            "put": lambda: (pick(size), rng.randint(-(2**63), 2**63 - 1), np.int64(65535), -128),
+            "some": lambda: (pick(size), rng.choice((0, 3, 8, 16, 20))),
+            "turn": lambda: (pick(size), cl.LocalMemory(16)),
+            "flat": lambda: (pick(size),),
+        }[name]()
+        shape = (4, size // 4) if name == "flat" else (size,)
+        local = {"turn": (4,), "flat": rng.choice(((2, 2), None))}.get(name)
+        return lambda program: getattr(program, name)(shape, local, *args)
+
+    return [one() for _ in range(80)]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_they_are_what_python_makes(
+    device: cl.Device, backend: str, part: int, long_way: Counted
+) -> None:
+    for seed in range(part, FUZZ, PARTS):
+        made = []
+        for is_quick in (True, False):
+            with acs.Runtime(device, backend=backend) as rt:
+                program = rt.build(SOURCE)
+                rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
+                program_steps = steps(random.Random(seed), rows)
+                handles: list[Any] = []
+                for turn in range(2):
+                    before = long_way.many
+                    with contextlib.nullcontext() if is_quick else slowly(rt):
+                        handles = [step(program) for step in program_steps]
+                    took = long_way.many - before
+                    if turn:
+                        assert (took < 40) is is_quick, (seed, took)
+                spans = [(h.number, h.name, h.access) for h in handles]
+                values = rows.get()
+                stats = rt.stats()
+                rt.finish()
+                assert rt._ledger.quick == 0
+                assert rt._hazards.live == len(rt._launches) == 0
+                kept = {k: stats[k] for k in ("launches",)}
+                # every array of a runtime has the number of its base in its spans
+                made.append((values.tolist(), kept, spans))
+        assert made[0] == made[1], f"seed {seed}"
+
+
+def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
+    """While nothing ends: everything waits for a gate that Python holds."""
+    made = []
+    for is_quick in (True, False):
+        with acs.Runtime(device, backend=backend) as rt:
+            program = rt.build(SOURCE)
+            rows = rt.zeros((4, ROW), "u4")
+            chosen = steps(random.Random(5), rows)
+            for step in chosen:
+                step(program)
+            rt.finish()
+            before = dict(rt._hazards.edges)
+            retire = rt._backend.poll
+            rt._backend.poll = lambda most=64: []  # type: ignore[method-assign]
+            with contextlib.nullcontext() if is_quick else slowly(rt):
+                for step in chosen:
+                    step(program)
+            if is_quick:
+                assert rt._ledger.quick > 40
+            made.append({k: v - before[k] for k, v in rt._hazards.edges.items()})
+            rt._backend.poll = retire  # type: ignore[method-assign]
+    assert made[0] == made[1]
+
+
+def test_a_view_of_which_a_launch_touches_less_takes_the_long_way(
+    device: cl.Device, long_way: Counted
+) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        program = rt.build(SOURCE)
+        x = rt.zeros(ROW, "u4")
+        for _ in range(3):
+            program.some((8,), None, x, 8)
+        before = long_way.many
+        handle = program.some((8,), None, x, 8)
+        assert long_way.many == before + 1
+        assert [span.nbytes for span in handle.access.writes] == [32]
+        half = x[:8]
+        for _ in range(2):
+            handle = program.some((8,), None, half, 8)
+        assert long_way.many == before + 1  # it is known that all of so much is touched
+        assert [span.nbytes for span in handle.access.writes] == [32]
+        program.some((8,), None, half, 7)
+        assert long_way.many == before + 2
+        program.some.infer_ranges = False
+        program.some((8,), None, x, 7)
+        before = long_way.many
+        handle = program.some((8,), None, x, 8)
+        assert long_way.many == before
+        assert [span.nbytes for span in handle.access.writes] == [64]
+
+
+def test_host_tasks_reads_and_events_find_them(device: cl.Device, backend: str) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        program.add((8,), None, x, y, 1)
+        handle = program.add((8,), None, x, y, 1)
+        seen: list[int] = []
+        rt.call(lambda values: seen.append(int(values[0])), reads=[y])
+        last = program.add((8,), None, x, y, 1)
+        last.event.wait()
+        assert y.get().tolist() == [3] * 8
+        handle.wait()
+        assert handle.done
+        assert last.done
+        rt.finish()
+        assert seen == [2]
+
+
+def test_what_the_driver_refuses_is_raised_where_it_was_launched(
+    device: cl.Device, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core has it in the hazards already; Python finishes it, and finds the driver's error."""
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        for _ in range(2):
+            program.add((8,), None, x, y, 1)
+        # a group size that no device has, as if Python had launched it before
+        acs.core.native.learn_queues(program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], -1, None)
+        number = rt._ledger.number
+        with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
+            program.add((8,), (1 << 20,), x, y, 1)
+        program.add((8,), None, x, y, 1)
+        assert rt._ledger.number == number + 2
+        assert y.get().tolist() == [3] * 8
+
+
+def test_they_are_refused_what_is_not_plain(device: cl.Device, backend: str) -> None:
+    with acs.Runtime(device, backend=backend) as rt, acs.Runtime(device) as other:
+        program = rt.build(SOURCE)
+        x, y, theirs = rt.zeros(8, "u4"), rt.zeros(8, "u4"), other.zeros(8, "u4")
+        for _ in range(2):
+            program.add((8,), None, x, y, 1)
+        number = rt._ledger.number
+        for wrong in ((x, y), (x, theirs, 1), (x, y, 1 << 40), (x, 3, 1), (x, y, None)):
+            with pytest.raises(acs.UsageError, match=f"launch {number + 1}"):
+                program.add((8,), None, *wrong)
+        x.free()
+        with pytest.raises(acs.UsageError):
+            program.add((8,), None, x, y, 1)
+        assert y.get().tolist() == [2] * 8
+
+
+def test_a_runtime_that_looks_closely_has_none(device: cl.Device) -> None:
+    for options in ({"trace": True}, {"check": "access"}, {"issue": "ready_first"}, {"window": 4}):
+        with acs.Runtime(device, backend="lanes", **options) as rt:  # type: ignore[arg-type]
+            program = rt.build(SOURCE)
+            x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+            for _ in range(4):
+                program.add((8,), None, x, y, 1)
+            assert rt._ledger.quick == 0
+            assert y.get().tolist() == [4] * 8
+
+
+def test_a_full_backlog_waits(device: cl.Device, backend: str) -> None:
+    with acs.Runtime(device, backend=backend, backlog=16) as rt:
+        program = rt.build(SOURCE)
+        x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        for _ in range(500):
+            program.add((8,), None, x, y, 1)
+            assert len(rt._launches) <= 16
+        assert y.get().tolist() == [500] * 8
+
+
+def test_threads_keep_their_order(device: cl.Device, backend: str) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        arrays = [rt.zeros(8, "u4") for _ in range(4)]
+        source = rt.zeros(8, "u4")
+
+        def work(which: int) -> None:
+            for step in range(300):
+                program.some((8,), None, arrays[which], 8)
+                program.add((8,), None, source, arrays[which], step % 7)
+
+        in_threads(4, work)
+        expected = 0
+        for step in range(300):
+            expected = (expected * 7 + 8 + step % 7) % 2**32
+        for array in arrays:
+            assert array.get().tolist() == [expected] * 8
+
+
+def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
+    """What the scheduler cannot take goes to lanes for a while without asking, and is counted."""
+    with contextlib.ExitStack() as stack:
+        try:
+            rt = stack.enter_context(acs.Runtime(device, backend="device"))
+        except acs.UsageError as error:
+            pytest.skip(str(error))
+        program = rt.build(
+            """kernel void say(global uint *x) { x[get_global_id(0)] += 1;
+               if (x[0] == 12345678) printf("no"); }
+               kernel void add(global uint *x) { x[get_global_id(0)] += 1; }"""
+        )
+        rt.prebuild(program.add)
+        x = rt.zeros(8, "u4")
+        handles = []
+        for _ in range(100):
+            handles.append(program.say((8,), None, x))
+            if len(handles) % 10 == 0:
+                program.add((8,), None, x)
+        assert x.get().tolist() == [110] * 8
+        lanes = rt.stats()["scheduler"]["on_lanes"]
+        reason = next(why for why in lanes if "printf" in why)
+        assert lanes[reason] == 100
+        assert reason in str(rt.explain(handles[57]))
