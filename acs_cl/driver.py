@@ -46,11 +46,10 @@ class OwnKernel(cl.Kernel):
     a new sub-buffer that got the handle of a released one for the argument already set, and runs on
     the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
     on the device that runs it, and its body there, once there is one. `queued`: the native core's
-    own kernel for it, once it was launched there; `parameters`: those of its signature, once they
-    are known.
+    own kernel for it, once it was launched there; `signature`: its signature, once that is known.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin", "parameters", "queued", "reason")
+    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature")
 
     # as they are now: `interception` puts others in their place, for kernels of the program
     _set_arg_multi: Any = vars(cl.Kernel)["_set_arg_multi"]
@@ -64,7 +63,7 @@ class OwnKernel(cl.Kernel):
         self.offer: Any = None
         self.origin: Any = None
         self.queued: Any = None
-        self.parameters: Any = None
+        self.signature: Any = None
 
 
 def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:

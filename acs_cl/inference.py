@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acs_cl.signature import Parameter, Signature
-from acs_cl.translate import bodies, cache, clang, outline
+from acs_cl.translate import bodies, cache, clang, outline, steadiness
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
 
@@ -220,10 +220,11 @@ def _parse_signature(
                 anywhere = f"parameter {cursor.spelling} is a structure that holds pointers"
         match = _GROUP_SIZE.search(clang.declaration_text(kernel))
         outlined, unclear = _outline(found, anywhere, facts)
+        unsteady = steadiness.unsteady(found.functions)
     group = tuple(int(width) for width in match.groups()) if match else None
     return Signature(
         kernel_name, tuple(parameters), anywhere, found.program_globals,
-        found.has_local_variables, group, "parsed", outlined, unclear,
+        found.has_local_variables, group, "parsed", outlined, unclear, unsteady,
     )  # fmt: skip
 
 
@@ -316,6 +317,7 @@ def _from_record(record: dict[str, Any]) -> Signature | None:
             bool(record["program_globals"]), bool(record["has_local_variables"]),
             None if group is None else tuple(int(width) for width in group),
             str(record["origin"]), record["outline"], str(record["unclear"]),
+            str(record["unsteady"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError):  # written by something else: parse again
         return None

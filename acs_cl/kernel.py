@@ -264,7 +264,7 @@ class Kernel(core.Caller):
     def _first(self, args: tuple[Any, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""
         self._convert = converter(self)
-        self._native.parameters = self.signature.parameters
+        self._native.signature = self.signature
         return self._convert(self, args)
 
     def _slow(self, args: tuple[Any, ...]) -> Converted:
@@ -376,7 +376,7 @@ class Kernel(core.Caller):
         if clone is None:
             program, name = self._variant(offsets) if offsets else (self._program, self.name)
             clone = self._clones[offsets, kinds] = OwnKernel(program, name)
-            clone.parameters = self.signature.parameters
+            clone.signature = self.signature
         return clone
 
     def _variant(self, offsets: tuple[int, ...]) -> tuple[Any, str]:

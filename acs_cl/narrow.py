@@ -230,11 +230,15 @@ def _is_one_span(value: Any) -> bool:
 
 def _arguments(operation: Any) -> set[int]:
     """The parameters whose numbers an outline looks at."""
-    if not isinstance(operation, (list, tuple)):
-        return set()
-    if len(operation) == 3 and operation[0] == "a":
-        return {operation[1]}
-    return set().union(*(_arguments(part) for part in operation), set())
+    found: set[int] = set()
+    left = [operation]
+    while left:
+        one = left.pop()
+        if len(one) == 3 and one[0] == "a":
+            found.add(one[1])
+        else:
+            left += [part for part in one if part.__class__ in (list, tuple)]
+    return found
 
 
 def _filled(sizes: Sequence[int], axes: int, by: int) -> tuple[int, ...]:

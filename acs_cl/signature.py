@@ -35,3 +35,4 @@ class Signature(NamedTuple):
     origin: str  # 'arginfo' | 'parsed' | 'arginfo+parsed' | 'nothing known: <reason>'
     outline: dict[str, Any] | None = None  # what decides where it touches its arguments
     unclear: str = ""  # why there is no outline
+    unsteady: str = ""  # '' or why launches may end otherwise from the same memory

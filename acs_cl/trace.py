@@ -161,10 +161,10 @@ def _arguments(launch: Launch) -> tuple[tuple[str, str, int], ...]:
     and one of what is written, as its mode says, which is so unless the call said otherwise."""
     command = launch.command
     command = getattr(command, "plain", command)
-    parameters = getattr(getattr(command, "kernel", None), "parameters", None)
-    if parameters is None:
+    signature = getattr(getattr(command, "kernel", None), "signature", None)
+    if signature is None:
         return ()
-    memory = [one for one in parameters if one.mode]
+    memory = [one for one in signature.parameters if one.mode]
     reads, writes = launch.access.reads, launch.access.writes
     named = []
     for way, spans in (("r", reads), ("w", writes)):

@@ -36,6 +36,11 @@ kernel void count(global const int *which, global int *cells)
 { atomic_inc(&cells[which[get_global_id(0)]]); }
 kernel void append(global const int *x, global uint *size, global int *found)
 { int i = get_global_id(0); if (x[i] > 2) found[atomic_inc(size)] = i; }
+uint place(global uint *size) { return atomic_add(size, 1); }
+kernel void append_if(global const int *x, global uint *size, global int *found)
+{ int i = get_global_id(0); if (x[i] > 2) { uint at = place(size); found[at] = x[i] * 1000 + i; } }
+kernel void peak(global const int *x, global int *most, global int *sum)
+{ int i = get_global_id(0); atomic_max(most, x[i]); atomic_add(sum, x[i]); }
 kernel void evens(global float *y)
 { int i = get_global_id(0); if (i % 2 == 0) y[i] = i; }
 kernel void constant_one(global float *y) { y[get_global_id(0)] = 1; }
@@ -124,6 +129,31 @@ def buffer_of(rt: acs.Runtime, host: Any, flags: int = 0) -> cl.Buffer:
 
 COPIED = cl.mem_flags.COPY_HOST_PTR
 IN_PLACE = cl.mem_flags.USE_HOST_PTR
+
+# ---- wrong: beside kernels whose outcome is open, or with atomics that commute
+
+
+@wrong("missing", "order", "read", "add", 8, 0, 128)
+def missing_reads_beside_atomics_of_open_order(rt: acs.Runtime, k: Any) -> None:
+    x, size, found = rt.array(np.arange(256) % 5, "i4"), rt.zeros(1, "u4"), rt.zeros(256, "i4")
+    k.append((256,), (1,), x, size, found)
+    a, b = ramp(rt), rt.zeros(64)
+    k.twice((32,), None, a[32:])
+    k.add((64,), None, a, b, reads=a[:32])
+
+
+@wrong("missing", "access", "read", "count", 3, 0, 64)
+def missing_reads_of_a_kernel_whose_atomics_commute(rt: acs.Runtime, k: Any) -> None:
+    which, cells = rt.array(np.full(64, 3), "i4"), rt.zeros(8, "i4")
+    k.count((64,), (1,), which, cells, reads=[which[:16], cells], writes=cells)
+
+
+@wrong("short", "access", "write", "append", 4, 2, 1024)
+def stray_writes_of_a_kernel_of_open_order(rt: acs.Runtime, k: Any) -> None:
+    x, size = rt.array(np.full(64, 5), "i4"), rt.array([240], "u4")
+    found = rt.zeros(512, "i4")
+    k.append((64,), (1,), x, size, found[:256])
+
 
 # ---- wrong: a range too short --------------------------------------------------------------------
 
@@ -659,6 +689,37 @@ def order_of_atomics_is_open(rt: acs.Runtime, k: Any) -> None:
     x, size, found = rt.array(np.arange(256) % 5, "i4"), rt.zeros(1, "u4"), rt.zeros(256, "i4")
     k.append((256,), (1,), x, size, found)
     assert size.get()[0] == 102
+
+
+@right
+def order_of_atomics_in_a_helper(rt: acs.Runtime, k: Any) -> None:
+    x, size, found = rt.array(np.arange(256) % 5, "i4"), rt.zeros(1, "u4"), rt.zeros(256, "i4")
+    k.append_if((256,), (2,), x, size, found)
+    size.fill(0)
+    k.append_if((256,), (1,), x, size, found[128:])
+    assert size.get()[0] == 102
+
+
+@right
+def order_of_atomics_goes_on(rt: acs.Runtime, k: Any) -> None:
+    """What follows from such a launch is not the same each time either."""
+    x, size, found = rt.array(np.arange(64) % 5, "i4"), rt.zeros(1, "u4"), rt.zeros(64, "i4")
+    y, z = rt.zeros(25), rt.zeros(25)
+    k.append((64,), (1,), x, size, found)
+    k.gather((25,), None, found, ramp(rt), y)
+    z.copy_from(y)
+    k.twice((25,), None, z)
+    assert z.get().sum() == 2 * sum(i + 1 for i in range(64) if i % 5 > 2)
+
+
+@right
+def atomics_that_commute_are_checked(rt: acs.Runtime, k: Any) -> None:
+    which, cells = rt.array(np.arange(256) % 8, "i4"), rt.zeros(8, "i4")
+    most, total = rt.zeros(1, "i4"), rt.zeros(1, "i4")
+    k.count((256,), (1,), which, cells)
+    k.peak((256,), (1,), which, most, total)
+    assert cells.get().tolist() == [32] * 8
+    assert (most.get()[0], total.get()[0]) == (7, 896)
 
 
 @right

@@ -71,6 +71,7 @@ MAY_IMPORT = {
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.outline": "translate.bodies translate.builtins translate.nodes",
+    "translate.steadiness": "translate.bodies translate.nodes",
     "translate.cache": "_version translate.prelude",
     "translate.preprocess": "translate.prelude translate.clang",
     "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
@@ -91,7 +92,7 @@ MAY_IMPORT = {
     " translate.offsets errors",
     "signature": "",
     "inference": "signature translate.bodies translate.cache translate.clang translate.nodes"
-    " translate.outline translate.macros errors",
+    " translate.outline translate.steadiness translate.macros errors",
     "declare": "records ranges signature errors",
     "reach": "declare",
     "scalars": "signature errors",
@@ -151,9 +152,9 @@ MAY_IMPORT = {
     "check.findings": "errors",
     "check.patterns": "",
     "check.memory": "check.patterns driver access ranges records errors",
-    "check.case": "check.memory check.patterns",
+    "check.case": "check.memory check.patterns signature",
     "check.naming": "check.case check.findings check.memory check.patterns commands decisions"
-    " tasks",
+    " tasks signature",
     "check.access": "check.case",
     "check.uninitialised": "check.case check.memory",
     "check.foreign": "check.case check.findings check.memory",

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..signature import Signature
 from .memory import Interval, Memory, Part, Region, common, merged, without
 from .patterns import Bytes, marked, rolled, word
 
@@ -61,7 +62,11 @@ class Case:
         writes: Sequence[Interval],
         arguments: Sequence[Argument],
         run: Callable[[], None],
+        signature: Signature | None = None,
     ) -> None:
+        self.may_differ = signature.unsteady if signature is not None else ""
+        """Why its outcome may differ from run to run, as far as its body tells."""
+        self.blind = signature is not None and not signature.origin.endswith("parsed")
         self.memory = memory
         self.arguments = arguments
         self.reads = reads

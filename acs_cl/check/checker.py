@@ -40,7 +40,7 @@ from .foreign import Foreign
 from .leaks import leaks
 from .memory import GUARD, Interval, Memory, Part
 from .modes import Modes
-from .naming import arguments_of, plain_kernel, where
+from .naming import arguments_of, plain_kernel, signature_of, where
 from .order import Batch
 from .patterns import kind_of, marked
 from .uninitialised import first_unwritten, note_written
@@ -217,7 +217,9 @@ class Checker:
         reads, writes = memory.read(access), memory.intervals(access.writes)
         if self.modes.access:
             self._look_at_aliases(who, arguments, reads, writes)
-        case = Case(memory, reads, writes, arguments, lambda: self._run(command))
+        case = Case(
+            memory, reads, writes, arguments, lambda: self._run(command), signature_of(kernel)
+        )
         trials = self._trials(case, kernel)
         started = perf_counter()
         handle = runtime._launch(command, access, wait_for, result)
@@ -474,18 +476,17 @@ class Checker:
             f"declared as read: {_list(access.reads)}",
         )  # fmt: skip
 
-    def unsteady(self, who: Who) -> None:
+    def unsteady(self, who: Who, why: str) -> None:
         """Nobody can tell what a kernel reads."""
         self._unsteady.add(who.name)
-        self.warn(
-            f"{who}: its outcome is not the same each time from the same memory, so that what it "
-            "reads is not checked",
-            who.site,
-        )
+        text = f"{who}: its outcome is not the same each time from the same memory"
+        if why:
+            text += f", or depends on what it does not declare; which is open, since {why}"
+        self.warn(f"{text}; so what it reads is not checked", who.site)
 
     def _tell(self, case: Case, matters: Matters, who: Who, access: Access) -> None:
         if matters.spot is None:
-            self.unsteady(who)
+            self.unsteady(who, case.may_differ)
         elif matters.unwritten:
             self.found += 1
             byte = self._where(case, matters.spot)

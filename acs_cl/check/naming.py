@@ -12,6 +12,7 @@ from typing import Any
 
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
+from ..signature import Signature
 from ..tasks import TaskCommand
 from .case import Argument
 from .findings import Where
@@ -28,9 +29,15 @@ def plain_kernel(command: Any) -> KernelCommand | None:
     return command if type(command) is KernelCommand else None
 
 
+def signature_of(command: KernelCommand) -> Signature | None:
+    """What is known of its kernel."""
+    return getattr(command.kernel, "signature", None)
+
+
 def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
     """Its memory arguments."""
-    parameters = getattr(command.kernel, "parameters", None) or ()
+    signature = signature_of(command)
+    parameters = signature.parameters if signature is not None else ()
     starts = _starts(command, parameters)
     found = []
     for at in range(0, len(command.pointers), 2):

@@ -25,8 +25,8 @@ from . import findings
 from .access import stray_read, stray_write
 from .case import Case, Spot
 from .findings import Where, Who, finding
-from .memory import Interval, Region
-from .naming import arguments_of, plain_kernel, where
+from .memory import Interval, Region, common, merged
+from .naming import arguments_of, plain_kernel, signature_of, where
 from .patterns import Bytes
 from .sequence import legal, lots
 
@@ -132,7 +132,7 @@ class Batch:
                 wrong = None if _same(again, serial) else again
         found = None
         if wrong is not None:
-            found = self._name(entries, serial, wrong)
+            found = self._name(entries, serial, {key: some.copy() for key, some in wrong.items()})
         self._put(real)
         self._checker.stale()
         if found is not None:
@@ -179,22 +179,34 @@ class Batch:
 
     def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
         """Which launch is not what it declares: each is looked at as the check `access` does, in
-        program order."""
-        checker, memory = self._checker, self._checker.memory
+        program order. Nobody is accused of bytes that may follow from a launch whose outcome is not
+        the same each time."""
+        memory = self._checker.memory
         self._put(self._start)
+        doubtful: list[tuple[Who, str]] = []
+        open_: list[Interval] = []
         for entry in entries:
-            kernel = plain_kernel(entry.command)
+            kernel, unsteady = plain_kernel(entry.command), False
             if kernel is None:
                 self._one(entry.command)
                 memory.queue.finish()
-                continue
-            memory.refresh()
-            found, unsteady = self._judge(entry, kernel)
-            if found is not None:
-                return found
-            if unsteady:
-                checker.unsteady(entry.who)
-                return None
+            else:
+                memory.refresh()
+                found, unsteady = self._judge(entry, kernel)
+                if found is not None:
+                    return found
+                signature = signature_of(kernel)
+                why = signature.unsteady if signature is not None else ""
+                unsteady = unsteady or bool(why)
+                if unsteady:
+                    doubtful.append((entry.who, why))
+            if unsteady or common(open_, entry.reads):
+                open_ = merged([*open_, *entry.writes])
+        for one in open_:
+            wrong[id(one.region)][one.low : one.high] = serial[id(one.region)][one.low : one.high]
+        if doubtful and _same(wrong, serial):
+            self._checker.unsteady(*doubtful[0])
+            return None
         return self._last_writer(entries, serial, wrong)
 
     def _judge(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
@@ -205,7 +217,7 @@ class Batch:
             memory.queue.finish()
 
         arguments = arguments_of(kernel, memory)
-        case = Case(memory, entry.reads, entry.writes, arguments, run)
+        case = Case(memory, entry.reads, entry.writes, arguments, run, signature_of(kernel))
         trials = [case.trial(case.other()), case.trial(case.turned())]
         real = case.trial([one.copy() for one in case.before])
         spot: Spot | None = stray_write(case, (real, *trials))

@@ -19,7 +19,7 @@ from typing import Any
 from acs_cl._version import __version__
 from acs_cl.translate.prelude import DeviceFacts
 
-_FORMAT = 3  # raise it when the analysis or the record changes
+_FORMAT = 4  # raise it when the analysis or the record changes
 ENTRIES_MAX = 2000
 _stores_until_trim = 1  # the first one of a process looks
 

@@ -1,0 +1,418 @@
+"""Random programs of random kernels: inference on and off, checks, and what is really touched.
+
+In: seeds. Out: `Counts`, or a `WrongError` that names the seed. A pool is a few kernels of one
+source, and programs that launch them; each program is drawn together with its outcome, by the
+oracle of `random_kernels`, so that every launch has one right result. It is run with inference and
+without, on one backend after another, and once more under `check="access"`; the values have to be
+the oracle's each time, and the bytes that inference gives a launch have to hold those that the
+oracle touched.
+
+    python tests/random_launches.py --programs 20000 --out benchmarks/results/inference.json
+
+prints where it is, ends with the seed of whatever is wrong, or of what takes longer than a minute.
+"""
+
+# Long because: drawing, running and counting are one pipeline, and a tool besides.
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from random_kernels import DTYPES, Oracle, Touched, Undefined, View, Writer
+
+import acs_cl as acs
+from acs_cl import core, devices
+from acs_cl.building import build
+from acs_cl.program import Program
+from acs_cl.ranges import intervals, overlap
+from acs_cl.records import Access, Span
+
+KERNELS = 6
+"""Of a pool."""
+PROGRAMS = 20
+"""Of a pool: kernels take longer to build than to run."""
+LAUNCHES = 8
+TRIES = 12
+"""Draws of arguments for a launch before it is left out."""
+LONGEST_S = 60.0
+"""A program that takes longer hangs."""
+
+ARRAYS = (
+    ("int", 600), ("int", 300), ("uint", 200), ("short", 300), ("uchar", 500), ("long", 150),
+)  # fmt: skip
+BACKENDS = (
+    ("out_of_order", "eager"), ("lanes", "eager"), ("out_of_order", "ready_first"),
+    ("lanes", "ready_first"),
+)  # fmt: skip
+DEVICE_EVERY = 40
+"""Pools of which one runs on the scheduler on the device, too; building that takes a while."""
+ORDER_EVERY = 10
+"""Programs of which one is checked for other orders, too."""
+
+
+class WrongError(AssertionError):
+    """A program came out wrong."""
+
+
+class Launch(NamedTuple):
+    """A launch of a program: `views` are an array, its first element and how many."""
+
+    kernel: int
+    views: tuple[tuple[int, int, int], ...]
+    numbers: tuple[int, ...]
+    sizes: tuple[int, int]
+    offset: tuple[int, int]
+    touched: Touched
+
+
+class Drawn(NamedTuple):
+    """A program with its outcome."""
+
+    seed: int
+    begin: list[np.ndarray[Any, Any]]
+    launches: list[Launch]
+    end: list[np.ndarray[Any, Any]]
+
+
+class Pool:
+    """Kernels that are built together, all of which some launch can use."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        chance = random.Random(seed)
+        self.local = chance.choice([1, 2, 4, 8])
+        self.offsets = chance.random() < 0.25
+        self.kernels: list[Oracle] = []
+        self.drawn = 0
+        while len(self.kernels) < KERNELS:
+            kernel = Oracle(Writer(chance.randrange(1 << 40)).text())
+            self.drawn += 1
+            values = _values(chance)
+            if any(self._draw(chance, values, 0, kernel) for _ in range(TRIES)):
+                self.kernels.append(kernel)
+        self.source = "\n".join(kernel.text.c for kernel in self.kernels)
+
+    def program(self, seed: int) -> Drawn:
+        """A program of its kernels."""
+        chance = random.Random(f"{self.seed} {seed}")
+        values = _values(chance)
+        begin = _hosts(values)
+        launches: list[Launch] = []
+        for _ in range(LAUNCHES):
+            index = chance.randrange(len(self.kernels))
+            for _ in range(TRIES):
+                launch = self._draw(chance, values, index, self.kernels[index])
+                if launch is not None:
+                    launches.append(launch)
+                    break
+        return Drawn(seed, begin, launches, _hosts(values))
+
+    def _draw(
+        self, chance: random.Random, values: list[list[int]], index: int, kernel: Oracle
+    ) -> Launch | None:
+        """A launch, which has then run on `values`; None where that is not defined."""
+        views = []
+        for element in kernel.text.elements:
+            array = chance.choice([i for i, (name, _) in enumerate(ARRAYS) if name == element])
+            count = ARRAYS[array][1]
+            low, high = 0, count
+            if chance.random() < 0.35:
+                low, high = sorted(chance.sample(range(count + 1), 2))
+            views.append((array, low, high - low))
+        numbers = (
+            chance.choice([0, 1, 5, 13, 20, 40, 64, 100, 150, -2]),
+            chance.choice([0, 1, 3, 8, 17, 50, 100, 200, 2**31 - 1, -7]),
+            chance.choice([1, 2, 3, 4, 20, 60, -3]),
+        )
+        most = 32 // self.local
+        sizes = self.local * chance.randrange(1, most + 1), chance.choice([1, 1, 1, 2, 3])
+        offset = (0, 0)
+        if self.offsets and chance.random() < 0.5:
+            offset = chance.randrange(9), 0 if sizes[1] == 1 else chance.randrange(3)
+        try:
+            touched = kernel.run(
+                [View(array, values[array], low, count) for array, low, count in views],
+                numbers, sizes, self.local, offset,
+            )  # fmt: skip
+        except Undefined:
+            return None
+        if not any(touched.writes.values()) and chance.random() < 0.9:
+            return None  # it has done nothing
+        return Launch(index, tuple(views), numbers, sizes, offset, touched)
+
+
+def _values(chance: random.Random) -> list[list[int]]:
+    return [[chance.randrange(0 if name[0] == "u" else -4, 90) for _ in range(count)]
+            for name, count in ARRAYS]  # fmt: skip
+
+
+def _hosts(values: Sequence[Sequence[int]]) -> list[np.ndarray[Any, Any]]:
+    return [np.array(some, DTYPES[name]) for some, (name, _) in zip(values, ARRAYS, strict=True)]
+
+
+class Runner:
+    """Runtimes that are made once, and what was counted."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.device = devices.choose(device)
+        self.context = cl.Context([self.device])
+        self._made: dict[tuple[str, str, str], tuple[acs.Runtime, list[acs.Array]]] = {}
+        self._kernels: dict[tuple[Any, ...], list[Any]] = {}
+        """Those of the pool, by runtime, with inference and without."""
+        self.counts: Counter[str] = Counter()
+        self.now = ""
+
+    def close(self) -> None:
+        """All of them."""
+        for runtime, _ in self._made.values():
+            runtime.close()
+
+    def pool(self, seed: int, count: int) -> None:
+        """The first `count` programs of a pool."""
+        self.now = f"pool {seed}"
+        self._kernels.clear()
+        pool = Pool(seed)
+        native = build(self.context, self.device, pool.source, ["-w"])
+        self.counts["kernels"] += len(pool.kernels)
+        self.counts["kernels drawn"] += pool.drawn
+        on_device = seed % DEVICE_EVERY == 0
+        for number in range(count):
+            self.now = f"pool {seed}, program {number}"
+            drawn = pool.program(number)
+            how = BACKENDS[(seed + number) % len(BACKENDS)]
+            narrow = self._run(pool, native, drawn, (*how, ""), True)
+            whole = self._run(pool, native, drawn, (*how, ""), False)
+            checks = "access,order=1" if number % ORDER_EVERY == 0 else "access"
+            self._run(pool, native, drawn, ("serial", "eager", checks), True)
+            if on_device:
+                self._run(pool, native, drawn, ("device", "eager", ""), True)
+                self.counts["programs on the device's scheduler"] += 1
+            self._count(drawn, narrow, whole)
+
+    def _runtime(self, how: tuple[str, str, str]) -> tuple[acs.Runtime, list[acs.Array]]:
+        made = self._made.get(how)
+        if made is None:
+            backend, issue, check = how
+            runtime = acs.Runtime(
+                context=self.context, backend=backend, issue=issue, check=check or None
+            )
+            arrays = [runtime.zeros(count, DTYPES[name]) for name, count in ARRAYS]
+            made = self._made[how] = runtime, arrays
+        return made
+
+    def _run(
+        self, pool: Pool, native: Any, drawn: Drawn, how: tuple[str, str, str], infer: bool
+    ) -> list[Access]:
+        """Run a program. What each launch counts as touching, by arrays in place of bases."""
+        runtime, arrays = self._runtime(how)
+        kernels = self._kernels.get((how, infer))
+        if kernels is None:
+            program = Program(runtime, native, pool.source, ())
+            kernels = [getattr(program, kernel.text.name) for kernel in pool.kernels]
+            for kernel in kernels:
+                kernel.infer_ranges = infer
+            if how[0] == "device":
+                runtime.prebuild(*((kernel, (pool.local,)) for kernel in kernels))
+            self._kernels[how, infer] = kernels
+        for array, values in zip(arrays, drawn.begin, strict=True):
+            array.set(values)
+        handles = []
+        for launch in drawn.launches:
+            two = launch.sizes[1] > 1
+            offset = launch.offset if two else launch.offset[:1]
+            handles.append(kernels[launch.kernel](
+                launch.sizes if two else launch.sizes[:1],
+                (pool.local, 1) if two else (pool.local,),
+                *[arrays[array][low : low + count] for array, low, count in launch.views],
+                *launch.numbers,
+                offset=offset if any(offset) else None,
+            ))  # fmt: skip
+        got = [array.get(wait=False) for array in arrays]
+        for index, (handle, right) in enumerate(zip(got, drawn.end, strict=True)):
+            values = handle.wait()
+            if not np.array_equal(values, right):
+                at = int(np.flatnonzero(values != right)[0])
+                raise WrongError(
+                    f"{self.now}: on {how}, inference {infer}: element {at} of array {index} is "
+                    f"{values[at]}, expected {right[at]}"
+                )
+        if how[2]:
+            self.counts["launches checked"] += len(handles)
+            found = runtime.stats()["check"]
+            if found["found"] or found["unsteady"] or found["unchecked"]:
+                raise WrongError(f"{self.now}: checks found {found}")
+        bases = {array._base.number: index for index, array in enumerate(arrays)}
+        return [
+            Access(
+                tuple(span._replace(base=1 + bases[span.base]) for span in handle.access.reads),
+                tuple(span._replace(base=1 + bases[span.base]) for span in handle.access.writes),
+            )
+            for handle in handles
+        ]
+
+    def _count(self, drawn: Drawn, narrow: list[Access], whole: list[Access]) -> None:
+        """Nothing that is touched is missed; and what inference gains."""
+        counts = self.counts
+        counts["programs"] += 1
+        counts["launches"] += len(drawn.launches)
+        exact = []
+        for index, (launch, access) in enumerate(zip(drawn.launches, narrow, strict=True)):
+            for what, touched, spans in (
+                ("reads", launch.touched.reads, access.reads),
+                ("writes", launch.touched.writes, access.writes),
+            ):
+                missed = _missed(touched, spans)
+                if missed is not None:
+                    raise WrongError(
+                        f"{self.now}: launch {index} {what} element {missed[1]} of array "
+                        f"{missed[0]}, and inference says {'; '.join(map(str, spans))}"
+                    )
+            counts["launches with fewer bytes"] += _bytes(access) < _bytes(whole[index])
+            exact.append(_exact(launch.touched))
+        for name, accesses in (("whole", whole), ("inferred", narrow), ("touched", exact)):
+            counts[f"pairs {name}"] += _pairs(accesses)
+            counts[f"edges {name}"] += _edges(accesses)
+
+
+def _missed(touched: dict[int, set[int]], spans: Iterable[Span]) -> tuple[int, int] | None:
+    """The first touched element that is in none of the spans."""
+    spans = list(spans)
+    for array, elements in touched.items():
+        size = np.dtype(DTYPES[ARRAYS[array][0]]).itemsize
+        inside = np.zeros(ARRAYS[array][1] * size, bool)
+        for span in spans:
+            if span.base == 1 + array:
+                for low, high in intervals(span):
+                    inside[max(low, 0) : high] = True
+        for element in sorted(elements):
+            if not inside[element * size : (element + 1) * size].all():
+                return array, element
+    return None
+
+
+def _bytes(access: Access) -> int:
+    return sum(span.nbytes for span in (*access.reads, *access.writes))
+
+
+def _exact(touched: Touched) -> Access:
+    """An access of just the elements that were touched."""
+
+    def spans(some: dict[int, set[int]]) -> tuple[Span, ...]:
+        found = []
+        for array, elements in some.items():
+            size = np.dtype(DTYPES[ARRAYS[array][0]]).itemsize
+            start = last = None
+            for element in [*sorted(elements), None]:
+                if last is not None and element != last + 1:
+                    width = (last + 1 - start) * size
+                    found.append(Span(1 + array, start * size, width, 1, width))
+                    start = None
+                start, last = element if start is None else start, element
+        return tuple(found)
+
+    return Access(spans(touched.reads), spans(touched.writes))
+
+
+def _pairs(accesses: Sequence[Access]) -> int:
+    """How many pairs of launches share a byte that one of them writes."""
+
+    def meet(some: Iterable[Span], others: Iterable[Span]) -> bool:
+        others = list(others)
+        return any(a.base == b.base and overlap(a, b) for a in some for b in others)
+
+    return sum(
+        meet(a.writes, (*b.reads, *b.writes)) or meet(a.reads, b.writes)
+        for index, a in enumerate(accesses)
+        for b in accesses[:index]
+    )
+
+
+def _edges(accesses: Sequence[Access]) -> int:
+    """How many edges the runtime would make if nothing ended meanwhile."""
+    hazards = core.hazards()
+    return sum(
+        len(hazards.enter(number, access.reads, access.writes) or ())
+        for number, access in enumerate(accesses, 1)
+    )
+
+
+class _Watch:
+    """Ends the process where one program hangs, and says which."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._last, self._since = "", time.monotonic()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(1)
+            if self._runner.now != self._last:
+                self._last, self._since = self._runner.now, time.monotonic()
+            elif time.monotonic() - self._since > LONGEST_S:
+                print(f"HANGS: {self._last}", flush=True)
+                os._exit(3)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The tool."""
+    parser = argparse.ArgumentParser(description="random programs of random kernels")
+    parser.add_argument("--programs", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first pool")
+    parser.add_argument("--out", help="JSON of what was counted")
+    args = parser.parse_args(words)
+    runner = Runner()
+    _Watch(runner)
+    started, wrong, seed = time.perf_counter(), [], args.first
+    while runner.counts["programs"] < args.programs and len(wrong) < 10:
+        left = args.programs - runner.counts["programs"]
+        try:
+            runner.pool(seed, min(PROGRAMS, left))
+        except Exception as error:
+            wrong.append(f"{runner.now}: {type(error).__name__}: {error}")
+            print("WRONG", wrong[-1], flush=True)
+            runner.close()
+            runner = _renewed(runner)
+        seed += 1
+        if seed % 10 == 0:
+            took = time.perf_counter() - started
+            print(f"{runner.counts['programs']} programs, {took:.0f} s, pool {seed}, "
+                  f"edges {runner.counts['edges whole']} -> {runner.counts['edges inferred']}, "
+                  f"{len(wrong)} wrong", flush=True)  # fmt: skip
+    report = {
+        "what": "random programs of random kernels, inference on and off, check=access",
+        "date": time.strftime("%Y-%m-%d"),
+        "device": runner.device.name.strip(),
+        "driver": runner.device.platform.version.strip(),
+        "pools": [args.first, seed],
+        "seconds": round(time.perf_counter() - started),
+        "wrong": wrong,
+        **{name.replace(" ", "_"): value for name, value in sorted(runner.counts.items())},
+    }
+    print(json.dumps(report, indent=1))
+    if args.out:
+        with open(args.out, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+            file.write("\n")
+    return bool(wrong)
+
+
+def _renewed(runner: Runner) -> Runner:
+    """The same with new runtimes."""
+    runner._made.clear()
+    return runner
+
+
+if __name__ == "__main__":
+    sys.exit(main())
