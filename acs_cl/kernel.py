@@ -128,8 +128,17 @@ class Kernel(core.Caller):
         only if that is not zero when its turn comes. The first global size may be `acs.size`."""
         if type(global_size) is not tuple:
             global_size = _sizes(global_size, "global_size", self.name)
-        if local_size is not None and type(local_size) is not tuple:
-            local_size = _sizes(local_size, "local_size", self.name)
+        for length in global_size:
+            if length.__class__ is not int or length < 1:
+                global_size = self._lengths(global_size, "global size", decides=True)
+                break
+        if local_size is not None:
+            if type(local_size) is not tuple:
+                local_size = _sizes(local_size, "local_size", self.name)
+            for length in local_size:
+                if length.__class__ is not int or length < 1:
+                    local_size = self._lengths(local_size, "local size")
+                    break
         offer, plain = self._native.offer, None
         if self._runtime._recorders and (graph := self._runtime._recorder()) is not None:
             if not graph._capturing:
@@ -356,6 +365,33 @@ class Kernel(core.Caller):
             f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
             f"{expected}{hint}"
         )
+
+    def _lengths(
+        self, lengths: tuple[Any, ...], what: str, decides: bool = False
+    ) -> tuple[Any, ...]:
+        """Lengths as plain integers; drivers divide by them. With `decides`, the first may be
+        `acs.size`."""
+        found = []
+        for index, length in enumerate(lengths):
+            if type(length) is size:
+                if not decides or index:
+                    raise UsageError(
+                        f"{self._next()}: {what} {lengths}: only the first length of a global size "
+                        "can be acs.size"
+                    )
+                found.append(length)
+                continue
+            try:
+                plain = length.__index__()
+            except (AttributeError, TypeError):
+                raise UsageError(
+                    f"{self._next()}: {what} {lengths}: every length is an integer, "
+                    f"got {accesses.describe(length)}"
+                ) from None
+            if plain < 1:
+                raise UsageError(f"{self._next()}: {what} {lengths}: every length is at least 1")
+            found.append(plain)
+        return tuple(found)
 
     def _where(self, index: int, parameter: Parameter) -> str:
         return f"{self._next()}, argument {index} ({parameter.type_name} {parameter.name})"

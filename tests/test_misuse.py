@@ -55,6 +55,43 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
         r"LocalMemory",
     ),
     "a global size of text": (lambda rt, p, x, y: p.add("16", None, x, y, 1), r"global_size"),
+    "a global size of 0": (
+        lambda rt, p, x, y: p.add((0,), None, x, y, 1),
+        r"launch \d+ of kernel 'add': global size \(0,\): every length is at least 1",
+    ),
+    "a second length of 0": (lambda rt, p, x, y: p.add([4, 0], None, x, y, 1), r"\(4, 0\): every"),
+    "a negative global size": (
+        lambda rt, p, x, y: p.add((-1,), None, x, y, 1),
+        r"launch \d+ of kernel 'add': global size \(-1,\): every length is at least 1",
+    ),
+    "a length that is a fraction": (
+        lambda rt, p, x, y: p.add((16.0,), None, x, y, 1),
+        r"global size \(16\.0,\): every length is an integer, got float 16\.0",
+    ),
+    "a length that is several": (
+        lambda rt, p, x, y: p.add((np.array([4, 4]),), None, x, y, 1),
+        r"every length is an integer",
+    ),
+    "a count before a 0": (
+        lambda rt, p, x, y: p.add((acs.size(y[:1], upto=4), 0), None, x, y, 1),
+        r"every length is at least 1",
+    ),
+    "a count as second length": (
+        lambda rt, p, x, y: p.add((4, acs.size(y[:1], upto=4)), None, x, y, 1),
+        r"only the first length of a global size can be acs\.size",
+    ),
+    "a count as local size": (
+        lambda rt, p, x, y: p.add((4,), (acs.size(y[:1], upto=4),), x, y, 1),
+        r"only the first length of a global size can be acs\.size",
+    ),
+    "a local size of 0": (
+        lambda rt, p, x, y: p.add((16,), (0,), x, y, 1),
+        r"launch \d+ of kernel 'add': local size \(0,\): every length is at least 1",
+    ),
+    "one of many sizes that is 0": (
+        lambda rt, p, x, y: p.local_sum.launch_many([0], None, x, cl.LocalMemory(64)),
+        r"kernel 'local_sum': global size \(0,\)",
+    ),
     "a group size that does not fit": (
         lambda rt, p, x, y: p.add((16,), (5,), x, y, 1),
         r"launch \d+ \(add\) of global size \(16,\), local size \(5,\)",
@@ -102,6 +139,23 @@ def test_bad_call_is_a_usage_error_and_loses_nothing(what: str, setting: Any) ->
         assert re.search(r"launch \d+", str(caught.value))
     program.add((16,), None, x, y, 16)
     assert (y.get() == 2 * np.arange(16)).all()
+
+
+def test_no_backend_is_given_an_empty_launch(make: Callable[..., acs.Runtime]) -> None:
+    """PoCL divides by the lengths, and takes the process with it."""
+    rt = make()
+    program = rt.build(SOURCE)
+    rt.prebuild(program.add)
+    x, y = rt.array(np.arange(16, dtype="i4")), rt.zeros(16, "i4")
+    for size, local in (((16,), None), ((np.int64(16),), None), ([16], (np.int32(4),))):
+        program.add(size, local, x, y, 16)
+        for wrong in ((0,), (-1,), (0, 16)):
+            with pytest.raises(acs.UsageError, match="every length is at least 1"):
+                program.add(wrong, None, x, y, 16)
+            with rt.record() as graph, pytest.raises(acs.UsageError, match="every length"):
+                program.add(wrong, None, x, y, 16)
+            graph.replay()
+    assert (y.get() == 3 * np.arange(16)).all()
 
 
 def test_refused_launch_leaves_the_order_of_the_others_intact(setting: Any) -> None:
