@@ -105,6 +105,8 @@ class Graph:
         self._thread = threading.get_ident()
         if self._thread in runtime._recorders:
             raise UsageError("a recording inside a recording: end the first one before")
+        with runtime._lock:
+            runtime._end_sections()
         self._state = "being recorded"
         runtime._recorders[self._thread] = self
         return self

@@ -76,6 +76,14 @@ COMMANDS: dict[str, Parameters] = {
 }
 """PyOpenCL's functions that take a queue, and the names of their parameters."""
 
+_LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
+"""What never goes to the driver's own queue as it is: its end would not be seen."""
+
+_DRIVERS = {cl.Event, cl.NannyEvent}
+"""Events that wait lists may have there. Of user events nobody knows when they come."""
+
+_LATE: Any = object()
+
 SETTERS = (
     "_set_arg_multi",
     "_set_arg_buf_multi",
@@ -221,9 +229,30 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
     """What a function of PyOpenCL's that takes a queue is replaced by."""
     position = parameters.index("queue") if parameters else 0
     waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
+    passes = None
+    if parameters is not None and name not in _LAUNCHES:
+        passes = _unblocked if "is_blocking" in parameters else _passed
 
     def command(*args: Any, **keywords: Any) -> Any:
         queue = args[position] if len(args) > position else keywords.get("queue")
+        section = getattr(queue, "_section", None)
+        if section is not None and section.passing and passes is not None:
+            wait_for = args[waits] if 0 <= waits < len(args) else keywords.get("wait_for")
+            if wait_for and not _DRIVERS.issuperset(map(type, wait_for)):
+                # what is before on this queue is before anyway
+                wait_for = [
+                    event
+                    for event in wait_for
+                    if type(event) is not QueueEvent or event._acs_queue is not queue
+                ]
+                if waits < len(args):
+                    args = (*args[:waits], wait_for, *args[waits + 1 :])
+                else:
+                    keywords["wait_for"] = wait_for
+            if not wait_for or _DRIVERS.issuperset(map(type, wait_for)):
+                done = passes(section, original, parameters, args, keywords)
+                if done is not _LATE:
+                    return done
         found = ours(queue)
         if found is not None:
             given = dict(zip(parameters, args, strict=False)) if parameters else None
@@ -239,6 +268,26 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
         return original(*args, **keywords)
 
     return _named(command, original, name)
+
+
+def _passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
+    """A command goes to the driver's own queue as it is; `_LATE` if it may not any more."""
+    with section.lock:
+        if not section.passing:
+            return _LATE
+        event = original(*args, **keywords)
+        section.count(event)
+    return event
+
+
+def _unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords: Any) -> Any:
+    """The same of a command that may block, which it does outside of the lock."""
+    given = {**dict(zip(parameters, args, strict=False)), **keywords}
+    blocks, given["is_blocking"] = given.get("is_blocking", True), False
+    event = _passed(section, original, parameters, (), given)
+    if blocks and event is not _LATE:
+        event.wait()
+    return event
 
 
 def _waiting(original: Any) -> Callable[..., Any]:

@@ -54,6 +54,8 @@ def _after_fork() -> None:
     for runtime in list(_runtimes):
         runtime._state = FORKED
         runtime._ledger.usable = False
+        for section in runtime._sections:
+            section.passing = False
         # a thread that is not in this process may have held the lock
         runtime._lock = threading.RLock()
         runtime._moved = threading.Condition(runtime._lock)
@@ -159,6 +161,8 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
     library's event fails instead. `patience`: what waits for the program itself is an error."""
     lock = runtime._lock
     with lock:
+        if runtime._sections:
+            runtime._end_sections()
         last = runtime._number
         while runtime._launches and next(iter(runtime._launches)) <= last:
             if gives_up:
@@ -228,6 +232,7 @@ def close(runtime: Runtime, quiet: bool) -> None:
         if runtime._checker is not None and not quiet:
             runtime._checker.close()
         with runtime._lock:
+            runtime._end_sections()
             runtime._state = "closed"
             runtime._ledger.usable = False
         drain(runtime, gives_up=True)  # what other threads and host tasks launched meanwhile

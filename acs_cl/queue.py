@@ -46,6 +46,7 @@ from .queue_commands import (
 from .queue_events import QueueEvent, event_of
 from .records import Access, Span
 from .runtime import Runtime
+from .straight import Section, is_free, may_begin
 
 PLANS = 1024
 """Kernels that a queue remembers."""
@@ -94,6 +95,9 @@ class Queue(cl.CommandQueue):
     >>> print((x + y).get(), queue.runtime.stats()["launches"] > 0)
     [1. 2. 3. 4.] True
     """
+
+    _section: Section | None = None
+    """What it gives to the driver as it is, where it may."""
 
     def __init__(
         self,
@@ -146,6 +150,11 @@ class Queue(cl.CommandQueue):
         """Commands that waited for everything, because nobody knows what they touch."""
         with _lock:
             _users[id(self._runtime)] += 1
+        if self._runtime._sections:  # whose commands another queue's have to be behind
+            with self._runtime._lock:
+                self._runtime._end_sections()
+        if runtime is None and self._in_order and not self._holds and is_free(self._runtime):
+            self._section = Section(self._pointer, self._books, self._numbers, self._seen)
         interception.enter(self)
         own = runtime is None
         weakref.finalize(self, _gone, hash(self), self._runtime, own).atexit = False
@@ -155,12 +164,19 @@ class Queue(cl.CommandQueue):
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
         self._warn_if_left()
+        section = self._section
+        if section is not None and section.open:
+            super().finish()
+            if section.passing and not self._runtime._failures.any:
+                return
         self._collect()
         self._settle(self._last, everything=True)
 
     def flush(self) -> None:
         """Have the device start on everything enqueued so far."""
         self._warn_if_left()
+        if self._section is not None and self._section.open:
+            super().flush()
         self._collect()
         self._runtime.flush()
 
@@ -170,6 +186,7 @@ class Queue(cl.CommandQueue):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.finish()
         self._left = True
+        self._stop_passing()
 
     @property
     def int_ptr(self) -> int:
@@ -222,6 +239,9 @@ class Queue(cl.CommandQueue):
         self, name: str, original: Any, args: Any, keywords: Any, given: dict[str, Any] | None
     ) -> Any:
         """A call of one of PyOpenCL's functions with this queue."""
+        if self._section is not None and self._section.open:
+            with self._runtime._lock:
+                self._runtime._end_sections()
         handler = HANDLERS.get(name)
         if given is None:
             return self._serially(name, original, args, keywords)
@@ -294,7 +314,25 @@ class Queue(cl.CommandQueue):
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
             self._settle(number)
+        section = self._section
+        if section is not None and section.wants(number, runtime):
+            self._pass_on(section)
         return event
+
+    def _pass_on(self, section: Section) -> None:
+        """Let the next commands go to the driver's queue, if nobody is concerned but this queue."""
+        runtime = self._runtime
+        with runtime._lock:
+            self._forget_ended()
+            self._foreign = self._still_open()
+            busy = self._behind or self._foreign or self._unmaps or self._deferred or self._exposed
+            if not busy and not self._left and _users[id(runtime)] == 1 and may_begin(runtime):
+                section.begin(runtime)
+
+    def _stop_passing(self) -> None:
+        """Something has to be done before the next command."""
+        if self._section is not None:
+            self._section.passing = False
 
     def _warn_if_left(self) -> None:
         if self._left:

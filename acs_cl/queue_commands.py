@@ -429,6 +429,7 @@ class Mapped(cl.MemoryMap):
         array = self._array
         if array is not None:
             self._queue._unmaps.append((array, self._span))
+            self._queue._stop_passing()
 
 
 def unmap(ours: Queue, array: Any, span: Span, queue: Any, wait_for: Any) -> Any:

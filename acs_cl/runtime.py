@@ -164,6 +164,8 @@ class Runtime:
         """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
         self._measuring: Measure | None = None
+        self._sections: list[Any] = []
+        """Commands of a queue that are one launch, once somebody else comes."""
         self._checker: Any = None
         if self.options.check:
             from .check.checker import Checker
@@ -373,7 +375,7 @@ class Runtime:
             backend.settle = launches.settle
         unusual = [
             self._recorders, self._returned, self._skipped, self._window.watched,
-            self._failures.poison.bases,
+            self._failures.poison.bases, self._sections,
         ]  # fmt: skip
         ledger.join(self._hazards, self._lock, launches, self._window.slots, self._backlog, unusual)
         ledger.usable = (
@@ -421,6 +423,8 @@ class Runtime:
         with self._lock:
             if self._state:
                 self._check_open()
+            if self._sections:
+                self._end_sections()
             trace = self._trace
             started_ns = perf_counter_ns() if trace is not None else 0
             if self._returned:
@@ -487,6 +491,11 @@ class Runtime:
             if (not handed_out and self._window.held) or self._backend.unsent:
                 self._progress.start()
         return Handle(self, number, command.name, access, result)
+
+    def _end_sections(self) -> None:
+        """Make launches of what queues gave to the driver. Called under the lock."""
+        while self._sections:
+            self._sections[0].end(self)
 
     def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
         self._check_open()

@@ -18,6 +18,8 @@ class Stats:
         self.replays = 0
         self.segments = 0
         """Launches that were a segment of a replay."""
+        self.straight = 0
+        """Commands of queues that went to the driver's own queue."""
 
     def report(self, runtime: Runtime) -> dict[str, Any]:
         """Everything, in plain values. Called under the runtime's lock."""
@@ -30,6 +32,7 @@ class Stats:
             "launches": runtime._number,
             "replays": self.replays,
             "segments": self.segments,
+            "straight": self.straight + sum(one.passed for one in runtime._sections),
             "retired": runtime._number - len(runtime._launches),
             "failed": runtime._failures.count,
             "edges": dict(hazards.edges),

@@ -177,7 +177,9 @@ MAY_IMPORT = {
     "queue_events": "errors",
     "interception": "queue_events",
     "queue_commands": "access commands driver interception program records errors",
-    "queue": "commands gates interception life queue_commands queue_events records runtime errors",
+    "straight": "driver queue_commands",
+    "queue": "commands gates interception life queue_commands queue_events records runtime"
+    " straight errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands
     "doctor": "_version core devices probe errors",

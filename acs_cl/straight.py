@@ -1,0 +1,200 @@
+"""Straight: commands that go to the driver's own queue as they are, where nothing overlaps.
+
+In: what the launches of a queue followed (`Look`), and how far the device is behind (`Section`).
+Out: whether the next commands are launches, or one section, which the driver's in-order queue has.
+
+A launch costs the host several times what the driver's own enqueue does. That is lost where each
+command needs the one before it, and where the device keeps up with the host, so that nothing waits
+for anything. Whether there is more to gain is looked at again, seldom enough that looking takes no
+more than one part in `REST` of the time.
+
+Invariant: a section is behind all that its runtime had before it, and to the runtime it is one
+launch that touches all memory, entered before any that comes later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyopencl import _cl
+
+from .driver import status
+from .queue_commands import EVERYTHING, NOTHING, Call
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+LOOKED = 32
+"""Launches after which it is known whether they overlap."""
+
+AGAIN = 8
+"""Launches after which a section goes on that something else ended."""
+
+ENOUGH = 1.25
+"""Launches for each step of the longest chain among them, from which on they stay launches."""
+
+SATISFIED = 2048
+"""Launches until the next look where they do overlap."""
+
+REST, LONGEST_S = 40, 1.0
+"""How often as long as a look has taken it is not repeated, and the longest time."""
+
+BEHIND = 16
+"""Kernels in flight from which on the device does not keep up."""
+
+_MARK: Any = _cl._enqueue_marker_with_wait_list
+_BARRIER: Any = _cl._enqueue_barrier_with_wait_list
+
+
+class Look:
+    """What launches in a row follow, of those that were in flight when they came. Levels are steps
+    of the longest chain up to a launch; what had ended by then is a step before."""
+
+    def __init__(self) -> None:
+        self.many = 0
+        self.steps = 0
+        self._levels: dict[int, int] = {}
+        self._past = 0
+
+    def note(self, number: int, upstream: Sequence[int], live: Collection[int]) -> None:
+        """A launch came. `live`: those in flight, itself included unless it has ended already."""
+        levels = self._levels
+        for one in [one for one in levels if one not in live]:
+            self._past = max(self._past, levels.pop(one))
+        level = 1 + max((levels.get(one, 0) for one in upstream), default=0)
+        level = levels[number] = max(level, self._past + 1)
+        self.many += 1
+        self.steps = max(self.steps, level)
+
+    @property
+    def overlap(self) -> float:
+        """Launches for each step."""
+        return self.many / self.steps if self.steps else 1.0
+
+
+class Section:
+    """Commands of one queue that the driver has as they came. Open: there may be some that the
+    runtime knows nothing of. Passing: the next ones may join them."""
+
+    def __init__(self, queue: int, books: Any, numbers: list[int], seen: list[int]) -> None:
+        self.native = _cl.CommandQueue.from_int_ptr(queue, True)
+        self._books, self._numbers, self._seen = books, numbers, seen
+        self.open = self.passing = False
+        self.lock = threading.RLock()
+        """Held while a command passes, so that none passes by the end."""
+        self.passed = 0
+        self._look = Look()
+        self._began = perf_counter()
+        self._wanted = LOOKED
+        self._rests_until = 0.0
+        self._in_flight: Any = None
+        self._left = BEHIND
+
+    def wants(self, number: int, runtime: Runtime) -> bool:
+        """Whether the commands after this launch had better pass."""
+        look = self._look
+        if self._wanted > LOOKED:  # they overlap, and are looked at again later
+            self._wanted -= 1
+            return False
+        if not look.many:
+            self._began = perf_counter()
+        with runtime._lock:
+            if look.many % 4 == 0:
+                runtime._pump()
+            launch = runtime._launches.get(number)
+            look.note(number, launch.upstream if launch is not None else (), runtime._launches)
+        if look.many < self._wanted:
+            return False
+        self._look = Look()
+        if self._wanted < LOOKED:
+            return True
+        now = perf_counter()
+        if look.overlap >= ENOUGH:
+            self._wanted = LOOKED + SATISFIED
+            return False
+        self._rests_until = now + min(LONGEST_S, REST * (now - self._began))
+        return True
+
+    # ---- passing ---------------------------------------------------------------------------------
+
+    def count(self, event: Any) -> None:
+        """A kernel has passed."""
+        self.passed += 1
+        self._left -= 1
+        if self._left:
+            return
+        self._left = BEHIND
+        before, self._in_flight = self._in_flight, event
+        if before is not None and status(before) > 0 and perf_counter() > self._rests_until:
+            self.passing = False  # there is work waiting: maybe some of it can overlap
+            self._wanted = LOOKED
+
+    def begin(self, runtime: Runtime) -> None:
+        """From here on commands pass. Called under the runtime's lock, and with nothing held."""
+        runtime._settle()
+        live = tuple(runtime._launches)
+        if live:
+            mark = runtime._launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            self._note(mark.number)
+            _BARRIER(self.native, [runtime._event(mark.number)])
+        runtime._sections.append(self)
+        self.passed, self._in_flight, self._left = 0, None, BEHIND
+        self.open = self.passing = True
+
+    def end(self, runtime: Runtime) -> None:
+        """They do not any more. Called under the runtime's lock."""
+        runtime._sections.remove(self)
+        with self.lock:
+            self.open = self.passing = False
+            self._in_flight = None
+            if not self.passed:
+                return
+            last = _MARK(self.native, None)
+            self.native.flush()
+        runtime._stats.straight += self.passed
+        if perf_counter() < self._rests_until:
+            self._wanted = AGAIN
+
+        def behind(queue: Any, wait_for: Any) -> Any:
+            return _MARK(queue, [*(wait_for or ()), last])
+
+        handle = runtime._launch(Call("straight", behind, {}, True), EVERYTHING)
+        self._note(handle.number)
+
+    def _note(self, number: int) -> None:
+        """A launch of the queue, which the host can look behind."""
+        with self._books:
+            self._numbers.append(number)
+            self._seen.append(number)
+
+
+def may_begin(runtime: Runtime) -> bool:
+    """Whether nobody has to see the launches one by one. Called under the runtime's lock."""
+    return not (
+        runtime._state
+        or runtime._sections
+        or runtime._recorders
+        or runtime._gates
+        or runtime._skipped
+        or runtime._failures.any
+        or runtime._window.held
+        or runtime._host_tasks.busy
+        or runtime._trace is not None
+        or runtime._checker is not None
+    )
+
+
+def is_free(runtime: Runtime) -> bool:
+    """Whether the program leaves it to the runtime where its launches run."""
+    asked = runtime.options
+    return (
+        asked.backend == "auto"
+        and asked.issue == "eager"
+        and asked.window is None
+        and asked.lanes is None
+        and not asked.trace
+        and not asked.check
+    )

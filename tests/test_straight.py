@@ -1,0 +1,139 @@
+"""Sections: commands of an `acs.Queue` that go to the driver's own queue, and come back.
+
+Looks are made short and their verdict fixed, so that programs pass in and out of sections all the
+time; a plain queue is the oracle.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import acs_cl as acs
+from acs_cl import straight
+from acs_cl.straight import Look
+from tests.test_queue import (
+    COMPLETE,
+    ROUNDS,
+    N,
+    buffer,
+    edges,
+    kernels_of,
+    random_program,
+    values_of,
+)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a queue does, it passes on after three launches, and looks again after two."""
+    for name, value in {"LOOKED": 3, "AGAIN": 2, "BEHIND": 2, "REST": 0}.items():
+        monkeypatch.setattr(straight, name, value)
+    monkeypatch.setattr(straight, "ENOUGH", 1e9)
+
+
+@pytest.fixture
+def stays(often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, and it does not look again."""
+    monkeypatch.setattr(straight, "BEHIND", 10_000)
+
+
+def passed(queue: acs.Queue) -> int:
+    found: int = queue.runtime.stats()["straight"]
+    return found
+
+
+def test_levels_are_those_of_the_longest_chain() -> None:
+    chain, apart, late = Look(), Look(), Look()
+    for number in range(8):
+        chain.note(number, (number - 1,), range(8))
+        apart.note(number, (), range(8))
+        late.note(number, (), (number,))  # the one before had ended when it came
+    assert (chain.overlap, apart.overlap, late.overlap) == (1, 8, 1)
+    two = Look()
+    for number in range(8):
+        two.note(number, (number - 2,), range(8))
+    assert two.overlap == 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_that_pass_in_and_out(context: cl.Context, often: None, seed: int) -> None:
+    expected = random_program(cl.CommandQueue(context), kernels_of(context), seed)
+    queue = acs.Queue(context)
+    found = random_program(queue, kernels_of(context), seed)
+    assert passed(queue)
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert np.array_equal(one, other), index
+
+
+def test_a_chain_goes_straight(context: cl.Context) -> None:
+    queue = acs.Queue(context)
+    x = cl.array.zeros(queue, N, np.int32)
+    for _ in range(4 * straight.LOOKED):
+        x += 1
+    assert passed(queue) > straight.LOOKED
+    assert (x.get() == 4 * straight.LOOKED).all()
+
+
+def test_a_backend_by_name_sees_every_command(context: cl.Context, often: None) -> None:
+    queue = acs.Queue(context, backend="out_of_order")
+    x = cl.array.zeros(queue, N, np.int32)
+    for _ in range(100):
+        x += 1
+    assert not passed(queue)
+
+
+def test_another_queue_and_the_runtime_come_behind_a_section(
+    context: cl.Context, stays: None
+) -> None:
+    first = acs.Queue(context)
+    kernels = kernels_of(context)
+    a = buffer(first, np.zeros(N))
+    for step in range(8):
+        kernels["slow"](first, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
+    assert first.runtime._sections
+    second = acs.Queue(context)  # shares its runtime
+    assert not first.runtime._sections
+    kernels["add"](second, (N,), None, a, np.int32(1))
+    assert values_of(second, a)[0] == 8
+    del second
+    gc.collect()
+    for step in range(8):
+        kernels["slow"](first, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
+    assert first.runtime._sections
+    first.runtime.launch(kernels["add"], (N,), None, a, 5)
+    first.runtime.finish()
+    assert values_of(cl.CommandQueue(context), a)[0] == 12
+
+
+def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: None) -> None:
+    queue = acs.Queue(context)
+    kernels = kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+
+    def some() -> None:
+        for _ in range(8):
+            kernels["add"](queue, (N,), None, a, np.int32(1))
+
+    some()
+    assert queue.runtime._sections
+    gate = cl.UserEvent(context)
+    event: Any = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    assert not queue.runtime._sections
+    assert event.command_execution_status > 0
+    gate.set_status(COMPLETE)
+    some()
+    assert values_of(queue, a)[0] == 17
+    some()
+    with pytest.raises(acs.UsageError, match="recording"), queue.runtime.record():
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+    before = edges(queue)
+    some()
+    queue.finish()
+    assert values_of(queue, a)[0] == 33
+    assert edges(queue) >= before
