@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from emu_runs import SMALL, random_trace
 
+from acs_cl.benchmarks import emulator_speed
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
 from acs_cl.emu.plots import draw
@@ -21,6 +22,7 @@ from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
 
 DOCS = (Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text("utf-8")
+SPEED = Path(emulator_speed.__file__).parent / "results" / "emulator-speed.json"
 GRAPH = ["--graph", "fft", "--width", "4", "--steps", "5"]
 
 
@@ -210,3 +212,27 @@ def test_the_docs_have_the_sizes_of_units() -> None:
         unit = estimate(WindowSpec(int(slots), id_bits=int(bits)))
         assert unit.sram_bytes == int(sram.replace(",", ""))
         assert (unit.insert_cycles, unit.insert_ns) == (int(cycles), int(ns))
+
+
+def test_the_docs_have_the_speeds_that_were_measured() -> None:
+    document = json.loads(SPEED.read_text(encoding="utf-8"))
+    assert set(document["runs"]) == set(emulator_speed.NAMES)
+    for name, run in document["runs"].items():
+        assert run["launches"] > 990_000
+        assert run["processor_s"] <= emulator_speed.MOST_S
+        assert run["most_mib"] <= emulator_speed.MOST_MIB
+        cells = f"{run['processor_s']:.0f} | {run['clock_s']:.0f} | {run['most_mib']:,}"
+        assert f"| `{name}` | {cells} |" in DOCS
+
+
+def test_the_speed_of_policies_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "speed.json")
+    words = ["acs_hw(N=4)", "bounds", "--launches", "500", "--json", path]
+    assert emulator_speed.main(words) == 0
+    assert "| `acs_hw(N=4)` |" in capsys.readouterr().out
+    runs = json.loads(Path(path).read_text(encoding="utf-8"))["runs"]
+    assert runs["acs_hw(N=4)"]["steps"] > runs["bounds"]["steps"] == 0
+    assert emulator_speed.main(["acs_xw"]) == 1
+    assert "no policy is called" in capsys.readouterr().err
