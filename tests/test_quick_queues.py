@@ -269,7 +269,7 @@ def test_threads_keep_their_order(device: cl.Device, backend: str) -> None:
                 program.some((8,), None, arrays[which], 8)
                 program.add((8,), None, source, arrays[which], step % 7)
 
-        in_threads(4, work)
+        in_threads(work, 4)
         expected = 0
         for step in range(300):
             expected = (expected * 7 + 8 + step % 7) % 2**32
@@ -298,6 +298,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
                 program.add((8,), None, x)
         assert x.get().tolist() == [110] * 8
         lanes = rt.stats()["scheduler"]["on_lanes"]
-        reason = next(why for why in lanes if "printf" in why)
-        assert lanes[reason] == 100
-        assert reason in str(rt.explain(handles[57]))
+        ours = {why: many for why, many in lanes.items() if "runs on a lane" not in why}
+        assert sum(ours.values()) == 100
+        assert ours["prints"] > 50
+        assert "on a lane: prints" in str(rt.explain(handles[57]))
