@@ -51,6 +51,9 @@ class Choice:
         self._builds = 0
         self.resting_until = 0
         """The launch before which the scheduler is left alone."""
+        self.trusts = False
+        """Whether the next epoch is sent however small it turns out: the last one was large enough.
+        Its launches need not be kept for lanes, so that the core may make all of them."""
 
     def look_again(self, builds: int) -> None:
         """There are more schedulers than before, or larger ones: small epochs of the time when
@@ -86,12 +89,15 @@ class Choice:
                 )
         return None
 
-    def epoch(self, tasks: int, number: int) -> bool:
+    def epoch(self, tasks: int, number: int, trusted: bool) -> bool:
         """An epoch of `tasks` is complete, launch `number` its last: whether the scheduler gets
-        it."""
+        it. `trusted`: it has to, since nobody knows any more what to do with it elsewhere."""
+        self.trusts = tasks >= FEW
         if tasks >= FEW:
             self._small = 0
             self._rest = REST
+            return True
+        if trusted:
             return True
         self._small += 1
         if self._small >= STREAK:

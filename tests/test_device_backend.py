@@ -31,7 +31,7 @@ import acs_cl as acs
 from acs_cl import driver
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
-from acs_cl.choice import REST, STREAK, Choice
+from acs_cl.choice import FEW, REST, STREAK, Choice
 
 HERE = Path(__file__).resolve().parent
 
@@ -782,12 +782,23 @@ def test_small_epochs_of_the_time_before_a_build_are_forgotten() -> None:
     choice = Choice(on_cpu=False)
     choice.look_again(1)
     for number in range(1, 40):
-        choice.epoch(1, number)
+        choice.epoch(1, number, False)
     assert choice.resting_until > 40
     choice.look_again(1)
     assert choice.resting_until > 40  # nothing new
     choice.look_again(2)
     assert choice.resting_until == 0
     for number in range(41, 41 + STREAK):
-        choice.epoch(1, number)
+        choice.epoch(1, number, False)
     assert choice.resting_until == 40 + STREAK + REST  # as in the beginning
+
+
+def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
+    choice = Choice(on_cpu=False)
+    assert not choice.trusts
+    assert choice.epoch(FEW, 20, False)
+    assert choice.trusts
+    assert choice.epoch(1, 21, True)
+    assert not choice.trusts
+    assert not choice.epoch(FEW - 1, 40, False)
+    assert not choice.trusts

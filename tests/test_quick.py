@@ -601,6 +601,29 @@ def test_a_mixing_runtime_has_them_too(device: cl.Device) -> None:
         assert rt._ledger.most > 0
 
 
+def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None:
+    """An epoch after a large one is sent whatever comes, one after a small one may take lanes."""
+    with acs.Runtime(device) as rt:
+        if "scheduler" not in rt.stats():
+            pytest.skip("auto has no scheduler here")
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.add)
+        one, x = rt.array(np.ones(8, "u4")), rt.zeros(8, "u4")
+        flags = [rt.array([value], "u4") for value in (0, 1)]
+        for _ in range(40):
+            prog.add((8,), None, one, x, 0)
+        expected = int(x.get()[0])
+        rng = random.Random(3)
+        for turn in range(60):
+            many = rng.choice((1, 3, 11, 12, 13, 40, 90))
+            for _ in range(many):
+                way = rng.choice((0, 1, None))
+                prog.add((8,), None, one, x, turn, when=None if way is None else flags[way])
+                expected += 0 if way == 0 else 1 + turn
+            assert x.get().tolist() == [expected] * 8, turn
+        assert rt.stats()["scheduler"]["epochs"] > 10
+
+
 def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     rt = program._runtime
     x, y, flag = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(1, "u4")

@@ -236,12 +236,13 @@ class Device(Backend):
                 self._wait_for_lane(epoch, upstream)
         at = epoch.recorder.add(record, blob, shape, inside)
         ledger.put(launch.number, epoch.number, at)
-        if choice is not None and at < FEW:
+        if not epoch.trusted and at < FEW:
             self._commands.append(launch)
         self.send_if_due()
 
     def _new_epoch(self, scheduler: Scheduler) -> Epoch:
         epoch = Epoch(scheduler, next(self._numbers))
+        epoch.trusted = self._choice is None or self._choice.trusts
         self._epochs[epoch.number] = epoch
         return epoch
 
@@ -250,7 +251,7 @@ class Device(Backend):
         epoch = self._open
         if epoch is not None:
             self._ledger.open(
-                epoch.number, epoch.recorder, epoch.scheduler, 0 if self._choice is None else FEW,
+                epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
                 self.settings.most_tasks, MOST_ENTRIES, self._next_look,
             )  # fmt: skip
 
@@ -377,7 +378,7 @@ class Device(Backend):
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._ledger.numbers(epoch.number)[-1]
-            if not self._choice.epoch(epoch.recorder.tasks, newest):
+            if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                 self._dissolve(epoch, few)
                 return
         self._sent.append(epoch)

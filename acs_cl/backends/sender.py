@@ -70,6 +70,8 @@ class Epoch:
         self.scheduler = scheduler
         self.number = number
         self.recorder = core.recorder()
+        self.trusted = True
+        """Whether it is sent however small it is."""
         self.wait_for: list[Any] = []
         self.opened = perf_counter()
         self.event: Any = None
