@@ -26,8 +26,9 @@ from .records import EVERYTHING, Span
 
 RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
 
-SWEPT_AT = 8192
-"""Nodes at which those that nobody stands on are dropped, at first."""
+SWEPT_AT = 16384
+"""Nodes at which those that nobody stands on are dropped, at first: two for each launch that a
+runtime may have in flight by default."""
 
 REMEMBERED = 1024
 """How far back (in launches) transitive waiting is known. Farther edges are kept, not pruned."""

@@ -6,7 +6,8 @@ number, on the same kind of queues, in turns:
 - `C`: a loop in the core that sets the arguments and enqueues, and looks at an event and releases
   it, as ours and PyOpenCL do; in `C without events` there are none;
 - `PyOpenCL`: its typed call;
-- `ours`: a launch, with its hazards, and what the runtime does when it has ended;
+- `ours`: a launch, with its hazards, and what the runtime does when it has ended; `ours in part`:
+  the same on arrays of which it reaches a part, which Python finds out launch by launch;
 - `queue`: the part of ours that the backend is: from converted arguments to the driver.
 
 `held` and `free` are as in `overhead`: with the device stopped meanwhile, and running beside.
@@ -21,7 +22,16 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import core
-from acs_cl.benchmarks.harness import ONE, Bare, Ours, Settings, interleave, spread, target
+from acs_cl.benchmarks.harness import (
+    ONE,
+    TINY_BYTES,
+    Bare,
+    Ours,
+    Settings,
+    interleave,
+    spread,
+    target,
+)
 from acs_cl.benchmarks.overhead import (
     LAUNCHES,
     Calls,
@@ -61,6 +71,7 @@ def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
         sides = {
             "PyOpenCL": bare_side(bare, LAUNCHES),
             "ours": ours_side(ours, LAUNCHES),
+            "ours in part": ours_side(ours, LAUNCHES, nbytes=64 * TINY_BYTES),
             "queue": _queue_side(ours),
         }
         if core.NATIVE:

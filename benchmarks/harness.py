@@ -34,7 +34,8 @@ TINY = "kernel void tiny(global const uint *x, global uint *y, uint a) { y[0] = 
 """Two arrays and a scalar: the launch that host costs are stated for."""
 
 ONE = (1,)
-TINY_BYTES = 256
+TINY_BYTES = 4
+"""Of an array: all that a launch of one work-item reaches."""
 
 OVERRIDES = ("ACS_CL_BACKEND", "ACS_CL_CHECK", "ACS_CL_TRACE")
 """With one of these set, a benchmark would not measure what it says."""
@@ -169,9 +170,9 @@ class Ours:
         self.runtime = runtime
         self.kernel = runtime.build(TINY).tiny
 
-    def array(self) -> acs.Array:
+    def array(self, nbytes: int = TINY_BYTES) -> acs.Array:
         """Memory for one array, zeroed."""
-        return self.runtime.zeros(TINY_BYTES // 4, np.uint32)
+        return self.runtime.zeros(nbytes // 4, np.uint32)
 
 
 class Bare:

@@ -28,6 +28,7 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     ONE,
+    TINY_BYTES,
     Bare,
     Ours,
     Settings,
@@ -154,9 +155,9 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
 # ---- the two sides -------------------------------------------------------------------------------
 
 
-def ours_side(ours: Ours, batch: int, chained: bool = False) -> Side:
+def ours_side(ours: Ours, batch: int, chained: bool = False, nbytes: int = TINY_BYTES) -> Side:
     kernel, runtime = ours.kernel, ours.runtime
-    calls = calls_of(ours.array, chained)
+    calls = calls_of(lambda: ours.array(nbytes), chained)
 
     def record(batch: Calls) -> None:
         for x, y in batch:

@@ -1,9 +1,9 @@
-"""From committed results to the figures in the README.
+"""From committed results to the figures in the README and in docs/native.md.
 
 In: `benchmarks/results/*.json`, as `run.py --json` and `acs-cl bench --json` write them. Out:
-tables between marks of the README, `<!-- figures -->` to `<!-- /figures -->`, and `workloads`. With
-`--check` nothing is written, and the exit code is 1 if the README says something else than the
-results.
+tables between marks of the README, `<!-- figures -->` to `<!-- /figures -->`, and `workloads`, and
+in docs/native.md `figures` of the native core alone. With `--check` nothing is written, and the
+exit code is 1 if one of the two says something else than the results.
 
 Invariant: no figure in the table was typed by hand, each names device, driver and date, and what
 missed its target says so.
@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
 FIGURES, WORKLOADS = "figures", "workloads"
 """What the marks are called."""
+
+OF_THE_CORE = ("native", "queue", "taskbench", "overlap", "memory")
+"""Benchmarks whose figures docs/native.md shows."""
 
 SHOWN = ("serial", "lanes", "device", "auto", "replay", "expert")
 """Contestants of the workloads that the README shows."""
@@ -51,8 +54,9 @@ def load(folder: Path) -> list[dict[str, Any]]:
     return documents
 
 
-def render(documents: Sequence[dict[str, Any]]) -> str:
+def render(documents: Sequence[dict[str, Any]], names: Sequence[str] | None = None) -> str:
     """One table: a row for each figure, a column for each machine, then what the machines are.
+    `names`: of these benchmarks only.
 
     Several files of one machine, driver and day are one column.
     """
@@ -60,11 +64,18 @@ def render(documents: Sequence[dict[str, Any]]) -> str:
     machines: dict[tuple[str, ...], dict[str, Any]] = {}
     limits: dict[str, str] = {}
     for document in documents:
+        results = [
+            result
+            for name, result in document["benchmarks"].items()
+            if names is None or name in names
+        ]
+        if not results:
+            continue
         there = document["machine"]
         key = (there["device"], there["driver"], str(there["compute_units"]), there["date"])
         machines.setdefault(key, there)
         column = columns.setdefault(key, {})
-        for result in document["benchmarks"].values():
+        for result in results:
             for row in result["targets"]:
                 what = f"{row['what']}: {row['sense']} {_number(row['limit'])}{_unit(row)}"
                 limits.setdefault(what, row["what"])
@@ -130,10 +141,10 @@ def workloads(folder: Path) -> str:
 
 
 def updated(text: str, table: str, name: str = FIGURES) -> str:
-    """The README with this table between its marks."""
+    """The page with this table between its marks."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ReportError(f"the README needs {begin} and, after it, {end}, once each")
+        raise ReportError(f"the page needs {begin} and, after it, {end}, once each")
     before, _, rest = text.partition(begin)
     after = rest.partition(end)[2]
     return f"{before}{begin}\n\n{table}\n\n{end}{after}"
@@ -146,22 +157,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing, only compare")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md", metavar="FILE")
+    parser.add_argument("--native", type=Path, metavar="FILE", help="docs/native.md by default")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     args = parser.parse_args(argv)
+    native = args.native or args.readme.parent / "docs" / "native.md"
     try:
-        text = args.readme.read_text(encoding="utf-8")
-        new = updated(text, render(load(args.results)))
+        documents = load(args.results)
+        texts = {args.readme: args.readme.read_text(encoding="utf-8")}
+        new = {args.readme: updated(texts[args.readme], render(documents))}
         if table := workloads(args.results):
-            new = updated(new, table, WORKLOADS)
+            new[args.readme] = updated(new[args.readme], table, WORKLOADS)
+        if args.native or native.exists():
+            texts[native] = native.read_text(encoding="utf-8")
+            new[native] = updated(texts[native], render(documents, OF_THE_CORE))
     except (ReportError, OSError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 1
-    if args.check:
-        if new != text:
-            print("report: the figures in the README are not those of the results", file=sys.stderr)
-        return int(new != text)
-    args.readme.write_text(new, encoding="utf-8")
-    return 0
+    for path, text in new.items():
+        if args.check and text != texts[path]:
+            print(
+                f"report: the figures in {path.name} are not those of the results", file=sys.stderr
+            )
+        elif not args.check:
+            path.write_text(text, encoding="utf-8")
+    return int(args.check and new != texts)
 
 
 if __name__ == "__main__":

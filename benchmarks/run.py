@@ -32,7 +32,7 @@ BENCHMARKS = {
     "taskbench": "patterns of Task Bench, end to end per task, beside CUDA",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
-    "native": "the check for hazards alone, in the native core and in Python",
+    "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
     "queue": "unmodified programs on acs.Queue, against their own in-order queue",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }

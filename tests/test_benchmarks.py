@@ -21,6 +21,7 @@ KEYS = {
     "latency": {"rows"},
     "startup": {"rows", "import_s"},
     "taskbench": {"rows"},
+    "native": {"core", "rows"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
 
@@ -98,6 +99,15 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
         assert set(rows) == {"trivial", "stencil", "fft", "sweep", "tree", "random"}
         for row in rows.values():
             assert set(row["us_per_task"]) == {"device", "auto", "lanes", "hand", "bare"}
+    elif name == "native":
+        assert set(rows["host"]) == concurrent
+        assert all(took["min"] > 0 for took in rows["check_ns"].values())
+        if "refused" not in rows["record"]:
+            assert set(rows["record"]) == {"independent", "64 chains", "one chain"}
+            for row in rows["record"].values():
+                for way in ("loop", "many"):
+                    assert 0 < row[way]["call_us"]["min"] < row[way]["end_us"]["max"]
+                    assert row[way]["record_us"]["min"] > 0
     else:
         assert set(rows) == {"cold", "warm"}
         assert 0 < result["import_s"]["median"] < 10

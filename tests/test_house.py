@@ -196,7 +196,7 @@ FOLDERS_MAY_IMPORT = {
     "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
     | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
-    | {"commands", "driver", "inference", "ranges"},
+    | {"commands", "driver", "inference", "ranges", "backends.device"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these

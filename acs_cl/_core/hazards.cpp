@@ -424,7 +424,7 @@ void Hazards::make_room() {
     crowded.clear();
     for (const auto &[base, _] : bases_) crowded.push_back(base);
     for (std::int64_t base : crowded) sweep(base);
-    sweep_at_ = std::max<std::size_t>(8192, 2 * nodes_.size());
+    sweep_at_ = std::max(SWEPT_AT, 2 * nodes_.size());
 }
 
 // Drop the nodes of `base` that no live launch stands on.

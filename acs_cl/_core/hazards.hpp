@@ -18,6 +18,8 @@
 
 namespace acs_cl {
 
+constexpr std::size_t SWEPT_AT = 16384;
+
 enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
 
 struct Edge {
@@ -222,7 +224,7 @@ private:
     std::shared_ptr<Marks> marks_;
     Use barrier_;
     std::int64_t newest_mark_ = 0;
-    std::size_t sweep_at_ = 8192;
+    std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_;
 
     // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
