@@ -61,7 +61,7 @@ def render(documents: Sequence[dict[str, Any]], names: Sequence[str] | None = No
     Several files of one machine, driver and day are one column.
     """
     columns: dict[tuple[str, ...], dict[str, str]] = {}
-    machines: dict[tuple[str, ...], dict[str, Any]] = {}
+    machines: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     limits: dict[str, str] = {}
     for document in documents:
         results = [
@@ -73,14 +73,14 @@ def render(documents: Sequence[dict[str, Any]], names: Sequence[str] | None = No
             continue
         there = document["machine"]
         key = (there["device"], there["driver"], str(there["compute_units"]), there["date"])
-        machines.setdefault(key, there)
+        machines.setdefault(key, []).append(there)
         column = columns.setdefault(key, {})
         for result in results:
             for row in result["targets"]:
                 what = f"{row['what']}: {row['sense']} {_number(row['limit'])}{_unit(row)}"
                 limits.setdefault(what, row["what"])
                 column[what] = _cell(row)
-    heads = [_head(machine) for machine in machines.values()]
+    heads = [_head(runs[0]) for runs in machines.values()]
     lines = [
         f"| figure, and what it has to be | {' | '.join(heads)} |",
         f"| :-- |{' --: |' * len(heads)}",
@@ -89,7 +89,7 @@ def render(documents: Sequence[dict[str, Any]], names: Sequence[str] | None = No
         cells = [column.get(what, "") for column in columns.values()]
         lines.append(f"| {what} | {' | '.join(cells)} |")
     lines.append("")
-    lines += [f"- {_described(machine)}" for machine in machines.values()]
+    lines += [f"- {_described(runs)}" for runs in machines.values()]
     return "\n".join(lines)
 
 
@@ -114,9 +114,12 @@ def _head(machine: dict[str, Any]) -> str:
     return str(machine["device"]).split(" / ")[-1]
 
 
-def _described(machine: dict[str, Any]) -> str:
-    commit = f", commit {machine['commit']}" if machine["commit"] else ""
-    unrest = max(one["unrest"] for one in machine["noise"])
+def _described(runs: Sequence[dict[str, Any]]) -> str:
+    """Of one machine on one day."""
+    machine = runs[0]
+    commits = list(dict.fromkeys(run["commit"] for run in runs if run["commit"]))
+    commit = f", commit {', '.join(commits)}" if commits else ""
+    unrest = max(one["unrest"] for run in runs for one in run["noise"])
     return (
         f"{machine['device']}, driver {machine['driver']}, "
         f"{machine['compute_units']} compute units, {machine['cpus']} CPUs "
