@@ -169,7 +169,8 @@ class Narrow:
 
 
 _UNTOUCHED = Reached((), ())
-_UNBOUND = 1 << 80
+_UNBOUND = 1 << 62
+"""More bytes than there are, and an integer that the core takes."""
 
 
 def _from_the_start(rectangles: Sequence[tuple[int, int, int, int]]) -> int:

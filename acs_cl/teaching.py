@@ -84,6 +84,8 @@ def teach_queues(
     left, reason = backend.stays(number, kernel._native, (kernel.name, global_size, local_size))
     if not left or not _are_plain(runtime, args):
         return
+    if runtime.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
+        return  # how much of it there is decides whether the scheduler takes the next one
     kernel._lessons += 1
     if kernel._lessons > PATIENCE:
         return

@@ -294,6 +294,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         handles = []
         for _ in range(100):
             handles.append(program.say((8,), None, x))
+            rt._backend.schedulers.wait()  # so that it is known why
             if len(handles) % 10 == 0:
                 program.add((8,), None, x)
         assert x.get().tolist() == [110] * 8
