@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import acs_cl as acs
+from acs_cl.backends import emulated
 from acs_cl.emu import windows
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.live import Live
@@ -25,6 +26,7 @@ kernel void blend(global const uint *x, global uint *y, uint by)
 kernel void other(global uint *y) { y[get_global_id(0)] ^= 5u; }
 """
 ITEMS = 64
+emulated_status = emulated.status
 
 
 def program(rt: acs.Runtime, seed: int, count: int = 120) -> list[np.ndarray[Any, Any]]:
@@ -57,13 +59,21 @@ def test_results_are_those_of_serial(policy: str, seed: int) -> None:
     assert about["model_us"] > 0
 
 
-def test_the_same_program_is_the_same_run() -> None:
+@pytest.mark.parametrize("slow", [0.0, 0.5, 0.99])
+def test_the_same_program_is_the_same_run(slow: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the real queue takes: only the order in which ends are reported is its own."""
     runs = []
-    for _ in range(3):
+    for seed in range(3):
+        chance = random.Random(seed)
+
+        def status(event: Any, chance: random.Random = chance) -> int:
+            return emulated.RUNNING if chance.random() < slow else emulated_status(event)
+
+        monkeypatch.setattr(emulated, "status", status)
         with acs.Runtime(backend="emulated", trace=True) as rt:
             program(rt, 7)
             rt.finish()
-            runs.append([(s.number, s.clock, s.start_ns, s.end_ns) for s in rt.trace.slices])
+            runs.append(sorted((s.number, s.clock, s.start_ns, s.end_ns) for s in rt.trace.slices))
     assert runs[0] == runs[1] == runs[2]
     assert {clock for _, clock, _, _ in runs[0]} == {"model"}
 
