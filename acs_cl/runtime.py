@@ -373,17 +373,18 @@ class Runtime:
         backend.join(ledger)
         if isinstance(backend, backends.Device):
             backend.settle = launches.settle
-        unusual = [
-            self._recorders, self._returned, self._skipped, self._window.watched,
-            self._failures.poison.bases, self._sections,
+        window = self._window
+        unusual: list[Any] = [
+            self._recorders, self._returned, self._skipped, self._failures.poison.bases,
+            self._sections, window.waiting,
         ]  # fmt: skip
-        ledger.join(self._hazards, self._lock, launches, self._window.slots, self._backlog, unusual)
-        ledger.usable = (
-            self._trace is None
-            and self._checker is None
-            and not self._ready_first
-            and self._window.size is None
-        )
+        if backend.in_order:  # behind one that is held, all are
+            unusual.append(window.watched)
+        ledger.join(
+            self._hazards, self._lock, launches, window.slots, window.watched, unusual,
+            self._backlog, window.size, self._ready_first,
+        )  # fmt: skip
+        ledger.usable = self._trace is None and self._checker is None
 
     def _settle(self) -> None:
         """Make quick launches what others are."""
@@ -468,13 +469,12 @@ class Runtime:
             if self._failures.any:
                 self._meet_poison(launch)
             on_host = command.on_host
-            if on_host and self._ledger.quick:  # the window has to know what it waits for
+            patient = on_host or self._ready_first
+            if patient and self._ledger.quick:  # the window has to know what it waits for
                 self._settle()
             if gates:
                 self._gates[number] = gates
-            handed_out = self._window.insert(
-                number, upstream, on_host or self._ready_first, bool(gates), on_host
-            )
+            handed_out = self._window.insert(number, upstream, on_host, bool(gates), patient)
             if handed_out and (on_host or number in self._failures.doomed):
                 self._dispatch(handed_out)
             elif handed_out:
@@ -536,8 +536,8 @@ class Runtime:
             if number <= 0:  # quick launches, on a queue or in an epoch
                 if number:
                     self._retire_epoch(-number, event)
-                elif self._skipped:
-                    self._let_skipped_end()
+                else:
+                    self._let_others_in()
                 continue
             if status < 0 and self._ledger.quick:
                 self._settle()
@@ -559,6 +559,12 @@ class Runtime:
         """The quick launches of an epoch have ended, and well."""
         settled = self._ledger.retire(epoch)
         self._retire([(number, 0, event, -1) for number in settled])
+        self._let_others_in()
+
+    def _let_others_in(self) -> None:
+        """Quick launches have ended, of which the window and stand-ins learn only now."""
+        if self._window.waiting:
+            self._dispatch(self._window.admit())
         if self._skipped:
             self._let_skipped_end()
 

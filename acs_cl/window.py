@@ -8,11 +8,10 @@ A launch's life: **waiting** outside a full window, **pending** inside until not
 **executing** once handed out, **retired** at `done`, which frees its slot. What holds a launch
 depends on the launches it follows, and on itself:
 
-- a launch that `holds` (a host task, a command behind a foreign event, and every launch
-  under the policy `ready_first`) holds its dependants until it is done;
+- a launch that `holds` (a host task) holds its dependants until it is done;
 - any other holds them only until it is dispatched: the driver then waits on its event;
-- but a `patient` launch (a host task, for which no driver waits) is held by all it follows until
-  they are done.
+- but a `patient` launch (a host task, for which no driver waits, and every launch under the policy
+  `ready_first`) is held by all it follows until they are done.
 
 Invariant: a launch is handed out once, after everything upstream of it was handed out, and after
 everything upstream that holds was done; a patient one after everything upstream was done.
@@ -49,14 +48,15 @@ class Window:
         """Slots that are more than None."""
         self.elsewhere: Callable[[], int] | None = None
         """How many launches somebody else keeps, each as if its slot were None, until `adopt`."""
-        self._outside: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
+        self.waiting: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
+        """Launches outside the window, as `insert` was told of them."""
         self._executing = 0
         self.most = 0
         self.full = 0
         """Launches that found it full."""
 
     def __len__(self) -> int:
-        return self.occupied + len(self._outside)
+        return self.occupied + len(self.waiting)
 
     def __contains__(self, number: int) -> bool:
         return number in self.slots
@@ -64,12 +64,12 @@ class Window:
     @property
     def outside(self) -> int:
         """Launches that wait for a free slot."""
-        return len(self._outside)
+        return len(self.waiting)
 
     @property
     def held(self) -> int:
         """Launches not handed out yet."""
-        return len(self.slots) - self._executing + len(self._outside)
+        return len(self.slots) - self._executing + len(self.waiting)
 
     @property
     def occupied(self) -> int:
@@ -91,8 +91,8 @@ class Window:
         patient: bool = False,
     ) -> list[int]:
         """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
-        if self._outside or (self.size is not None and len(self.slots) >= self.size):
-            self._outside.append((number, tuple(upstream), holds, gated, patient))
+        if self.waiting or not self._has_room():
+            self.waiting.append((number, tuple(upstream), holds, gated, patient))
             self.full += 1
             return []
         slots = self.slots
@@ -116,15 +116,25 @@ class Window:
         if slot is None or slot.executing:
             self._executing -= 1
         handed_out: list[int] = []
-        if slot is None and not self._outside:
+        if slot is None and not self.waiting:
             return handed_out
         if slot is not None:
             self.watched.discard(number)
             for dependant in (*slot.dependants, *slot.patients):
                 self._unblock(dependant, handed_out)
-        while self._outside and (self.size is None or len(self.slots) < self.size):
-            self._enter(*self._outside.popleft(), handed_out)
+        if self.waiting:
+            handed_out += self.admit()
         return handed_out
+
+    def admit(self) -> list[int]:
+        """Launches from outside enter, as far as there is room."""
+        handed_out: list[int] = []
+        while self.waiting and self._has_room():
+            self._enter(*self.waiting.popleft(), handed_out)
+        return handed_out
+
+    def _has_room(self) -> bool:
+        return self.size is None or self.occupied < self.size
 
     def open_gate(self, number: int) -> list[int]:
         """What the launch was gated on has come. Launches outside the window keep it in mind."""
@@ -133,9 +143,9 @@ class Window:
         if slot is not None:
             self._unblock(slot, handed_out)
             return handed_out
-        for index, (waiting, upstream, holds, _, patient) in enumerate(self._outside):
+        for index, (waiting, upstream, holds, _, patient) in enumerate(self.waiting):
             if waiting == number:
-                self._outside[index] = (number, upstream, holds, False, patient)
+                self.waiting[index] = (number, upstream, holds, False, patient)
                 return handed_out
         raise KeyError(number)
 

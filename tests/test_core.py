@@ -339,7 +339,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         launches: dict[int, Any] = {}
         slots: dict[int, Any] = {}
         unusual: list[Any] = []
-        native.join(hazards, lock, launches, slots, 10_000, [unusual])
+        native.join(hazards, lock, launches, slots, set(), [unusual], 10_000, None, False)
         native.usable = True
         bases = [Base(number) for number in range(1, 5)]
         arrays = [

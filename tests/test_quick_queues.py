@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -238,7 +239,7 @@ def test_they_are_refused_what_is_not_plain(device: cl.Device, backend: str) -> 
 
 
 def test_a_runtime_that_looks_closely_has_none(device: cl.Device) -> None:
-    for options in ({"trace": True}, {"check": "access"}, {"issue": "ready_first"}, {"window": 4}):
+    for options in ({"trace": True}, {"check": "access"}):
         with acs.Runtime(device, backend="lanes", **options) as rt:  # type: ignore[arg-type]
             program = rt.build(SOURCE)
             x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
@@ -246,6 +247,95 @@ def test_a_runtime_that_looks_closely_has_none(device: cl.Device) -> None:
                 program.add((8,), None, x, y, 1)
             assert rt._ledger.quick == 0
             assert y.get().tolist() == [4] * 8
+
+
+LIMITS: tuple[dict[str, Any], ...] = (
+    {},
+    {"window": 1},
+    {"window": 3},
+    {"window": 64},
+    {"issue": "ready_first"},
+    {"issue": "ready_first", "window": 5},
+)
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_beside_host_tasks_events_and_limits(
+    device: cl.Device, backend: str, limits: dict[str, Any]
+) -> None:
+    """What is held, and what may not enter yet, holds back what follows it, and nothing else."""
+    for seed in range(max(1, FUZZ // 24)):
+        made = []
+        for is_quick in (True, False):
+            rng = random.Random(seed)
+            with acs.Runtime(device, backend=backend, **limits) as rt:
+                program = rt.build(SOURCE)
+                rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
+                chosen = steps(rng, rows)
+                seen: list[Any] = []
+                gates: list[cl.UserEvent] = []
+                most = 0
+                for turn in range(2):
+                    with contextlib.nullcontext() if is_quick else slowly(rt):
+                        for step in chosen:
+                            step(program)
+                            most = max(most, rt.stats()["window"]["occupied"])
+                            chance = rng.random()
+                            row = rows[rng.randrange(4)]
+                            if chance < 0.04:
+                                rt.call(lambda x, seen=seen: seen.append(int(x[0])), reads=[row])
+                            elif chance < 0.08:
+                                rt.call(lambda x: x.__iadd__(np.uint32(1)), reads=[row], writes=row)
+                            elif chance < 0.1:
+                                gates.append(cl.UserEvent(rt.context))
+                                program.add((16,), None, row, rows[0], 1, wait_for=gates[-1:])
+                            elif gates and (chance < 0.15 or len(gates) > 1):
+                                gates.pop().set_status(cl.command_execution_status.COMPLETE)
+                        for gate in gates:
+                            gate.set_status(cl.command_execution_status.COMPLETE)
+                        gates.clear()
+                    assert turn == 0 or limits.get("window", 1 << 20) >= most
+                values = rows.get()
+                rt.finish()
+                assert rt._ledger.quick == 0
+                assert rt._hazards.live == len(rt._launches) == len(rt._window) == 0
+                made.append((values.tolist(), sorted(seen)))
+        assert made[0] == made[1], f"seed {seed}"
+
+
+@pytest.mark.parametrize("limits", [{}, {"window": 16}, {"issue": "ready_first"}], ids=str)
+def test_only_what_follows_a_host_task_takes_the_long_way(
+    device: cl.Device, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = 0
+    plain = acs.Kernel._finish
+
+    def counted(kernel: acs.Kernel, *args: Any) -> Any:
+        nonlocal finished
+        finished += 1
+        return plain(kernel, *args)
+
+    monkeypatch.setattr(acs.Kernel, "_finish", counted)
+    with acs.Runtime(device, backend="lanes", **limits) as rt:
+        program = rt.build(SOURCE)
+        x, y, z = (rt.zeros(8, "u4") for _ in range(3))
+        for _ in range(2):
+            program.add((8,), None, x, y, 1)
+            rt.finish()
+        go = threading.Event()
+        task = rt.call(lambda values: go.wait(30) and None, reads=[y])
+        others = Counted(monkeypatch)
+        for _ in range(100):  # independent of the task
+            program.add((8,), None, x, z, 1).wait()
+        assert finished == 0
+        before = others.many
+        assert before < 20  # at which another thread was inside the runtime
+        behind = program.add((8,), None, z, y, 1)
+        assert finished + others.many == before + 1
+        assert not behind.done
+        assert not task.done
+        go.set()
+        assert y.get().tolist() == [2 + 101] * 8
 
 
 def test_a_full_backlog_waits(device: cl.Device, backend: str) -> None:

@@ -264,9 +264,9 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     const std::vector<Edge> *edges = to.set(values, args) ? ledger.enter(touched) : nullptr;
     if (edges) {
         to.left -= to.left > 0;
-        bool is_apart = true;  // from epochs
-        for (const Edge &edge : *edges) is_apart = is_apart && !ledger.epoch(edge.upstream);
-        if (!is_apart || to.queues->submit_quick(ledger.number, *edges, *to.kernel, size->sizes())) {
+        bool may_go = true;
+        for (const Edge &edge : *edges) may_go = may_go && ledger.may_follow(edge.upstream);
+        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *to.kernel, size->sizes())) {
             nb::list upstream;
             for (const Edge &edge : *edges) upstream.append(edge.upstream);
             left = nb::make_tuple(ledger.number, nb::tuple(upstream)).release().ptr();

@@ -201,7 +201,7 @@ public:
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
         return open && scheduler.ptr() == for_scheduler && recorder->tasks() >= least_tasks &&
-               is_plain();
+               !ready_first && !PySet_GET_SIZE(watched.ptr()) && is_plain();
     }
 
     // Launch `number + 1`: its task, behind what its spans say, in place of which it has `name`.
@@ -224,7 +224,20 @@ public:
         return true;
     }
 
-    bool has_room() const { return quick_ + PyDict_GET_SIZE(launches.ptr()) < backlog; }
+    bool has_room() const {
+        return quick_ + PyDict_GET_SIZE(launches.ptr()) < backlog &&
+               quick_ + PyDict_GET_SIZE(slots.ptr()) < window;
+    }
+
+    // Whether a launch that nobody holds may go to a driver that then waits for `upstream`.
+    bool may_follow(std::int64_t upstream) const {
+        if (ready_first || epoch(upstream)) return false;
+        if (!PySet_GET_SIZE(watched.ptr())) return true;
+        nb::object number = nb::steal(PyLong_FromLongLong(upstream));
+        int found = number.is_valid() ? PySet_Contains(watched.ptr(), number.ptr()) : -1;
+        if (found < 0) throw PythonError();
+        return !found;
+    }
 
     bool is_due() const {
         if (!open) return false;
@@ -265,9 +278,11 @@ public:
 
     bool usable = false;
     std::uint64_t generation = 0;  // of what kernels were taught
-    std::size_t backlog = 0;
+    std::size_t backlog = 0, window = 0;
+    bool ready_first = false;  // a launch goes nowhere while anything upstream of it runs
     std::vector<nb::object> empty;  // what has to be empty, or a launch is not a plain one
     nb::object slots, hazards_object, lock_object;
+    nb::object watched;  // launches that may hold others
     nb::object reasons, where;  // dictionaries, of launches on queues beside a scheduler
     nb::handle launches;  // not held, since they hold this: the runtime does, as long as it launches
     PythonHazards *hazards = nullptr;

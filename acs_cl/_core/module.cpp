@@ -1,6 +1,7 @@
 // What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -60,7 +61,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 8;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 9;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -111,7 +112,8 @@ NB_MODULE(_core, module) {
         .def("leave", &Ledger::leave)
         .def("__len__", &Ledger::placed)
         .def("join", [](Ledger &self, nb::object hazards, nb::object lock, nb::handle launches,
-                        nb::object slots, std::size_t backlog, nb::list empty) {
+                        nb::object slots, nb::object watched, nb::list empty, std::size_t backlog,
+                        std::optional<std::size_t> window, bool ready_first) {
             self.hazards = nb::cast<PythonHazards *>(hazards);
             if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
             self.lock = reinterpret_cast<Lock *>(lock.ptr());
@@ -119,7 +121,10 @@ NB_MODULE(_core, module) {
             self.lock_object = std::move(lock);
             self.launches = launches;
             self.slots = std::move(slots);
+            self.watched = std::move(watched);
             self.backlog = backlog;
+            self.window = window.value_or(SIZE_MAX);
+            self.ready_first = ready_first;
             self.empty.clear();
             for (nb::handle one : empty) self.empty.push_back(nb::borrow(one));
         })
