@@ -4,7 +4,8 @@ Sub-commands stand in one table.  Each brings its options and a function; the mo
 work is imported when its command runs, so that ``acs-cl --version`` touches no device and no plots.
 
 Invariant: what goes wrong by the user's or the device's fault is one message on stderr and exit
-code 1, without a traceback; a bug of this library shows its traceback.
+code 1, without a traceback; a bug of this library shows its traceback. Where nobody reads what a
+command prints, it ends in silence.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from acs_cl._version import __version__
 from acs_cl.errors import AcsError, InternalError
+from acs_cl.pipes import quietly
 
 
 class Command(NamedTuple):
@@ -29,7 +31,10 @@ class Command(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    words = sys.argv[1:] if argv is None else list(argv)
+    return quietly(lambda: _run(sys.argv[1:] if argv is None else list(argv)))
+
+
+def _run(words: Sequence[str]) -> int:
     args = _parser(words).parse_args(words)
     command: Command = COMMANDS[args.command]
     try:

@@ -4,7 +4,8 @@ In: a script, or a module with ``-m``, and its arguments. Out: its exit code, an
 queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
 
 Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
-``sys.path``), and whatever it raises or exits with is its own.
+``sys.path``), and whatever it raises or exits with is its own; if nobody reads what it prints, that
+ends it in silence.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pyopencl as cl
 
 from . import devices, interception, queue
 from .errors import UsageError
+from .pipes import LEFT, nobody_reads
 from .queue import Queue
 from .runtime import Runtime
 
@@ -117,7 +119,9 @@ def _run(program: str, is_module: bool, arguments: list[str]) -> int:
             return leaving.code or 0
         print(leaving.code, file=sys.stderr)
         return 1
-    except Exception:
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and nobody_reads():
+            return LEFT
         traceback.print_exc()
         return 1
     finally:

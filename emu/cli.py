@@ -22,6 +22,7 @@ from acs_cl.emu.policies import ALL, POLICIES
 from acs_cl.emu.spec import MACHINES, machine
 from acs_cl.emu.trace import Trace, load, save
 from acs_cl.errors import AcsError, InternalError, UsageError
+from acs_cl.pipes import quietly
 
 ITEMS = 256
 """Work-items of a group, where a timeline does not tell."""
@@ -161,6 +162,10 @@ def main(args: argparse.Namespace) -> int:
 
 def command_line(argv: Sequence[str] | None = None) -> int:
     """From the words of a command line."""
+    return quietly(lambda: _told(argv))
+
+
+def _told(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m acs_cl.emu", description="The emulator.")
     options(parser)
     args = parser.parse_args(argv)

@@ -186,14 +186,15 @@ MAY_IMPORT = {
     "pictures": "trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
-    "script": "devices interception queue runtime errors",
-    "cli": "_version devices doctor demo script benchmarks emu errors",
+    "pipes": "",
+    "script": "devices interception pipes queue runtime errors",
+    "cli": "_version pipes devices doctor demo script benchmarks emu errors",
     "__main__": "cli",
     "pytest_plugin": "__init__",
 }
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
-    "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "emu"},
+    "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "pipes", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
     | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
     | {"commands", "driver", "inference", "ranges", "backends.device"},

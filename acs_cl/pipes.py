@@ -1,0 +1,58 @@
+"""Readers that leave early: ``acs-cl emu … | head``.
+
+In: what a command does. Out: its exit code, or the one that shells give a program whose reader
+left.
+
+Invariant: nothing is said of a broken pipe if that is stdout's or stderr's; any other is an error
+like others.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable
+from typing import Any
+
+LEFT = 128 + 13
+"""As if SIGPIPE had ended the command."""
+
+
+def quietly(command: Callable[[], int]) -> int:
+    """Run a command until it ends or nobody reads any more; the exit code."""
+    try:
+        try:
+            return command()
+        finally:  # also where the parser leaves, after its help
+            for stream in _streams():
+                stream.flush()
+    except BrokenPipeError:
+        if not nobody_reads():
+            raise
+        return LEFT
+
+
+def nobody_reads() -> bool:
+    """Whether the reader of stdout or stderr has left. If so, what is still to be written goes
+    nowhere."""
+    broken = [stream for stream in _streams() if _is_broken(stream)]
+    for stream in broken:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    return bool(broken)
+
+
+def _streams() -> list[Any]:
+    return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
+
+
+def _is_broken(stream: Any) -> bool:
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):  # no file, or closed
+        return False
+    look = select.poll()
+    look.register(number, select.POLLOUT)
+    return any(found & select.POLLERR for _, found in look.poll(0))
