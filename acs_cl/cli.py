@@ -129,8 +129,8 @@ COMMANDS: dict[str, Command] = {
     ),
     "emu": Command(
         "run, compare and sweep simulated machines",
-        _has("acs_cl.emu.cli"),
-        _runs("acs_cl.emu.cli"),
+        _has("acs_cl.benchmarks.emulator_cli"),
+        _runs("acs_cl.benchmarks.emulator_cli"),
     ),
     "run": Command(
         "run a program of PyOpenCL's on our queues, and say what it gained",

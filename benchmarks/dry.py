@@ -5,7 +5,8 @@ device by `costs`. `traced` runs a workload's step so.
 
 A program that reads back decides by what it reads, so somebody has to compute: `twins` are kernels
 in NumPy, which then run as they are launched; `answers` are what reads give, one after another,
-from a reference that has run before. Without both, memory stays as it was filled.
+from a reference that has run before. Without both, memory stays as it was filled. Kernels that
+nobody has counted take a time that is given, for each group.
 
 Invariants: launches, groups, spans and waits are those of the same program on a `Runtime`; how
 kernels access memory is inferred from their source, as there. A launch that decides on the device
@@ -22,6 +23,7 @@ import numpy as np
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.costs import work
+from acs_cl.benchmarks.published import FAMILIES
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
 from acs_cl.benchmarks.workloads.rigid_layout import LINE, lay_out
 from acs_cl.benchmarks.workloads.rigid_models import MODELS
@@ -153,9 +155,16 @@ class DryProgram:
 class Dry:
     """A platform that writes down what it is asked to do."""
 
-    def __init__(self, twins: Twins | None = None, answers: Iterator[Any] | None = None) -> None:
+    def __init__(
+        self,
+        twins: Twins | None = None,
+        answers: Iterator[Any] | None = None,
+        group_ns: int = 0,
+    ) -> None:
         self.entries: list[Entry] = []
         self.answers = answers
+        self._group_ns = group_ns
+        """Of each kernel; 0: as it is counted."""
         self._twins = twins
         self._bases = 0
         self._waits: tuple[int, ...] = ()
@@ -200,12 +209,14 @@ class Dry:
         writes: Sequence[Span],
     ) -> None:
         """A launch: written down, and run if there are twins."""
-        done = work(name, groups * items, args)
-        nbytes = sum(span.nbytes for span in (*reads, *writes))
-        self._add(
-            name, "kernel", reads, writes, groups=groups, items=items, steps=done.steps,
-            rounds=done.rounds, flops=-(-done.flops // groups), bytes=-(-nbytes // groups),
-        )  # fmt: skip
+        if self._group_ns:
+            costs = {"group_ns": self._group_ns}
+        else:
+            done = work(name, groups * items, args)
+            nbytes = sum(span.nbytes for span in (*reads, *writes))
+            costs = {"steps": done.steps, "rounds": done.rounds}
+            costs |= {"flops": -(-done.flops // groups), "bytes": -(-nbytes // groups)}
+        self._add(name, "kernel", reads, writes, groups=groups, items=items, **costs)
         if self._twins is not None:
             self._twins[name](*(arg.values if isinstance(arg, DryArray) else arg for arg in args))
 
@@ -231,14 +242,24 @@ class Dry:
         self.entries.append(Entry(number, name, kind, waits=waits, **spans, **what))  # type: ignore[arg-type]
 
 
-def traced(workload: Workload, preset: str, seed: int = 0) -> Trace:
-    """One step of a workload. Decisions are the host's, where the input makes them."""
+def traced(workload: Workload, preset: str, seed: int = 0, group_ns: int = 0) -> Trace:
+    """One step of a workload. Decisions are the host's, where the input makes them. `group_ns`: of
+    each group of a kernel, where those of the workload are not counted."""
+    if preset not in workload.presets:
+        known = ", ".join(workload.presets)
+        raise UsageError(f"{workload.name} has no preset {preset!r}; there are {known}")
+    if workload.family in FAMILIES:
+        group_ns = 0
+    elif not group_ns:
+        raise UsageError(
+            f"nobody has counted what the kernels of {workload.name} do: say how long a group takes"
+        )
     size = workload.presets[preset]
     make = workload.host_decided or workload.make
     if isinstance(size, RigidSize):
         platform = Dry(answers=_flags(size, seed))
     else:
-        platform = Dry(twins=TWINS if workload.host_decided else None)
+        platform = Dry(twins=TWINS if workload.host_decided else None, group_ns=group_ns)
     run = make(platform, size, seed)
     run.reset()
     platform.entries.clear()

@@ -1,4 +1,5 @@
-"""``python -m acs_cl.emu``: run, compare and sweep simulated machines; make and convert traces.
+"""``python -m acs_cl.emu``: run, compare and sweep simulated machines; make and convert traces; say
+what a window unit takes.
 
 In: options. Out: tables on stdout, or JSON with ``--json``, a PNG with ``--png``; the exit code.
 
@@ -12,15 +13,18 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from acs_cl.emu import report
 from acs_cl.emu.convert import from_timeline, is_timeline
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
-from acs_cl.emu.spec import MACHINES, machine
+from acs_cl.emu.spec import MACHINES, WindowSpec, machine
 from acs_cl.emu.trace import Trace, load, save
+from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
 from acs_cl.pipes import quietly
 
@@ -28,8 +32,8 @@ ITEMS = 256
 """Work-items of a group, where a timeline does not tell."""
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+def options(parser: argparse.ArgumentParser) -> Any:
+    """What the command takes. Gives its sub-commands, for more of them."""
     commands = parser.add_subparsers(dest="what", metavar="COMMAND", required=True)
     run = commands.add_parser("run", help="one policy, and the serial stream")
     run.add_argument("policy", help=_policies())
@@ -44,6 +48,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         parser_.add_argument("--machine", default="paper", help=", ".join(MACHINES))
         parser_.add_argument("--json", action="store_true", help="print one JSON document")
         parser_.add_argument("--png", metavar="FILE", help="draw a picture there, too")
+    _unit_options(commands.add_parser("unit", help="memory, area and delays of a window unit"))
     make = commands.add_parser("make", help="write a made-up trace")
     _source(make)
     make.add_argument("--spans", action="store_true", help="edges as bytes read and written")
@@ -55,6 +60,25 @@ def options(parser: argparse.ArgumentParser) -> None:
         help=f"work-items of a group where the timeline does not tell ({ITEMS})",
     )  # fmt: skip
     convert.add_argument("--out", metavar="FILE", required=True)
+    return commands
+
+
+def _unit_options(parser: argparse.ArgumentParser) -> None:
+    one = WindowSpec()
+    for option, default, what in (
+        ("--slots", one.slots, "N, slots"),
+        ("--distance", one.distance, "M, how many launches back the CPU looks"),
+        ("--bits", one.id_bits, "bits of an id"),
+    ):
+        parser.add_argument(
+            option, type=int, nargs="+", default=[default], metavar="NUMBER",
+            help=f"{what}; all combinations of several ({default})",
+        )  # fmt: skip
+    parser.add_argument(
+        "--clock-mhz", type=int, default=one.clock_mhz, metavar="MHZ",
+        help=f"of the unit ({one.clock_mhz})",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _policies() -> str:
@@ -126,6 +150,20 @@ def _show(args: argparse.Namespace, found: report.Comparison | report.Sweep) -> 
         draw(found, args.png)
 
 
+def _unit(args: argparse.Namespace) -> None:
+    if args.clock_mhz < 1:
+        raise UsageError(f"--clock-mhz is at least 1, got {args.clock_mhz}")
+    specs = [
+        WindowSpec(slots, distance, bits, args.clock_mhz)
+        for slots, distance, bits in product(args.slots, args.distance, args.bits)
+    ]
+    units = [(spec, estimate(spec)) for spec in specs]
+    if args.json:
+        print(json.dumps(report.plain_units(units), indent=1))
+    else:
+        print(report.units_text(units))
+
+
 def _make(args: argparse.Namespace) -> None:
     trace = _trace(args)
     save(trace, args.out)
@@ -146,6 +184,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": _run,
     "compare": _compare,
     "sweep": _sweep,
+    "unit": _unit,
     "make": _make,
     "convert": _convert,
 }

@@ -3,7 +3,7 @@
 In: a trace, a machine, and policies, or a policy with one number that varies. Out: records, plain
 values for JSON, and text. Speedups are over the serial stream on the same machine.
 
-Invariant: everything that leaves here says that it is simulated, of what trace, and on what
+Invariant: every run that leaves here says that it is simulated, of what trace, and on what
 machine; times are on the model's clock, and no measured time stands beside them.
 """
 
@@ -16,8 +16,9 @@ from tabulate import tabulate
 
 from acs_cl.emu.model import Outcome
 from acs_cl.emu.policies import ALL, POLICIES, bounds, simulate
-from acs_cl.emu.spec import Machine
+from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import Trace, resolved
+from acs_cl.emu.window_unit import Estimate
 from acs_cl.errors import UsageError
 
 VERSION = 1
@@ -177,6 +178,31 @@ def _over(serial_ns: int, ns: int) -> str:
     return f"{serial_ns / ns:.2f}x" if ns else ""
 
 
+def units_text(units: Sequence[tuple[WindowSpec, Estimate]]) -> str:
+    """What window units of some sizes take: a table."""
+    rows = [
+        [
+            *(f"{value}" for value in spec[:3]),
+            f"{unit.slot_bits:,}",
+            f"{unit.sram_bytes:,}",
+            f"{unit.cells_um2:,}",
+            f"{unit.comparators:,}",
+            f"{unit.sent_bits:,}",
+            f"{unit.insert_cycles} ({unit.insert_ns} ns)",
+            f"{unit.update_cycles} ({unit.update_ns} ns)",
+        ]
+        for spec, unit in units
+    ]
+    heads = ["N", "M", "id bits", "slot bits", "SRAM bytes", "cells um2", "comparators"]
+    heads += ["sent bits", "insert cycles", "update cycles"]
+    table = tabulate(rows, heads, disable_numparse=True, stralign="right")
+    clocks = ", ".join(sorted({f"{spec.clock_mhz:,} MHz" for spec, _ in units}))
+    return (
+        f"Estimated: window units at {clocks}\n\n{table}\n\nThe area is that of the memory's cells"
+        " alone, so the least it can be; a launch is sent\nwith its id and up to M others."
+    )
+
+
 # ---- plain values --------------------------------------------------------------------------------
 
 
@@ -189,6 +215,12 @@ def plain(found: Comparison | Sweep) -> dict[str, Any]:
         else:
             document[name] = list(value) if isinstance(value, tuple) else value
     return document
+
+
+def plain_units(units: Sequence[tuple[WindowSpec, Estimate]]) -> dict[str, Any]:
+    """The same for window units."""
+    found = [{**spec._asdict(), **unit._asdict()} for spec, unit in units]
+    return {"acs_cl_emu": VERSION, "estimated": True, "units": found}
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:

@@ -24,12 +24,19 @@ from acs_cl.errors import InternalError, UsageError
 
 STATE_BITS = 2  # free, pending, ready, executing
 
+CELL_NM2 = 49_000
+"""Of a bit: 0.049 um2, the faster cell of Samsung's 10 nm (Song and others, "A 10 nm FinFET 128 Mb
+SRAM", IEEE JSSC 52(1), 2017), of which the 8 nm of an RTX 3070 is a later version."""
+
 
 class Estimate(NamedTuple):
     """What a unit of some size takes."""
 
     slot_bits: int
     sram_bytes: int
+    cells_um2: int
+    """Of that memory's cells alone: a lower bound, since nobody says what comparators, wires and
+    what is around the cells take."""
     comparators: int
     """Of one id each, so that the N slots are updated in parallel."""
     insert_cycles: int
@@ -41,19 +48,21 @@ class Estimate(NamedTuple):
 
 
 def estimate(spec: WindowSpec) -> Estimate:
-    """Memory and delays of a unit.
+    """Memory, area and delays of a unit; `UsageError` where there is no such unit.
 
     >>> estimate(WindowSpec(slots=32, id_bits=8)).sram_bytes
     1032
     >>> estimate(WindowSpec(slots=64, distance=64)).insert_cycles
     64
     """
+    check(spec)
     slot_bits = spec.id_bits * spec.slots + STATE_BITS  # the id, N - 1 upstream ids, the state
     insert = spec.slots if spec.insert_cycles < 0 else spec.insert_cycles
     update = spec.slots - 1 if spec.update_cycles < 0 else spec.update_cycles
     return Estimate(
         slot_bits,
         -(-slot_bits * spec.slots // 8),
+        -(-slot_bits * spec.slots * CELL_NM2 // 1_000_000),
         spec.slots,
         insert,
         update,
@@ -61,6 +70,19 @@ def estimate(spec: WindowSpec) -> Estimate:
         cycles_ns(update, spec.clock_mhz),
         spec.id_bits * (spec.distance + 1),
     )
+
+
+def check(spec: WindowSpec) -> None:
+    """Whether ids can tell M + 1 launches apart, and all numbers are numbers of something."""
+    if spec.slots < 1 or spec.distance < 1:
+        raise UsageError(f"N and M are at least 1, got {spec.slots} and {spec.distance}")
+    if spec.id_bits < 1:
+        raise UsageError(f"an id has at least 1 bit, got {spec.id_bits}")
+    if 1 << spec.id_bits <= spec.distance:
+        raise UsageError(
+            f"ids of {spec.id_bits} bits name {1 << spec.id_bits} launches; M ="
+            f" {spec.distance} needs {spec.distance.bit_length()} bits"
+        )
 
 
 def cycles_ns(cycles: int, clock_mhz: int) -> int:
@@ -109,13 +131,7 @@ class WindowUnit:
     """
 
     def __init__(self, spec: WindowSpec) -> None:
-        if spec.slots < 1 or spec.distance < 1:
-            raise UsageError(f"N and M are at least 1, got {spec.slots} and {spec.distance}")
-        if 1 << spec.id_bits <= spec.distance:
-            raise UsageError(
-                f"ids of {spec.id_bits} bits name {1 << spec.id_bits} launches; M ="
-                f" {spec.distance} needs {spec.distance.bit_length()} bits"
-            )
+        check(spec)
         self.slots = spec.slots
         self.distance = spec.distance
         self.insert_ns = estimate(spec).insert_ns

@@ -15,6 +15,7 @@ from acs_cl.benchmarks.costs import Work, work
 from acs_cl.benchmarks.dry import Dry, traced
 from acs_cl.benchmarks.published import ACS
 from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.cli import main
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.cost import Costs
 from acs_cl.emu.policies import simulate
@@ -57,6 +58,20 @@ def test_launches_and_edges_are_those_of_a_real_run(
     assert [one.segments for one in dry.entries] == [one.segments for one in real.entries]
 
 
+@pytest.mark.parametrize("name", ["vec", "hits", "dl", "stencil", "strided", "aliasing"])
+def test_so_are_those_of_workloads_that_nobody_has_counted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACS_CL_RANGES", "off")
+    dry = resolved(traced(THERE[name], "tiny", group_ns=700))
+    real = resolved(recorded(name, tmp_path))
+    assert [(one.name, one.kind) for one in dry.entries] == [
+        (one.name, one.kind) for one in real.entries
+    ]
+    assert [one.upstream for one in dry.entries] == [one.upstream for one in real.entries]
+    assert {one.group_ns for one in dry.entries if one.kind == "kernel"} == {700}
+
+
 def test_a_program_that_reads_waits_for_the_read() -> None:
     entries = traced(THERE["ant"], "tiny").entries
     reads = [one.number for one in entries if one.kind == "read"]
@@ -86,6 +101,36 @@ def test_what_a_trace_cannot_hold_is_refused() -> None:
         prog.keep((64,), (64,), x, x)
     with pytest.raises(UsageError, match="nobody has counted what kernel nobody_counted does"):
         prog.nobody_counted((64,), (64,), x)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["nothing"], "no workload or family is called 'nothing'; there are vec"),
+        (["chains"], "nobody has counted what the kernels of chains do"),
+        (["ant", "--seed", "-1"], "--seed and --group-ns are from 0, got -1 and 0"),
+        (["ant", "grasp"], "2 traces need a folder that is there"),
+        (["ant", "--out", "nowhere/ant.jsonl"], "there is no such folder"),
+    ],
+)
+def test_a_wrong_option_is_one_message(
+    words: list[str], what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    assert main(["emu", "dry", "--preset", "tiny", "--out", str(out), *words]) == 1
+    assert what in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_the_command_writes_what_is_traced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["emu", "dry", "rigid", "vec", "--preset", "tiny", "--group-ns", "900"]
+    assert main([*words, "--seed", "2", "--out", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert load(tmp_path / "grasp.jsonl") == traced(THERE["grasp"], "tiny", 2)
+    assert load(tmp_path / "vec.jsonl") == traced(THERE["vec"], "tiny", 2, 900)
+    assert main(["emu", "run", "ideal", "--trace", str(tmp_path / "ant.jsonl")]) == 0
 
 
 def test_spans_are_those_of_the_memory_that_would_be_there() -> None:

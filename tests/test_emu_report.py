@@ -11,6 +11,7 @@ import pytest
 from emu_runs import SMALL, random_trace
 
 from acs_cl.benchmarks import emulator_speed
+from acs_cl.cli import main
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
 from acs_cl.emu.plots import draw
@@ -150,6 +151,10 @@ def test_a_timeline_is_converted_with_its_gaps_told(
         (["convert", "a.jsonl", "--out", "b.jsonl", "--items", "0"], "--items is at least 1"),
         (["sweep", "acs_hw", "units", "1", "0"], "units has to be at least 1, got 0"),
         (["sweep", "acs_hw", "sync_ns", "-1"], "sync_ns has to be at least 0, got -1"),
+        (["unit", "--slots", "0"], "N and M are at least 1, got 0 and 32"),
+        (["unit", "--distance", "300"], "M = 300 needs 9 bits"),
+        (["unit", "--bits", "0"], "an id has at least 1 bit, got 0"),
+        (["unit", "--clock-mhz", "0"], "--clock-mhz is at least 1, got 0"),
     ],
 )
 def test_a_wrong_option_is_one_message(
@@ -159,6 +164,19 @@ def test_a_wrong_option_is_one_message(
     caught = capsys.readouterr()
     assert what in caught.err
     assert not caught.out
+
+
+def test_units_of_all_combinations_are_estimated(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["unit", "--slots", "16", "64", "--distance", "32", "100", "--bits", "8", "10"]
+    lines = said(words, capsys).splitlines()
+    assert lines[0] == "Estimated: window units at 1,400 MHz"
+    assert len([line for line in lines if line.split()[:1] in (["16"], ["64"])]) == 8
+    found = json.loads(said([*words, "--json", "--clock-mhz", "640"], capsys))
+    assert found["estimated"]
+    for one in found["units"]:
+        spec = WindowSpec(one["slots"], one["distance"], one["id_bits"], one["clock_mhz"])
+        assert one == {**spec._asdict(), **estimate(spec)._asdict()}
+    assert [one["insert_ns"] for one in found["units"]] == [25] * 4 + [100] * 4
 
 
 def test_every_machine_runs() -> None:
@@ -199,18 +217,20 @@ def test_the_commands_of_the_docs_are_commands(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.jsonl").write_text(block("json"), encoding="utf-8")
     lines = re.findall(r"^acs-cl emu (.*)$", DOCS, re.MULTILINE)
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
-        said(shlex.split(line.partition("#")[0]), capsys)
+        assert main(["emu", *shlex.split(line.partition("#")[0])]) == 0
+        assert capsys.readouterr().out
 
 
 def test_the_docs_have_the_sizes_of_units() -> None:
-    row = r"^\| (\d+) \| (\d+) bits \| ([\d,]+) bytes \| (\d+) cycles, (\d+) ns \|"
+    row = r"^\| (\d+) \| (\d+) bits \| ([\d,]+) bytes \| ([\d,]+) um² \| (\d+) cycles, (\d+) ns \|"
     rows = re.findall(row, DOCS, re.MULTILINE)
     assert len(rows) == 4
-    for slots, bits, sram, cycles, ns in rows:
+    for slots, bits, sram, area, cycles, ns in rows:
         unit = estimate(WindowSpec(int(slots), id_bits=int(bits)))
         assert unit.sram_bytes == int(sram.replace(",", ""))
+        assert unit.cells_um2 == int(area.replace(",", ""))
         assert (unit.insert_cycles, unit.insert_ns) == (int(cycles), int(ns))
 
 

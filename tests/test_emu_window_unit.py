@@ -110,6 +110,7 @@ def test_the_papers_sizes_and_delays() -> None:
     within 50 to 100 ns from 0.64 to 1.28 GHz, and a little less at the simulated 1.4 GHz."""
     assert estimate(WindowSpec(slots=32, id_bits=8)).sram_bytes == 1032
     assert estimate(WindowSpec(slots=32, id_bits=64)).sram_bytes == 8200
+    assert estimate(WindowSpec(slots=32, id_bits=8)).cells_um2 == 405  # 8,256 bits of 0.049 um2
     at_64 = estimate(WindowSpec(slots=64, distance=64))
     assert (at_64.insert_cycles, at_64.update_cycles) == (64, 63)
     assert (at_64.insert_ns, at_64.update_ns) == (46, 45)

@@ -188,7 +188,7 @@ MAY_IMPORT = {
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
     "pipes": "",
     "script": "devices interception pipes queue runtime errors",
-    "cli": "_version pipes devices doctor demo script benchmarks emu errors",
+    "cli": "_version pipes devices doctor demo script benchmarks errors",
     "__main__": "cli",
     "pytest_plugin": "__init__",
 }
