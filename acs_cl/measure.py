@@ -26,6 +26,7 @@ from .errors import UsageError
 from .explain import meetings
 from .footprints import ReplayHazards
 from .records import Access, Span
+from .timeline import packed
 from .trace import VERSION, Slice, Trace, overlap
 
 if TYPE_CHECKING:
@@ -322,7 +323,8 @@ def _events(slices: Sequence[Slice], where: dict[int, str]) -> Iterator[dict[str
         yield _named("process_name", process, 0, f"{clock} clock")
         thread = 0
         for lane in sorted({one.lane for one in mine}):
-            rows = _rows(_merged([one for one in mine if one.lane == lane]))
+            merged = _merged([one for one in mine if one.lane == lane])
+            rows = packed(merged, lambda one: (one[1][0].start_ns, one[1][0].end_ns))
             for row, together in enumerate(rows):
                 thread += 1
                 label = "host tasks" if lane < 0 else f"lane {lane}"
@@ -363,16 +365,3 @@ def _merged(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
         else:
             merged += [(one.name, [one]) for one in group]
     return merged
-
-
-def _rows(merged: list[tuple[str, list[Slice]]]) -> list[list[tuple[str, list[Slice]]]]:
-    """As few rows as keep slices from overlapping."""
-    rows: list[list[tuple[str, list[Slice]]]] = []
-    for name, group in merged:
-        start = group[0].start_ns
-        free = next((row for row in rows if row[-1][1][0].end_ns <= start), None)
-        if free is None:
-            rows.append([(name, group)])
-        else:
-            free.append((name, group))
-    return rows

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import UsageError
+from .timeline import packed
 from .trace import Slice
 
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#eeca3b", "#9d755d")
@@ -54,13 +55,7 @@ def rows_of(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
     lanes = sorted({one.lane for one in ordered})
     if len(lanes) > 1:
         return [(f"lane {lane}", [one for one in ordered if one.lane == lane]) for lane in lanes]
-    rows: list[list[Slice]] = []
-    for one in ordered:
-        free = next((row for row in rows if row[-1].end_ns <= one.start_ns), None)
-        if free is None:
-            rows.append([one])
-        else:
-            free.append(one)
+    rows = packed(ordered, lambda one: (one.start_ns, one.end_ns))
     return [("queue" if number == 0 else "", row) for number, row in enumerate(rows)]
 
 

@@ -13,10 +13,10 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
+import functools
 import re
 import threading
 from collections.abc import Sequence
-from functools import cache as memo
 from hashlib import sha256
 from struct import pack
 from time import perf_counter
@@ -319,8 +319,6 @@ class Schedulers:
             there.stale = True
 
     def _translate(self, origin: Origin) -> None:
-        import hashlib
-
         from .translate import worker
         from .translate.functions import is_kept, translate
 
@@ -329,7 +327,7 @@ class Schedulers:
             raise Unfit("the driver does not give its source")
         found = self._programs.get((source, options))
         if found is None:  # once, so that all its kernels stand in one and the same text
-            prefix = "k" + hashlib.sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
+            prefix = "k" + sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
             if not is_kept(source, options, self._device):
                 worker.run(source, options, devices.devices().index(self._device))
             found = translate(source, options, self._device, prefix)
@@ -448,7 +446,7 @@ class Schedulers:
         return int(self._device.local_mem_size) // (2 if self._loops else 4)
 
 
-@memo
+@functools.cache
 def launch_arguments(
     block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
 ) -> tuple[Any, ...]:

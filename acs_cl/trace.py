@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from .records import Launch, Span
+from .timeline import in_flight
 
 VERSION = 2
 
@@ -142,18 +143,7 @@ class Trace:
 
 def overlap(slices: Sequence[Slice]) -> float:
     """The same for some slices, which have one clock."""
-    intervals = sorted((one.start_ns, one.end_ns) for one in slices)
-    total = union = 0
-    reached = None
-    for start, end in intervals:
-        total += end - start
-        if reached is None or start >= reached:
-            union += end - start
-            reached = end
-        elif end > reached:
-            union += end - reached
-            reached = end
-    return total / union if union else 0.0
+    return in_flight([(one.start_ns, one.end_ns) for one in slices])
 
 
 def _arguments(launch: Launch) -> tuple[tuple[str, str, int], ...]:

@@ -27,7 +27,8 @@ from typing import Any
 from tabulate import tabulate
 
 from acs_cl import AcsError, UsageError
-from acs_cl.benchmarks.harness import fresh_python, noise, processor
+from acs_cl.benchmarks.harness import fresh_python
+from acs_cl.benchmarks.machine import noise, processor
 from acs_cl.emu.generate import generate
 from acs_cl.emu.policies import ALL, bounds, model, simulate
 from acs_cl.emu.spec import machine

@@ -1,4 +1,4 @@
-"""What all benchmarks share: interleaved timing, spreads, targets, both sides, the machine.
+"""What all benchmarks share: interleaved timing, spreads, targets, both sides.
 
 In: a device, and small functions that take one sample each. Out: plain values for JSON.
 
@@ -12,13 +12,10 @@ from __future__ import annotations
 import gc
 import operator
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,7 +23,7 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl import __version__, devices
+from acs_cl import devices
 
 T = TypeVar("T")
 
@@ -64,10 +61,15 @@ class Settings(NamedTuple):
         return cl.Context([self.device])
 
     def backends(self) -> list[str]:
-        """The backends that the device has."""
-        mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        accepts = bool(self.device.queue_properties & mode)
-        return ["serial", *(["out_of_order"] if accepts else []), "lanes"]
+        """The backends on the host's side that the device has."""
+        return host_backends(self.device)
+
+
+def host_backends(device: cl.Device) -> list[str]:
+    """Those that enqueue each launch, `serial` first."""
+    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    accepts = bool(device.queue_properties & mode)
+    return ["serial", *(["out_of_order"] if accepts else []), "lanes"]
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -132,6 +134,25 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
+def while_held(
+    queues: Sequence[cl.CommandQueue], record: Callable[[], Any], finish: Callable[[], Any]
+) -> tuple[float, float]:
+    """Seconds of the host's work alone: of `record` with the queues stopped, and of `finish` when
+    all that they held has run to its end."""
+    gate = cl.UserEvent(queues[0].context)
+    for queue in queues:
+        cl.enqueue_barrier(queue, wait_for=[gate])
+    start = perf_counter()
+    record()
+    recording = perf_counter() - start
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    for queue in queues:
+        queue.finish()
+    start = perf_counter()
+    finish()
+    return recording, perf_counter() - start
+
+
 def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """`rounds` samples of each, in turns; each round begins with another one."""
     names = list(samplers)
@@ -142,22 +163,6 @@ def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str
             for name in names[shift:] + names[:shift]:
                 samples[name].append(samplers[name]())
     return samples
-
-
-def noise(rounds: int = 40) -> dict[str, Any]:
-    """How steady the machine is: a fixed piece of Python, timed again and again.
-
-    `unrest` is the distance between the 10th and the 90th percentile over the median: below 0.05 on
-    a quiet machine.
-    """
-    times = []
-    for _ in range(rounds):
-        start = perf_counter()
-        sum(range(50_000))
-        times.append((perf_counter() - start) * 1e6)
-    middle = quantile(times, 0.5)
-    unrest = (quantile(times, 0.9) - quantile(times, 0.1)) / middle
-    return {"loop_us": round(middle, 1), "unrest": round(unrest, 3)}
 
 
 # ---- the two sides -------------------------------------------------------------------------------
@@ -212,7 +217,31 @@ def zeroed_buffer(queue: cl.CommandQueue, nbytes: int) -> cl.Buffer:
     return buffer
 
 
-# ---- processes and the machine -------------------------------------------------------------------
+def device_clock(
+    context: cl.Context, device: cl.Device, source: str, name: str, items: int, *values: Any
+) -> Callable[[int, int], list[float]]:
+    """Microseconds of kernels on the device's own clock, by how many and their rounds. The kernel
+    takes one buffer of words, `values`, and its rounds; it runs as one group of `items`."""
+    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
+    queue = cl.CommandQueue(context, device, properties=profiled)
+    kernel = typed_kernel(queue, source, name, None, *[np.uint32] * (len(values) + 1))
+    buffer = zeroed_buffer(queue, items * 4)
+
+    def lengths_us(count: int, rounds: int) -> list[float]:
+        found = []
+        for _ in range(count):
+            event = kernel(queue, (items,), (items,), buffer, *values, rounds)
+            event.wait()
+            found.append((event.profile.end - event.profile.start) * 1e-3)
+        return found
+
+    until = perf_counter() + 0.1  # clocks rise while there is work
+    while perf_counter() < until:
+        lengths_us(7, 256)
+    return lengths_us
+
+
+# ---- processes -----------------------------------------------------------------------------------
 
 
 def fresh_python(arguments: Sequence[str], **changes: str) -> tuple[str, float]:
@@ -230,67 +259,3 @@ def fresh_python(arguments: Sequence[str], **changes: str) -> tuple[str, float]:
     if done.returncode:
         raise RuntimeError(f"a process of the benchmark failed:\n{done.stderr.strip()}")
     return done.stdout, took_s
-
-
-def machine(device: cl.Device) -> dict[str, Any]:
-    """What the figures were measured on."""
-    return {
-        "device": devices.full_name(device),
-        "kind": devices.kind(device),
-        "driver": device.driver_version.strip(),
-        "compute_units": device.max_compute_units,
-        "repaired": devices.repair(device),
-        "pyopencl": cl.VERSION_TEXT,
-        **processor(),
-    }
-
-
-def processor() -> dict[str, Any]:
-    """The same without a device."""
-    return {
-        "cpu": _cpu(),
-        "cpus": os.cpu_count(),
-        "load": _load(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "acs_cl": __version__,
-        "commit": _commit(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
-    }
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
-def _load() -> float | None:
-    try:
-        return round(os.getloadavg()[0], 2)
-    except (AttributeError, OSError):
-        return None
-
-
-def _commit() -> str:
-    """The commit of the sources, with a mark if they differ from it; empty for an installation."""
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return ""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=root, capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        commit = git("rev-parse", "--short", "HEAD")
-        sources = ("acs_cl", "benchmarks", "emu")
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", *sources)
-        return f"{commit} with changes" if commit and changed else commit
-    except OSError:
-        return ""

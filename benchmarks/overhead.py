@@ -19,6 +19,7 @@ samples go through the same number of arrays, so that windows differ in nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from acs_cl.benchmarks.harness import (
     quantile,
     spread,
     target,
+    while_held,
 )
 
 POLICIES = ("eager", "ready_first")
@@ -217,18 +219,9 @@ def held(side: Side) -> Callable[[], Sample]:
     def sample() -> Sample:
         recording = retiring = 0.0
         for batch in side.batches:
-            gate = cl.UserEvent(side.queues[0].context)
-            for queue in side.queues:
-                cl.enqueue_barrier(queue, wait_for=[gate])
-            start = perf_counter()
-            side.record(batch)
-            recording += perf_counter() - start
-            gate.set_status(cl.command_execution_status.COMPLETE)
-            for queue in side.queues:
-                queue.finish()
-            start = perf_counter()
-            side.finish()
-            retiring += perf_counter() - start
+            took = while_held(side.queues, partial(side.record, batch), side.finish)
+            recording += took[0]
+            retiring += took[1]
         return Sample((recording + retiring) * side.scale, retiring * side.scale, 0.0)
 
     return sample

@@ -21,12 +21,11 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     Settings,
+    device_clock,
     interleave,
     quantile,
     spread,
     target,
-    typed_kernel,
-    zeroed_buffer,
 )
 
 CHAINS, LINKS, ITEMS = 64, 8, 32
@@ -111,23 +110,12 @@ class _Run:
 
 def calibrate(context: cl.Context, device: cl.Device, wanted_us: float) -> tuple[int, float]:
     """Rounds for a kernel of at least `wanted_us` on the device's clock, and its length."""
-    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
-    queue = cl.CommandQueue(context, device, properties=profiled)
-    kernel = typed_kernel(queue, SOURCE, "work", None, np.uint32)
-    buffer = zeroed_buffer(queue, ITEMS * 4)
+    clock = device_clock(context, device, SOURCE, "work", ITEMS)
 
     def length_us(rounds: int) -> float:
-        lengths = []
-        for _ in range(7):
-            event = kernel(queue, (ITEMS,), (ITEMS,), buffer, rounds)
-            event.wait()
-            lengths.append((event.profile.end - event.profile.start) * 1e-3)
-        return quantile(lengths, 0.25)  # nearly the best: other programs only ever add time
+        return quantile(clock(7, rounds), 0.25)  # nearly the best: other programs only add time
 
     rounds = 256
-    until = perf_counter() + 0.1  # clocks rise while there is work
-    while perf_counter() < until:
-        length_us(rounds)
     for _ in range(24):
         took_us = length_us(rounds)
         if took_us >= wanted_us or rounds >= MOST_ROUNDS:

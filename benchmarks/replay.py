@@ -28,6 +28,7 @@ from acs_cl.benchmarks.harness import (
     interleave,
     spread,
     target,
+    while_held,
 )
 
 SHAPES = {
@@ -113,21 +114,14 @@ def _row(runtime: acs.Runtime, chains: int, length: int, rounds: int) -> dict[st
 def _held(side: _Side) -> Callable[[], float]:
     """Microseconds of the host for one replay."""
 
+    def all_launches() -> None:
+        for _ in range(side.times):
+            side.launch()
+
     def sample() -> float:
         side.launch()  # the first one after others finds out where these have been
         side.finish()
-        gate = cl.UserEvent(side.queue.context)
-        cl.enqueue_barrier(side.queue, wait_for=[gate])
-        start = perf_counter()
-        for _ in range(side.times):
-            side.launch()
-        taken = perf_counter() - start
-        gate.set_status(cl.command_execution_status.COMPLETE)
-        side.queue.finish()
-        start = perf_counter()
-        side.finish()
-        taken += perf_counter() - start
-        return taken * 1e6 / side.times
+        return sum(while_held([side.queue], all_launches, side.finish)) * 1e6 / side.times
 
     return sample
 

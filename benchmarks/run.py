@@ -18,7 +18,8 @@ from time import perf_counter
 from typing import Any
 
 from acs_cl import AcsError, UsageError, devices
-from acs_cl.benchmarks.harness import OVERRIDES, Settings, machine, noise
+from acs_cl.benchmarks.harness import OVERRIDES, Settings
+from acs_cl.benchmarks.machine import machine, noise
 
 VERSION = 1
 

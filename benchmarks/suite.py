@@ -32,13 +32,12 @@ from acs_cl.benchmarks.harness import (
     ONE,
     TINY,
     interleave,
-    machine,
-    noise,
     quantile,
     spread,
     typed_kernel,
     zeroed_buffer,
 )
+from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
@@ -79,15 +78,6 @@ class Sample(NamedTuple):
 
     launching: float
     total: float
-
-
-def backends_of(device: cl.Device) -> list[str]:
-    """All backends that a device has."""
-    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    found = [SERIAL]
-    if device.queue_properties & mode:
-        found.append("out_of_order")
-    return [*found, "lanes", "device", "auto"]
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import suite, suite_plots, suite_tables
-from acs_cl.benchmarks.harness import OVERRIDES, Settings
+from acs_cl.benchmarks.harness import OVERRIDES, Settings, host_backends
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
 
@@ -117,7 +117,7 @@ def chosen(names: Sequence[str]) -> list[Workload]:
 
 def _plan(args: argparse.Namespace) -> suite.Plan:
     device = devices.choose(args.device)
-    there = suite.backends_of(device)
+    there = [*host_backends(device), "device", "auto"]
     asked = args.backend or there
     for name in asked:
         if name not in there:

@@ -22,14 +22,12 @@ import acs_cl as acs
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks.harness import (
     Settings,
+    device_clock,
     interleave,
-    machine,
-    noise,
     quantile,
     spread,
-    typed_kernel,
-    zeroed_buffer,
 )
+from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.suite_tables import table
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
@@ -133,23 +131,12 @@ def graph_of(name: str, value: int, pace: Pace, on_cpu: bool, quick: bool = Fals
 
 def measured_pace(context: cl.Context, device: cl.Device) -> Pace:
     """By the device's own clock, with kernels of 100 us or more."""
-    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
-    queue = cl.CommandQueue(context, device, properties=profiled)
-    kernel = typed_kernel(queue, kernel_source(SOURCE), "mix0", None, np.uint32, np.uint32)
-    buffer = zeroed_buffer(queue, GROUP * 4)
+    clock = device_clock(context, device, kernel_source(SOURCE), "mix0", GROUP, 1)
 
     def length_us(rounds: int) -> float:
-        lengths = []
-        for _ in range(21):
-            event = kernel(queue, (GROUP,), (GROUP,), buffer, 1, rounds)
-            event.wait()
-            lengths.append((event.profile.end - event.profile.start) * 1e-3)
-        return min(lengths)  # other programs only ever add time
+        return min(clock(21, rounds))  # other programs only ever add time
 
     rounds = 64
-    until = perf_counter() + 0.1  # clocks rise while there is work
-    while perf_counter() < until:
-        length_us(rounds)
     while length_us(rounds) < 100 and rounds < MOST_ROUNDS:
         rounds *= 2
     idle_us, long_us = length_us(0), length_us(rounds)

@@ -34,7 +34,8 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import UsageError, devices
-from acs_cl.benchmarks.harness import interleave, machine, noise, quantile, spread
+from acs_cl.benchmarks.harness import interleave, quantile, spread
+from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.suite import Contestant, timer
 from acs_cl.benchmarks.validation_costs import FEW as FEW_ARRAYS
 from acs_cl.benchmarks.validation_costs import LANES, Costs, machine_of, measured

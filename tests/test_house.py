@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "_version": "",
     "errors": "",
     # records and the pure middle
+    "timeline": "",
     "records": "errors",
     "ranges": "records errors",
     "hazards": "records ranges errors",
@@ -59,7 +60,7 @@ MAY_IMPORT = {
     "probe.bench": "probe.facts driver",
     "probe.cost": "probe.bench probe.record",
     "probe.choice": "probe.facts probe.record devices",
-    "probe.overlap": "probe.bench probe.choice probe.record",
+    "probe.overlap": "timeline probe.bench probe.choice probe.record",
     "probe.store": "probe.record",
     "probe": "probe.record probe.facts probe.bench probe.cost probe.choice probe.overlap"
     " probe.store devices errors",
@@ -133,7 +134,7 @@ MAY_IMPORT = {
     # the parts of the runtime
     "handle": "core records errors",
     "transfers": "records arrays access commands driver handle strided errors",
-    "trace": "records errors",
+    "trace": "timeline records errors",
     "stats": "records core",
     "sites": "",
     "check": "",
@@ -166,7 +167,7 @@ MAY_IMPORT = {
     " check.memory check.modes check.naming check.order check.patterns check.uninitialised"
     " life commands devices driver progress records sites errors",
     # the one that composes
-    "measure": "life explain footprints records trace errors",
+    "measure": "timeline life explain footprints records trace errors",
     "runtime": "measure many core ledger teaching footprints graph graph_handles segments choice"
     " devices"
     " records window failures"
@@ -183,7 +184,7 @@ MAY_IMPORT = {
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands
     "doctor": "_version core devices probe errors",
-    "pictures": "trace errors",
+    "pictures": "timeline trace errors",
     "demo_filter": "__init__ arrays kernel_files errors",
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
     "pipes": "",
@@ -207,7 +208,7 @@ MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph", "queue"}
 STAGES = ("access", "hazards", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage
 
-PURE = {"records", "ranges", "hazards", "footprints", "window", "poison", "errors"}
+PURE = {"timeline", "records", "ranges", "hazards", "footprints", "window", "poison", "errors"}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
 PUBLIC = set(NAMES)

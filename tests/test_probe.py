@@ -18,6 +18,7 @@ from acs_cl._version import __version__
 from acs_cl.errors import DeviceError
 from acs_cl.probe import choice, facts, overlap, store
 from acs_cl.probe.record import Gain, Probe
+from acs_cl.timeline import in_flight
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
 
@@ -290,10 +291,10 @@ def test_surprising_times_are_recognised() -> None:
 
 
 def test_in_flight_counts_open_intervals() -> None:
-    assert overlap.in_flight([(0, 10), (10, 20)]) == 1
-    assert overlap.in_flight([(0, 10), (0, 10), (100, 110), (100, 110)]) == 2
-    assert overlap.in_flight([(0, 10), (2, 4)]) == pytest.approx(1.2)
-    assert overlap.in_flight([]) == 0
+    assert in_flight([(0, 10), (10, 20)]) == 1
+    assert in_flight([(0, 10), (0, 10), (100, 110), (100, 110)]) == 2
+    assert in_flight([(0, 10), (2, 4)]) == pytest.approx(1.2)
+    assert in_flight([]) == 0
 
 
 @pytest.mark.alone

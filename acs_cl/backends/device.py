@@ -197,7 +197,8 @@ class Device(Backend):
             return
         choice = self._choice
         if choice is not None:
-            choice.look_again(self._schedulers.builds)
+            if launch.number < choice.resting_until:
+                choice.look_again(self._schedulers.builds)
             if (reason := _at_once(choice, launch.number, command)) is not None:
                 self._to_lane(launch, reason)
                 return
@@ -378,6 +379,7 @@ class Device(Backend):
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._ledger.numbers(epoch.number)[-1]
+            self._choice.look_again(self._schedulers.builds)
             if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                 self._dissolve(epoch, few)
                 return

@@ -212,11 +212,6 @@ class Memory:
         """Own and foreign ones."""
         return [*self._svm, *self._buffers.values()]
 
-    @property
-    def foreign_buffers(self) -> list[BufferRegion]:
-        """Buffers that are not the runtime's."""
-        return [region for region in self._buffers.values() if region.foreign]
-
     def allocated(self, number: int, block: Any, nbytes: int, kind: str, site: str) -> Part:
         """A base of the runtime's own."""
         if isinstance(block.memory, cl.Buffer):

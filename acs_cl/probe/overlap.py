@@ -19,6 +19,7 @@ import pyopencl as cl
 from acs_cl.probe.bench import KERNELS, PART_BYTES, Bench, burst_us, deal
 from acs_cl.probe.choice import enough
 from acs_cl.probe.record import Gain
+from acs_cl.timeline import in_flight
 
 LANES = (1, 2, 4, 8, 16)
 
@@ -70,15 +71,6 @@ def expected(best: dict[_Setup, float], units: int) -> bool:
     overlaps = best[_BASE] / min(several)
     alike = max(several) <= 1.1 * min(several)
     return alike and (units == 1 or _CLEAR_GAIN <= overlaps <= 1.2 * units)
-
-
-def in_flight(intervals: Sequence[tuple[int, int]]) -> float:
-    """How many of the intervals are open on average, over the time in which any is."""
-    covered = reach = 0
-    for start, end in sorted(intervals):
-        covered += max(0, end - max(start, reach))
-        reach = max(reach, end)
-    return sum(end - start for start, end in intervals) / covered if covered else 0.0
 
 
 def _take_turns(

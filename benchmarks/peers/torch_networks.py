@@ -27,7 +27,8 @@ import tabulate
 
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import suite
-from acs_cl.benchmarks.harness import interleave, machine, noise, quantile, spread
+from acs_cl.benchmarks.harness import interleave, quantile, spread
+from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.peers.torch_layers import Network
 from acs_cl.benchmarks.suite import Sample
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS

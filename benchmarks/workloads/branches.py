@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.expert import Queues
-from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
 from acs_cl.benchmarks.workloads.workload import Results, Workload
-from acs_cl.kernel_files import kernel_source
 
 FIRST, SECOND, POOL = 8, 16, 5
 """Planes after each convolution, and the side of what is averaged between them."""
@@ -44,12 +42,11 @@ class Branch:
         self.second = platform.empty((SECOND, second, second))
 
 
-class Dl:
+class Dl(Pipeline):
     """A number from two images."""
 
     def __init__(self, platform: Any, size: DlSize, seed: int) -> None:
-        self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
         images, weights, dense = data(size, seed)
         self.branches = [
             Branch(platform, size, image, own)
@@ -64,9 +61,6 @@ class Dl:
             (*across(pooled), pooled, FIRST),
             (*across(second), second, SECOND),
         )
-
-    def reset(self) -> None:
-        """Nothing is changed that a step reads."""
 
     def step(self) -> None:
         """Nine launches."""
@@ -95,14 +89,10 @@ class Dl:
 class DlByHand(Dl):
     """The same with events: a queue for each branch."""
 
-    def __init__(self, queues: Queues, size: DlSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """Branches take turns, so that neither begins late."""
         side, groups = self.size
-        launch, program, row, one = self.queues.launch, self.program, (GROUP, 1, 1), (GROUP,)
+        launch, program, row, one = self.platform.launch, self.program, (GROUP, 1, 1), (GROUP,)
         first, pooled, second = self.sides
         grids, half, both = self.grids, self.features.shape[0] // 2, self.branches
         last = [

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.expert import Queues
-from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
 from acs_cl.benchmarks.workloads.workload import Results, Workload
-from acs_cl.kernel_files import kernel_source
 
 SMALL, LARGE, SHARP = (3, 1), (5, 10), (3, 5)
 """Diameter and sigma of each blur."""
@@ -27,12 +25,12 @@ class ImgSize(NamedTuple):
     groups: int
 
 
-class Img:
+class Img(Pipeline):
     """The pipeline."""
 
     def __init__(self, platform: Any, size: ImgSize, seed: int) -> None:
-        side, groups = self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
+        side, groups = size
         self.image = platform.array(made_up(size, seed))
         self.small_weights = platform.array(gauss(*SMALL))
         self.large_weights = platform.array(gauss(*LARGE))
@@ -45,9 +43,6 @@ class Img:
         self.largest, self.smallest = (platform.empty(1) for _ in range(2))
         self.all = (*across(side), side)
         self.flat = across(side * side)
-
-    def reset(self) -> None:
-        """Nothing is changed that a step reads."""
 
     def step(self) -> None:
         """Thirteen launches."""
@@ -76,13 +71,9 @@ class Img:
 class ImgByHand(Img):
     """The same with events: a queue for each blur, one more for the smallest."""
 
-    def __init__(self, queues: Queues, size: ImgSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """The longest way, over the larger blur, comes first."""
-        launch, program, flat = self.queues.launch, self.program, self.flat
+        launch, program, flat = self.platform.launch, self.program, self.flat
         row, one = (GROUP, 1), (GROUP,)
         side, groups = self.size
         pixels, many = side * side, (groups * GROUP,)

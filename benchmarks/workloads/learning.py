@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.expert import Queues
-from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
 from acs_cl.benchmarks.workloads.workload import Results, Workload
-from acs_cl.kernel_files import kernel_source
 
 CLASSES = 10
 FEATURES = 200
@@ -25,12 +23,11 @@ class MlSize(NamedTuple):
     rows: int
 
 
-class Ml:
+class Ml(Pipeline):
     """Scores of two classifiers; the class with the largest sum is chosen."""
 
     def __init__(self, platform: Any, size: MlSize, seed: int) -> None:
-        self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
         data = MlData.made_up(size, seed)
         self.x = platform.array(np.ascontiguousarray(data.x.T))
         self.coefficients = platform.array(data.coefficients)
@@ -41,9 +38,6 @@ class Ml:
         self.ridge, self.bayes = (platform.empty((CLASSES, rows)) for _ in range(2))
         self.largest, self.total = (platform.empty(rows) for _ in range(2))
         self.chosen = platform.empty(rows, np.int32)
-
-    def reset(self) -> None:
-        """Nothing is changed that a step reads."""
 
     def step(self) -> None:
         """Ten launches: four, five, and the choice."""
@@ -71,13 +65,9 @@ class Ml:
 class MlByHand(Ml):
     """The same with events: a queue for each classifier."""
 
-    def __init__(self, queues: Queues, size: MlSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """The first launch of each chain first."""
-        launch, program, rows = self.queues.launch, self.program, self.size.rows
+        launch, program, rows = self.platform.launch, self.program, self.size.rows
         flat, one, ridge, bayes = across(rows), (GROUP,), self.ridge, self.bayes
         b = launch(
             program.product_of_counts, flat, one, self.x, self.likelihood, bayes, rows, FEATURES

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.expert import Queues, Token
-from acs_cl.benchmarks.workloads.pipelines import GROUP, across
+from acs_cl.benchmarks.workloads.expert import Token
+from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
 from acs_cl.benchmarks.workloads.workload import Results, Workload
-from acs_cl.kernel_files import kernel_source
 
 DEGREE = 3
 ITERATIONS = 5
@@ -35,12 +34,11 @@ class Side:
         self.partial, self.squares = platform.empty(size.groups), platform.empty(1)
 
 
-class Hits:
+class Hits(Pipeline):
     """Five iterations from values of one."""
 
     def __init__(self, platform: Any, size: HitsSize, seed: int) -> None:
-        self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
         links = linked(size, seed)
         self.hubs = Side(platform, size, *rows_of(links))
         self.authorities = Side(platform, size, *columns_of(links))
@@ -74,14 +72,10 @@ class Hits:
 class HitsByHand(Hits):
     """The same with events: a queue for hubs, one for authorities."""
 
-    def __init__(self, queues: Queues, size: HitsSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """A sum waits for the other side's values; values are kept until the other's sum is."""
         nodes, groups = self.size
-        launch, program = self.queues.launch, self.program
+        launch, program = self.platform.launch, self.program
         flat, one = across(nodes), (GROUP,)
         sides = (self.authorities, self.hubs)
         values: list[Token] = []

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.workload import Results, Workload
 from acs_cl.kernel_files import kernel_source
 
@@ -21,6 +20,18 @@ GROUP = 64
 def across(length: int) -> tuple[int]:
     """The global size that has a work-item for each of `length`, in whole groups."""
     return (-(-length // GROUP) * GROUP,)
+
+
+class Pipeline:
+    """What all six have: a platform, their kernels, and nothing that a step changes and reads."""
+
+    def __init__(self, platform: Any, size: Any) -> None:
+        self.platform = platform
+        self.size = size
+        self.program = platform.build(kernel_source("pipelines.cl"))
+
+    def reset(self) -> None:
+        """Nothing is changed that a step reads."""
 
 
 # ---- VEC: the sum of differences of squares ------------------------------------------------------
@@ -33,21 +44,17 @@ class VecSize(NamedTuple):
     groups: int
 
 
-class Vec:
+class Vec(Pipeline):
     """`sum(x * x - y * y)`: two squares side by side, then a reduction."""
 
     def __init__(self, platform: Any, size: VecSize, seed: int) -> None:
-        self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
         count = np.arange(1, size.length + 1, dtype=np.float32)
         self.x, self.y = platform.array(1 / count), platform.array(2 / count)
         self.xx = platform.empty(size.length)
         self.yy = platform.empty(size.length)
         self.partial = platform.empty(size.groups)
         self.total = platform.zeros(1)
-
-    def reset(self) -> None:
-        """Nothing is changed that a step reads."""
 
     def step(self) -> None:
         """Four launches."""
@@ -66,14 +73,10 @@ class Vec:
 class VecByHand(Vec):
     """The same with events."""
 
-    def __init__(self, queues: Queues, size: VecSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """The two squares go to two queues."""
         length, groups = self.size
-        launch, program = self.queues.launch, self.program
+        launch, program = self.platform.launch, self.program
         one = launch(program.square, across(length), (GROUP,), self.x, self.xx, length)
         two = launch(program.square, across(length), (GROUP,), self.y, self.yy, length, on=1)
         parts = launch(
@@ -102,17 +105,13 @@ class BsSize(NamedTuple):
     length: int
 
 
-class Bs:
+class Bs(Pipeline):
     """Independent pricings by Black and Scholes, in double precision."""
 
     def __init__(self, platform: Any, size: BsSize, seed: int) -> None:
-        self.size = size
-        self.program = platform.build(kernel_source("pipelines.cl"))
+        super().__init__(platform, size)
         self.shares = [platform.array(one) for one in shares(size, seed)]
         self.calls = [platform.empty(size.length, np.float64) for _ in range(PRICINGS)]
-
-    def reset(self) -> None:
-        """Nothing is changed that a step reads."""
 
     def step(self) -> None:
         """A launch for each."""
@@ -130,15 +129,11 @@ class Bs:
 class BsByHand(Bs):
     """The same with a queue for each."""
 
-    def __init__(self, queues: Queues, size: BsSize, seed: int) -> None:
-        super().__init__(queues, size, seed)
-        self.queues = queues
-
     def step(self) -> None:
         """Nothing comes after anything."""
         length = self.size.length
         for on, (share, call) in enumerate(zip(self.shares, self.calls, strict=True)):
-            self.queues.launch(
+            self.platform.launch(
                 self.program.price, across(length), (GROUP,),
                 share, call, length, STRIKE, RATE, VOLATILITY, YEARS, on=on,
             )  # fmt: skip
