@@ -277,9 +277,11 @@ class Measure:
 
     def save(self, path: str | Path) -> None:
         """Write a timeline in the format of Chrome's trace viewer, which Perfetto opens, with one
-        track for each lane. The emulator reads it, too."""
+        track for each lane, and arrows to a launch from those that it waited for. The emulator
+        reads it, too."""
+        slices = self._done()
         document = {
-            "traceEvents": list(_events(self._done(), self._where)),
+            "traceEvents": list(_events(slices, self._where, _arrows(slices, self.edges))),
             "displayTimeUnit": "ns",
             "acs_cl": {
                 "acs_cl_trace": VERSION,
@@ -313,7 +315,32 @@ def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:
     return tuple(span for span in one.writes if span.base not in gone)
 
 
-def _events(slices: Sequence[Slice], where: dict[int, str]) -> Iterator[dict[str, Any]]:
+class Arrow(NamedTuple):
+    """An end of an arrow at a launch: `kind` is the viewer's, 's' where it starts."""
+
+    id: int
+    kind: str
+
+
+def _arrows(slices: Sequence[Slice], edges: dict[int, list[Edge]]) -> dict[int, list[Arrow]]:
+    """The ends of arrows, by launch. Clocks are not compared; a viewer wants an arrow to begin
+    before it ends."""
+    known = {one.number: one for one in slices}
+    arrows: dict[int, list[Arrow]] = {}
+    count = 0
+    for one in slices:
+        for edge in edges.get(one.number, ()):
+            other = known[edge.upstream]
+            if other.clock == one.clock and other.start_ns < one.start_ns:
+                count += 1
+                arrows.setdefault(other.number, []).append(Arrow(count, "s"))
+                arrows.setdefault(one.number, []).append(Arrow(count, "f"))
+    return arrows
+
+
+def _events(
+    slices: Sequence[Slice], where: dict[int, str], arrows: dict[int, list[Arrow]]
+) -> Iterator[dict[str, Any]]:
     """Events of the viewer, in microseconds from the first of each clock. A process for each clock,
     a thread for each lane, and more of them where slices of a lane overlap."""
     clocks = sorted({one.clock for one in slices})
@@ -324,7 +351,7 @@ def _events(slices: Sequence[Slice], where: dict[int, str]) -> Iterator[dict[str
         thread = 0
         for lane in sorted({one.lane for one in mine}):
             merged = _merged([one for one in mine if one.lane == lane])
-            rows = packed(merged, lambda one: (one[1][0].start_ns, one[1][0].end_ns))
+            rows = packed(merged, lambda one: (one[1][0].start_ns, _end_ns(one[1][0])))
             for row, together in enumerate(rows):
                 thread += 1
                 label = "host tasks" if lane < 0 else f"lane {lane}"
@@ -332,14 +359,13 @@ def _events(slices: Sequence[Slice], where: dict[int, str]) -> Iterator[dict[str
                 yield _named("thread_name", process, thread, label)
                 for name, group in together:
                     one = group[0]
+                    place = {"pid": process, "tid": thread, "ts": (one.start_ns - zero) / 1e3}
                     yield {
                         "name": name,
                         "cat": one.phase or "launch",
                         "ph": "X",
-                        "pid": process,
-                        "tid": thread,
-                        "ts": (one.start_ns - zero) / 1e3,
-                        "dur": (one.end_ns - one.start_ns) / 1e3,
+                        **place,
+                        "dur": (_end_ns(one) - one.start_ns) / 1e3,
                         "args": {
                             "launches": [other.number for other in group],
                             "upstream": list(one.upstream) if len(group) == 1 else [],
@@ -347,6 +373,9 @@ def _events(slices: Sequence[Slice], where: dict[int, str]) -> Iterator[dict[str
                             "where": where[one.number],
                         },
                     }
+                    for end in [end for other in group for end in arrows.get(other.number, ())]:
+                        head = {"name": "waits", "cat": "order", "ph": end.kind, "id": end.id}
+                        yield {**head, **place, "bp": "e"}
 
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
@@ -365,3 +394,8 @@ def _merged(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
         else:
             merged += [(one.name, [one]) for one in group]
     return merged
+
+
+def _end_ns(one: Slice) -> int:
+    """Where it is drawn to: viewers confuse one of no length with the next."""
+    return max(one.end_ns, one.start_ns + 1)

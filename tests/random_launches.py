@@ -7,9 +7,10 @@ without, on one backend after another, and once more under `check="access"`; the
 the oracle's each time, and the bytes that inference gives a launch have to hold those that the
 oracle touched.
 
-    python tests/random_launches.py --programs 20000 --out benchmarks/results/inference.json
+    python tests/random_launches.py --programs 1000 --first 50
 
 prints where it is, ends with the seed of whatever is wrong, or of what takes longer than a minute.
+`random_batches.py` runs many of them, each in a process of its own.
 """
 
 # Long because: drawing, running and counting are one pipeline, and a tool besides.
@@ -385,27 +386,38 @@ def main(words: Sequence[str] | None = None) -> int:
             runner.close()
             runner = _renewed(runner)
         seed += 1
+        if args.out:  # after each pool, so that a process that dies has told what it did
+            _save(_report(runner, args.first, seed, started, wrong), args.out)
         if seed % 10 == 0:
             took = time.perf_counter() - started
             print(f"{runner.counts['programs']} programs, {took:.0f} s, pool {seed}, "
                   f"edges {runner.counts['edges whole']} -> {runner.counts['edges inferred']}, "
                   f"{len(wrong)} wrong", flush=True)  # fmt: skip
-    report = {
+    print(json.dumps(_report(runner, args.first, seed, started, wrong), indent=1))
+    return bool(wrong)
+
+
+def _report(
+    runner: Runner, first: int, seed: int, started: float, wrong: list[str]
+) -> dict[str, Any]:
+    return {
         "what": "random programs of random kernels, inference on and off, check=access",
         "date": time.strftime("%Y-%m-%d"),
         "device": runner.device.name.strip(),
         "driver": runner.device.platform.version.strip(),
-        "pools": [args.first, seed],
+        "pools": [first, seed],
         "seconds": round(time.perf_counter() - started),
         "wrong": wrong,
         **{name.replace(" ", "_"): value for name, value in sorted(runner.counts.items())},
     }
-    print(json.dumps(report, indent=1))
-    if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-            file.write("\n")
-    return bool(wrong)
+
+
+def _save(report: dict[str, Any], path: str) -> None:
+    """At once, or not at all."""
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+    os.replace(f"{path}.new", path)
 
 
 def _renewed(runner: Runner) -> Runner:

@@ -1,6 +1,7 @@
 """Random programs of random kernels: one result, with inference and without; nothing is missed.
 
-`ACS_CL_FUZZ=n` asks for n programs; `random_launches.py` does the same as a tool, with a report.
+`ACS_CL_FUZZ=n` asks for n programs; `random_batches.py` does the same as a tool, in processes of
+their own and with a report.
 """
 
 from __future__ import annotations
