@@ -80,6 +80,7 @@ class Deciding:
         self._count: Cell | None = None
         self.global_size = global_size
         """With the upper bound in place of a count."""
+        self._command: DecidedCommand | None = None
         if global_size and type(global_size[0]) is size:
             self._count = _cell(kernel, global_size[0].count, "the count of acs.size")
             self.global_size = (global_size[0].upto, *global_size[1:])
@@ -93,10 +94,32 @@ class Deciding:
         self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None
     ) -> Handle:
         """Launch `plain` with the decision."""
+        runtime = self._kernel._runtime
+        command, access, _copies = self.decided(plain, access, wait_for)
+        if not runtime._backend.decides:
+            _ = command.guarded  # what is wrong with the variant is an error of this call
+        self._command = command
+        return runtime._launch(command, access, wait_for)
+
+    @property
+    def variant(self) -> Any:
+        """The OpenCL kernel that looks into memory of the runtime first, once a queue has needed it
+        for the launch."""
+        command = self._command
+        if command is None or command.decision.when is None:
+            return None
+        is_ours = is_svm(command.decision.when.place.memory) is self._kernel._runtime._store.is_svm
+        return command.variant if is_ours else None
+
+    def decided(
+        self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None = None
+    ) -> tuple[DecidedCommand, Access, list[Array]]:
+        """`plain` with the decision, what it touches, and copies of cells that it may write, which
+        are launched by this and have to live until it is."""
         kernel, count = self._kernel, self._count
         cells = [cell for cell in (self._when, count) if cell is not None]
         reads = (*access.reads, *(cell.span for cell in cells))
-        copies: list[Array] = []  # alive until the launch is in
+        copies: list[Array] = []
         for index, cell in enumerate(cells):
             if any(_meet(cell.span, span) for span in access.writes):
                 copies.append(self._copy(cell, wait_for))
@@ -119,10 +142,7 @@ class Deciding:
             lambda: guards.guarded(kernel, plain, decision, cells, local),
             guards.faults,
         )
-        runtime = kernel._runtime
-        if not runtime._backend.decides:
-            _ = command.guarded  # what is wrong with the variant is an error of this call
-        return runtime._launch(command, Access(reads, access.writes), wait_for)
+        return command, Access(reads, access.writes), copies
 
     def _copy(self, cell: Cell, wait_for: Sequence[Any] | None) -> Array:
         """A copy, made in program order, of a cell that the kernel may write: its first groups

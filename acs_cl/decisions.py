@@ -104,6 +104,11 @@ class DecidedCommand:
         return self._guarded
 
     @property
+    def variant(self) -> Any:
+        """The guarded kernel, once a queue has needed it."""
+        return None if self._guarded is None else self._guarded.kernel
+
+    @property
     def name(self) -> str:
         """The kernel's."""
         return self.plain.name

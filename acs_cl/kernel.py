@@ -168,7 +168,7 @@ class Kernel(core.Caller):
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
                     if core.NATIVE and plain is not None:
-                        teach(self, plain[0], args, handle.number)
+                        teach(self, *plain, args, handle.number)
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
@@ -186,13 +186,17 @@ class Kernel(core.Caller):
         command = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
         )
-        if deciding is not None:
+        variant = None
+        if deciding is None:
+            handle = self._runtime._launch(command, access, wait_for)
+        else:
             handle = deciding.launch(command, access, wait_for)
-            if core.NATIVE and plain is not None:
-                teach(self, plain[0], args, handle.number)
-            return handle
-        handle = self._runtime._launch(command, access, wait_for)
-        if (
+            if not core.NATIVE or deciding.counts:
+                return handle
+            variant = deciding.variant
+        if core.NATIVE and plain is not None:
+            teach(self, plain[0], access, args, handle.number, variant)
+        elif (
             core.NATIVE
             and self._lessons < PATIENCE
             and offset is None
@@ -200,21 +204,26 @@ class Kernel(core.Caller):
             and writes is None
             and self._standing is None
         ):
-            teach_queues(self, global_size, local_size, args, handle.number)
+            teach_queues(self, global_size, local_size, access, args, handle.number, variant)
         return handle
 
     if TYPE_CHECKING or not core.NATIVE:
         __call__ = _call
 
     def _finish(
-        self, number: int, upstream: tuple[int, ...], global_size: Any, local_size: Any, *args: Any
-    ) -> Handle:
+        self, number: int, upstream: tuple[int, ...], when: Any,
+        global_size: Any, local_size: Any, *args: Any,
+    ) -> Handle:  # fmt: skip
         """The rest of a launch that the core has put into the hazards and that no queue took: the
-        driver refused it, or it follows an epoch of the scheduler."""
+        driver refused it, or it follows an epoch of the scheduler, or one that is held."""
         native, pointers, values, access = self._convert(self, args)
-        command = _new(
+        if self._narrow is not None:
+            access = self._narrow.access(access, global_size, local_size, None, args)
+        command: Any = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, None)
         )
+        if when is not None:  # which it does not write: it is copied nowhere
+            command, access, _ = Deciding(self, global_size, when).decided(command, access)
         return self._runtime._hand_over(number, command, access, upstream)
 
     def _with_flag(self, packed: Any, when: Any) -> Any:

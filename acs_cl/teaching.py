@@ -17,6 +17,7 @@ from . import core, scalars
 from .arrays import Array
 from .epochs import INLINE_BYTES, RECORD_BYTES
 from .packer import FLAGS
+from .records import Access
 from .tasks import TaskCommand
 
 if TYPE_CHECKING:
@@ -43,16 +44,24 @@ def use(handle: type) -> None:
         core.native.use(handle, Array, _NUMBERS, FLAGS)
 
 
-def teach(kernel: Kernel, command: TaskCommand, args: tuple[Any, ...], number: int) -> None:
+def teach(
+    kernel: Kernel,
+    command: TaskCommand,
+    access: Access,
+    args: tuple[Any, ...],
+    number: int,
+    variant: Any = None,
+) -> None:
     """A launch that is plain, but for `when=`, went to a backend with a scheduler: the core makes
     those like it from now on, with `when=` or without, as far as nothing is unusual when they come.
-    `command` is the one without."""
+    `command` and `access` are those without; `variant` as for `teach_queues`."""
     native, ledger = core.native, kernel._runtime._ledger
     backend: Any = kernel._runtime._backend
     if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):
         return
     if not backend.takes(command):
-        teach_queues(kernel, command.global_size, command.local_size, args, number)
+        sizes = command.global_size, command.local_size
+        teach_queues(kernel, *sizes, access, args, number, variant)
         return
     if not native.is_taught(kernel):
         body = command.scheduler.bodies[kernel._native.origin]
@@ -74,9 +83,16 @@ _ON_QUEUES = _IN_RECORDS | {"L"}
 
 
 def teach_queues(
-    kernel: Kernel, global_size: Any, local_size: Any, args: tuple[Any, ...], number: int
+    kernel: Kernel,
+    global_size: Any,
+    local_size: Any,
+    access: Access,
+    args: tuple[Any, ...],
+    number: int,
+    variant: Any,
 ) -> None:
-    """Launch `number`, without keywords, went to a queue."""
+    """Launch `number`, without keywords but for `when=`, went to a queue. `access`: what it touches
+    without that. `variant`: the OpenCL kernel that looks at it first, if there is one."""
     runtime = kernel._runtime
     backend, ledger, native = runtime._backend, runtime._ledger, core.native
     if not ledger.usable or backend.quick_queues is None:
@@ -106,8 +122,9 @@ def teach_queues(
             runtime.plan.memory == "svm", None if narrow is None else narrow.numbers,
         )  # fmt: skip
     covers = () if narrow is None else narrow.covers(global_size, local_size, args)
-    if covers is not None:
-        native.learn_queues(kernel, global_size, local_size, args, covers, left, reason)
+    native.learn_queues(kernel, global_size, local_size, args, covers, access, left, reason)
+    if variant is not None:
+        native.learn_gate(kernel, variant)
 
 
 def _codes(kernel: Kernel) -> list[tuple[str, str]]:

@@ -125,7 +125,7 @@ MAY_IMPORT = {
     "converter": "scalars records arrays signature errors",
     "packer": "converter scalars arrays commands epochs ranges records tasks",
     "narrow": "arrays converter ranges reach records signature",
-    "teaching": "core packer scalars arrays epochs tasks",
+    "teaching": "core packer scalars arrays epochs records tasks",
     "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
     " scalars standing records arrays access building"
     " converter deciding commands driver errors",

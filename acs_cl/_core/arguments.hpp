@@ -30,6 +30,7 @@ struct Parameter {
 struct ArraySlots {
     PyTypeObject *type = nullptr;
     std::size_t home = 0, address = 0, argument = 0, span = 0, size = 0, nbytes = 0, dtype = 0;
+    std::size_t runtime = 0, place = 0, spans = 0;  // of views that start inside a buffer, too
 
     static PyObject *get(PyObject *array, std::size_t at) {
         return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(array) + at);
@@ -147,20 +148,17 @@ inline bool take(const Parameter &parameter, PyObject *value, PyObject *runtime,
     return true;
 }
 
-// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
-// this runtime, or the kernel may write it.
-inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
-    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
-        return false;
+// Whether an array has one word that can decide, which is `span_object`, and nothing that `touched`
+// says is written; then it is read.
+inline bool reads_word(PyObject *when, PyObject *span_object, Touched &touched) {
     PyObject *size = ArraySlots::get(when, array_slots.size);
-    PyObject *span_object = ArraySlots::get(when, array_slots.span);
     PyObject *dtype = ArraySlots::get(when, array_slots.dtype);
-    auto address = ArraySlots::address_of(when);
-    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || address % 4 ||
+    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || touched.many >= MOST_SPANS ||
         std::find(flag_types.begin(), flag_types.end(), dtype) == flag_types.end())
         return false;
     try {
         const Span span = span_of(span_object);
+        if (span.start % 4) return false;
         for (std::uint32_t at = 0; at < touched.many; at++) {
             if (!(touched.writes >> at & 1)) continue;
             const Span written = span_of(touched.spans[at]);
@@ -169,12 +167,47 @@ inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &
     } catch (...) {  // no span that an array has
         return PyErr_Clear(), false;
     }
+    touched.add(span_object, true, false);
+    return true;
+}
+
+// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
+// this runtime, or the kernel may write it.
+inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
+    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
+        return false;
+    auto address = ArraySlots::address_of(when);
+    if (address % 4 || !reads_word(when, ArraySlots::get(when, array_slots.span), touched))
+        return false;
     std::uint32_t first;
     std::memcpy(&first, record, sizeof(first));
     put(record, first & ~PLAIN);
     put(record + 4 * WHEN, address);
-    touched.add(span_object, true, false);
     return true;
 }
+
+// What decides for a launch on a queue: memory as the driver takes it, where that starts if it is at
+// an address, and where the word is in it.
+struct Flag {
+    PyObject *memory = nullptr;
+    void *address = nullptr;
+    std::uint64_t offset = 0;
+
+    // As `Guards.guarded` gives it to a kernel; false as in `take_flag`.
+    bool take(PyObject *when, PyObject *runtime, bool by_address, Touched &touched) {
+        if (Py_TYPE(when) != array_slots.type ||
+            ArraySlots::get(when, array_slots.runtime) != runtime)
+            return false;
+        PyObject *place = ArraySlots::get(when, array_slots.place);
+        PyObject *spans = ArraySlots::get(when, array_slots.spans);
+        if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) < 2 || PyTuple_GET_SIZE(spans) != 1 ||
+            (by_address && ArraySlots::get(when, array_slots.home) != runtime))
+            return false;
+        memory = PyTuple_GET_ITEM(place, 0);
+        address = reinterpret_cast<void *>(by_address ? ArraySlots::address_of(when) : 0);
+        offset = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(place, 1));
+        return reads_word(when, PyTuple_GET_ITEM(spans, 0), touched);
+    }
+};
 
 }  // namespace acs_cl

@@ -9,9 +9,11 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -97,14 +99,46 @@ struct ToScheduler : Route {
     bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
 };
 
-// A size of launches on queues. `covers`: by the numbers that ranges depend on, how many bytes each
-// array may have at most, or not all of it is touched.
+// An access as Python found it.
+struct Found {
+    Touched touched;
+
+    // Null where it has too many spans.
+    static std::unique_ptr<Found> of(nb::handle access) {
+        auto made = std::make_unique<Found>();
+        for (int written = 0; written < 2; written++)
+            for (nb::handle span : access[written]) {
+                if (made->touched.many >= MOST_SPANS - 1) return nullptr;  // one may decide
+                made->touched.add(span.inc_ref().ptr(), !written, written);
+            }
+        return made;
+    }
+    Found() = default;
+    ~Found() { touched.let_go(); }
+    Found(const Found &) = delete;
+    Found &operator=(const Found &) = delete;
+};
+
+// What launches of one size and the same numbers touch: all of their arrays where each has `covers`
+// bytes at most; if not, what Python found for arrays of these bytes.
+struct Reach {
+    std::vector<std::int64_t> covers;
+    std::unordered_map<std::string, std::unique_ptr<Found>> found;
+
+    static std::string key(const Touched &whole) {
+        Span spans[MOST_SPANS];
+        for (std::uint32_t at = 0; at < whole.many; at++) spans[at] = span_of(whole.spans[at]);
+        return {reinterpret_cast<const char *>(spans), whole.many * sizeof(Span)};
+    }
+};
+
+// A size of launches on queues, and what they touch, by the numbers that this depends on.
 struct OnQueues {
     std::uint32_t axes = 0;
     bool has_local = false;
     std::size_t global[3], local[3];
-    std::map<std::string, std::vector<std::int64_t>> covers;
-    const std::pair<const std::string, std::vector<std::int64_t>> *last = nullptr;
+    std::map<std::string, Reach> reaches;
+    const std::pair<const std::string, Reach> *last = nullptr;
 
     Sizes sizes() const { return {axes, global, has_local ? local : nullptr, nullptr}; }
 };
@@ -113,9 +147,9 @@ struct OnQueues {
 struct ToQueues : Route {
     using Route::Route;
 
-    nb::object queues_object, kernel_object, reason;
+    nb::object queues_object, kernel_object, gated_object, reason;
     Queues *queues = nullptr;
-    QueueKernel *kernel = nullptr;
+    QueueKernel *kernel = nullptr, *gated = nullptr;  // as it is; the variant for `when=`
     bool by_address = false;
     std::optional<std::vector<std::uint16_t>> numbers;  // parameters that ranges depend on, if any do
     std::int64_t left = -1;  // launches until Python decides again where they go; below 0: none
@@ -127,23 +161,35 @@ struct ToQueues : Route {
         return key;
     }
 
-    // Whether a launch touches all of each of its arrays.
-    bool covers(OnQueues &size, const char *values, PyObject *const *args) const {
+    // From all of a launch's arrays to what it touches of them; false where that is not known.
+    bool narrow(OnQueues &size, const char *values, PyObject *const *args, Touched &touched) const {
         if (!numbers) return true;
         std::string key = this->key(values);
         if (!size.last || size.last->first != key) {
-            auto found = size.covers.find(key);
-            size.last = found == size.covers.end() ? nullptr : &*found;
+            auto known = size.reaches.find(key);
+            size.last = known == size.reaches.end() ? nullptr : &*known;
         }
         if (!size.last) return false;
-        auto most = size.last->second.begin();
+        const Reach &reach = size.last->second;
+        if (is_covered(reach, args)) return true;
+        if (reach.found.empty()) return false;
+        auto found = reach.found.find(Reach::key(touched));
+        if (found == reach.found.end()) return false;
+        touched = found->second->touched;
+        return true;
+    }
+
+    bool is_covered(const Reach &reach, PyObject *const *args) const {
+        auto most = reach.covers.begin();
         for (std::size_t at = 0; at < parameters.size(); at++)
-            if (parameters[at].code == 'P' && ArraySlots::nbytes_of(args[at]) > *most++) return false;
+            if (parameters[at].code == 'P' && (most == reach.covers.end() ||
+                                               ArraySlots::nbytes_of(args[at]) > *most++))
+                return false;
         return true;
     }
 
     // False where the driver refuses one.
-    bool set(const char *values, PyObject *const *args) const {
+    bool set(QueueKernel *kernel, const char *values, PyObject *const *args) const {
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &parameter = parameters[at];
             const char *value = values + parameter.at;
@@ -162,6 +208,15 @@ struct ToQueues : Route {
             if (!is_set) return false;
         }
         return true;
+    }
+
+    // The same, behind the other parameters of the variant.
+    bool set(const Flag &flag) const {
+        std::size_t first = parameters.size();
+        bool is_set = by_address ? gated->set_address(first, flag.address, flag.memory)
+                                 : gated->set_memory(first, flag.memory, queues->classes());
+        return is_set && gated->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset),
+                                                      sizeof(flag.offset)});
     }
 };
 
@@ -235,10 +290,12 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
 // the GIL. Where the queue does not take it after all, it is in the hazards already and Python has
 // to finish it: `left` is what it has to know, and the lock is still taken, or another thread would
 // see a launch that is nowhere.
-PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *&left) {
+PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
+                  PyObject *&left) {
     ToQueues &to = *self->to_queues;
     Ledger &ledger = *to.ledger;
-    if (!to.left || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
+    QueueKernel *kernel = when ? to.gated : to.kernel;
+    if (!kernel || !to.left || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
         return nullptr;
     OnQueues *size = to.known.find(args[0], args[1]);
     if (!size) return nullptr;
@@ -252,7 +309,9 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
                             : take(parameter, args[at], self->runtime, values, touched);
         if (!is_plain) return nullptr;
     }
-    if (!to.covers(*size, values, args)) return nullptr;
+    if (!to.narrow(*size, values, args, touched)) return nullptr;
+    Flag flag;
+    if (when && !flag.take(when, self->runtime, to.by_address, touched)) return nullptr;
     nb::object handle = new_handle();
     if (!handle.is_valid() || !ledger.lock->try_take()) return nullptr;
     struct Taken {
@@ -261,15 +320,17 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
             if (lock) lock->give_back();
         }
     } taken{ledger.lock};
-    const std::vector<Edge> *edges = to.set(values, args) ? ledger.enter(touched) : nullptr;
+    bool is_set = to.set(kernel, values, args) && (!when || to.set(flag));
+    const std::vector<Edge> *edges = is_set ? ledger.enter(touched) : nullptr;
     if (edges) {
         to.left -= to.left > 0;
         bool may_go = true;
         for (const Edge &edge : *edges) may_go = may_go && ledger.may_follow(edge.upstream);
-        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *to.kernel, size->sizes())) {
+        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *kernel, size->sizes())) {
             nb::list upstream;
             for (const Edge &edge : *edges) upstream.append(edge.upstream);
-            left = nb::make_tuple(ledger.number, nb::tuple(upstream)).release().ptr();
+            nb::object decides = when ? nb::borrow(when) : nb::none();
+            left = nb::make_tuple(ledger.number, nb::tuple(upstream), decides).release().ptr();
             taken.lock = nullptr;
             return nullptr;
         }
@@ -291,8 +352,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         Ledger *ledger = self->to_scheduler ? self->to_scheduler->ledger : self->to_queues->ledger;
         try {
             if (self->to_scheduler) handle = launch(self, args, many, when);
-            if (!handle && !when && self->to_queues && !PyErr_Occurred())
-                handle = enqueue(self, args, many, left);
+            if (!handle && self->to_queues && !PyErr_Occurred())
+                handle = enqueue(self, args, many, when, left);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
@@ -307,13 +368,14 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         if (handle || PyErr_Occurred()) return handle;
     }
     std::vector<PyObject *> all{object};
-    if (left) all.insert(all.end(), {PyTuple_GET_ITEM(left, 0), PyTuple_GET_ITEM(left, 1)});
+    if (left)
+        for (int at = 0; at < 3; at++) all.push_back(PyTuple_GET_ITEM(left, at));
     std::size_t given = many + (keywords && !left ? PyTuple_GET_SIZE(keywords) : 0);
     all.insert(all.end(), args, args + given);
     if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
     PyObject *ledger_object = self->to_queues->ledger_object.inc_ref().ptr();  // which keeps the lock
     Lock *lock = self->to_queues->ledger->lock;
-    PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 3, nullptr);
+    PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 4, nullptr);
     lock->give_back();
     Py_DECREF(left);
     Py_DECREF(ledger_object);
@@ -389,7 +451,8 @@ void use(nb::handle handle, nb::handle array, nb::handle numbers, nb::handle fla
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     array_slots = {reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr()), slot(array, "_home"),
                    slot(array, "_address"), slot(array, "_argument"), slot(array, "_span"),
-                   slot(array, "size"), slot(array, "nbytes"), slot(array, "dtype")};
+                   slot(array, "size"), slot(array, "nbytes"), slot(array, "dtype"),
+                   slot(array, "_runtime"), slot(array, "_place"), slot(array, "_spans")};
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
@@ -457,21 +520,29 @@ void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::o
     delete std::exchange(self->to_queues, made.release());
 }
 
-// A size of its launches on queues, and how many bytes each array may have at most, with the numbers
-// among `args`, that all of it is touched. `left`: launches until Python decides again, and `reason`
-// why they go there, where that is asked for.
+// A size of its launches on queues, and what they touch with the numbers among `args`: how many bytes
+// each array may have at most that all of it is touched, where that is known, and the access with the
+// arrays there. `left`: launches until Python decides again, and `reason` why they go there, where
+// that is asked for.
 void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tuple args,
-                  std::vector<std::int64_t> covers, std::int64_t left, nb::object reason) {
-    ToQueues *to = caller(kernel)->to_queues;
+                  std::optional<std::vector<std::int64_t>> covers, nb::handle access,
+                  std::int64_t left, nb::object reason) {
+    Caller *self = caller(kernel);
+    ToQueues *to = self->to_queues;
     if (!to || args.size() != to->parameters.size()) return;
     SizeKey sizes;
     if (!take_sizes(global.ptr(), local.ptr(), sizes)) return;
     if (sizes[4] && sizes[4] != sizes[0]) return;
     char values[8 * MOST_PARAMETERS] = {};
+    Touched whole;
     if (to->numbers) {
-        std::size_t arrays = 0;
-        for (const Parameter &parameter : to->parameters) arrays += parameter.code == 'P';
-        if (covers.size() != arrays) return;
+        for (std::size_t at = 0; at < to->parameters.size(); at++) {
+            const Parameter &parameter = to->parameters[at];
+            if (parameter.code == 'P' &&
+                !take(parameter, args[at].ptr(), self->runtime, values, whole))
+                return;
+        }
+        if (covers && covers->size() != whole.many) return;
         for (std::uint16_t index : *to->numbers)
             if (index >= to->parameters.size() ||
                 !put_number(to->parameters[index].code, args[index].ptr(), values + 8 * index))
@@ -486,11 +557,23 @@ void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
     }
     if (to->numbers) {
         known->last = nullptr;
-        if (known->covers.size() >= MOST_NUMBERS) known->covers.clear();
-        known->covers[to->key(values)] = std::move(covers);
+        if (known->reaches.size() >= MOST_NUMBERS) known->reaches.clear();
+        Reach &reach = known->reaches[to->key(values)];
+        if (covers) reach.covers = std::move(*covers);
+        auto found = to->is_covered(reach, reinterpret_cast<PyTupleObject *>(args.ptr())->ob_item)
+                         ? nullptr : Found::of(access);
+        if (found) reach.found[Reach::key(whole)] = std::move(found);
     }
     to->left = left;
     to->reason = std::move(reason);
+}
+
+// The variant of a kernel that takes what decides behind its other parameters.
+void learn_gate(nb::handle kernel, nb::object variant) {
+    ToQueues *to = caller(kernel)->to_queues;
+    if (!to || to->gated_object.is(variant)) return;
+    to->gated = QueueKernel::of(variant);
+    to->gated_object = std::move(variant);
 }
 
 // ---- many launches ------------------------------------------------------------------------------
@@ -570,8 +653,9 @@ void add_caller(nb::module_ &module) {
                nb::arg("queues"), nb::arg("native"), nb::arg("name"), nb::arg("parameters"),
                nb::arg("by_address"), nb::arg("numbers").none());
     module.def("learn_queues", learn_queues, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("args"), nb::arg("covers"), nb::arg("left"),
-               nb::arg("reason").none());
+               nb::arg("local_size").none(), nb::arg("args"), nb::arg("covers").none(),
+               nb::arg("access"), nb::arg("left"), nb::arg("reason").none());
+    module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
     module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),
                nb::arg("reads"), nb::arg("writes"), nb::arg("when").none() = nb::none());
