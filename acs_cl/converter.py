@@ -8,6 +8,7 @@ launch itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -85,14 +86,20 @@ def converter(kernel: Kernel) -> Convert:
             "    return kernel._slow(args)",
         ]
     )
-    convert: Convert = generated("convert", text, f"<arguments of {kernel.name}>", scope)
+    convert: Convert = generated("convert", text, "<arguments of a kernel>", scope)
     return convert
 
 
 def generated(name: str, text: str, where: str, scope: dict[str, Any]) -> Any:
     """The function `name` of a text, which sees what is in `scope`."""
-    exec(compile(text, where, "exec"), scope)
+    exec(_compiled(text, where), scope)
     return scope.pop(name)  # or it would hold itself
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str, where: str) -> Any:
+    """Kernels whose parameters are alike have one text, and compiling it takes longest."""
+    return compile(text, where, "exec")
 
 
 def tuple_of(parts: list[str]) -> str:

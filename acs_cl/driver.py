@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import _cl
+from pyopencl import _cl, invoker
+
+_invoker: Any = invoker
 
 COMPLETE = int(cl.command_execution_status.COMPLETE)
 
@@ -56,7 +60,8 @@ class OwnKernel(cl.Kernel):
     _set_arg_buf_multi: Any = vars(cl.Kernel)["_set_arg_buf_multi"]
 
     def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+        with _invokers_later():
+            super().__init__(*arguments)
         self.launched = 0
         """How often since the scheduler was last thought of, and why it does not have it."""
         self.reason = "its kernel was not launched often yet"
@@ -64,6 +69,40 @@ class OwnKernel(cl.Kernel):
         self.origin: Any = None
         self.queued: Any = None
         self.signature: Any = None
+
+
+@contextlib.contextmanager
+def _invokers_later() -> Iterator[None]:
+    """PyOpenCL makes two functions for every kernel, for calls of the kernel and of `set_args`,
+    which takes longer than all the rest of making one. Ours are launched by other ways: kernels
+    that this thread makes meanwhile get their functions when somebody calls them."""
+    if not _making.acquire(blocking=False):  # another thread is at it, or was when we were forked
+        yield
+        return
+    before, mine = _invoker.generate_enqueue_and_set_args, get_ident()
+
+    def generate(*arguments: Any, **named: Any) -> Any:
+        if get_ident() != mine:
+            return before(*arguments, **named)
+
+        def made(kernel: Any) -> Any:
+            kernel._set_enqueue_and_set_args(*before(*arguments, **named))
+            return kernel
+
+        return (
+            lambda kernel, *rest, **words: made(kernel)(*rest, **words),
+            lambda kernel, *rest: made(kernel).set_args(*rest),
+        )
+
+    _invoker.generate_enqueue_and_set_args = generate
+    try:
+        yield
+    finally:
+        _invoker.generate_enqueue_and_set_args = before
+        _making.release()
+
+
+_making = threading.Lock()
 
 
 def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:

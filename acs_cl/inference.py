@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acs_cl.signature import Parameter, Signature
-from acs_cl.translate import bodies, cache, clang, outline, steadiness
+from acs_cl.translate import cache, clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
 
@@ -46,7 +46,6 @@ def signature_of(
 ) -> Signature:
     """The best signature there is for a built kernel."""
     name, count = kernel.function_name, kernel.num_args
-    informed = from_arg_info(kernel)
     reason = "no source"
     if source:
         try:
@@ -55,8 +54,9 @@ def signature_of(
             reason = failed.reason
         else:
             if len(parsed.parameters) == count:
-                return parsed._replace(origin="arginfo+parsed" if informed else "parsed")
+                return parsed._replace(origin="arginfo+parsed" if _informs(kernel) else "parsed")
             reason = f"the source shows {len(parsed.parameters)} parameters, the kernel has {count}"
+    informed = from_arg_info(kernel)
     if informed is not None:
         return informed._replace(program_globals=_may_have_globals(source, options))
     return _unknown_signature(name, count, reason)._replace(
@@ -113,6 +113,16 @@ def from_arg_info(kernel: cl.Kernel) -> Signature | None:
     except cl.Error:
         pass
     return Signature(kernel.function_name, parameters, "", False, True, group, "arginfo")
+
+
+def _informs(kernel: cl.Kernel) -> bool:
+    """Whether the driver kept anything of the declaration."""
+    import pyopencl as cl
+
+    try:
+        return not kernel.num_args or bool(kernel.get_arg_info(0, cl.kernel_arg_info.NAME))
+    except cl.Error:
+        return False
 
 
 def _informed(cl: Any, kernel: cl.Kernel, index: int) -> Parameter:
@@ -201,6 +211,9 @@ def from_source(
 def _parse_signature(
     source: str, kernel_name: str, words: list[str], device: Any, facts: Any
 ) -> Signature:
+    # here, so that a program whose kernels were all seen before does not load them
+    from acs_cl.translate import bodies, steadiness
+
     with clang.LOCK:
         unit = _unit(source, words, device, facts)
         kernel = unit.kernels.get(kernel_name)
@@ -234,6 +247,8 @@ def _outline(found: Any, anywhere: str, facts: Any) -> tuple[dict[str, Any] | No
         return None, anywhere or "it uses variables of the program"
     if facts.address_bits != 64:
         return None, f"addresses of {facts.address_bits} bits"
+    from acs_cl.translate import outline
+
     try:
         return outline.outline(found), ""
     except outline.Unclear as reason:

@@ -97,7 +97,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             "    return None",
         ]
     )
-    pack: Pack = generated("pack", text, f"<records of {kernel.name}>", scope)
+    pack: Pack = generated("pack", text, "<records of a kernel>", scope)
     return pack
 
 

@@ -21,7 +21,6 @@ from hashlib import sha256
 from struct import pack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
 
 import pyopencl as cl
 
@@ -388,6 +387,8 @@ class Schedulers:
         has the program in a cache of its own says nothing: what it said once is remembered, and if
         it never did it has to compile again, for with more groups than there is room for, those
         outside wait for those inside to leave."""
+        from secrets import token_hex
+
         from .translate import cache
 
         program = build(self._context, self._device, source, words)
@@ -400,7 +401,8 @@ class Schedulers:
             known = cache.load(name)
             if known is not None:
                 return program, int(known["registers"])
-            program = build(self._context, self._device, f"{source}\n/* {uuid4().hex} */\n", words)
+            mark = token_hex(16)
+            program = build(self._context, self._device, f"{source}\n/* {mark} */\n", words)
             registers = self._told(program)
         if registers is not None:
             cache.store(name, {"registers": registers})

@@ -218,14 +218,15 @@ def test_a_kept_signature_is_used_without_parsing(
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"check": "", "record": {}}', "swap"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "\n{}", '{"check": "", "record": {}}', "swap"])
 def test_a_damaged_entry_is_ignored(folder: Path, damage: str) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     (entry,) = folder.iterdir()
     if damage == "swap":
-        whole = json.loads(entry.read_text())
-        whole["record"]["parameters"][0][8] = ""
-        damage = json.dumps(whole)
+        check, _, text = entry.read_text().partition("\n")
+        record = json.loads(text)
+        record["parameters"][0][8] = ""
+        damage = f"{check}\n{json.dumps(record)}"
     entry.write_text(damage)
     signatures._signatures.clear()
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found

@@ -13,49 +13,64 @@ import hashlib
 import json
 import os
 import tempfile
+from functools import cache as memo
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from acs_cl._version import __version__
 from acs_cl.translate.prelude import DeviceFacts
 
-_FORMAT = 4  # raise it when the analysis or the record changes
+_FORMAT = 5  # raise it when the analysis or the record changes
 ENTRIES_MAX = 2000
+_ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
 _stores_until_trim = 1  # the first one of a process looks
 
 
 def folder() -> Path | None:
     """Where signatures are kept, None if they are not."""
-    wished = os.environ.get("ACS_CL_CACHE", "")
+    where = _folder(*map(os.environ.get, _ENVIRONMENT))
+    return None if where is None else Path(where)
+
+
+@memo
+def _folder(wished: str | None, *_: str | None) -> str | None:
+    """The folder as text: entries are asked for by the hundred when a program starts."""
     if wished == "off":
         return None
-    if wished:
-        return Path(wished) / "signatures"
-    import platformdirs
+    if not wished:
+        import platformdirs
 
-    return Path(platformdirs.user_cache_dir("acs_cl", appauthor=False)) / "signatures"
+        wished = platformdirs.user_cache_dir("acs_cl", appauthor=False)
+    return os.path.join(wished, "signatures")
 
 
 def key(source: str, kernel_name: str, options: list[str], facts: DeviceFacts) -> str:
     """The name of an entry: a hash of all that the signature depends on."""
+    text = f"{kernel_name}\n{_program_key(source, tuple(options), facts)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _program_key(source: str, options: tuple[str, ...], facts: DeviceFacts) -> str:
+    """The part that the kernels of one program have in common."""
     facts_text = [sorted(value) if isinstance(value, frozenset) else value for value in facts]
-    parts = [_FORMAT, __version__, source, kernel_name, options, facts_text]
+    parts = [_FORMAT, __version__, source, options, facts_text]
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def load(name: str) -> dict[str, Any] | None:
     """The record kept under a key, None if there is none that is whole."""
-    where = folder()
+    where = _folder(*map(os.environ.get, _ENVIRONMENT))
     if where is None:
         return None
     try:
-        text = (where / f"{name}.json").read_text("utf-8")
-        envelope = json.loads(text)
-        record = envelope["record"]
-        whole = envelope["check"] == _check(record) and isinstance(record, dict)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        with open(os.path.join(where, f"{name}.json"), encoding="utf-8") as file:
+            check, _, text = file.read().partition("\n")
+        record = json.loads(text) if check == _check(text) else None
+    except (OSError, ValueError, RecursionError):
         return None
-    return record if whole else None
+    return record if isinstance(record, dict) else None
 
 
 def store(name: str, record: dict[str, Any]) -> None:
@@ -64,12 +79,13 @@ def store(name: str, record: dict[str, Any]) -> None:
     where = folder()
     if where is None:
         return
+    text = json.dumps(record)
     with contextlib.suppress(OSError):
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=where, suffix=".part")  # mode 0600
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"check": _check(record), "record": record}, file)
+                file.write(f"{_check(text)}\n{text}")
             os.replace(temporary, where / f"{name}.json")
         except OSError:
             os.unlink(temporary)
@@ -80,8 +96,8 @@ def store(name: str, record: dict[str, Any]) -> None:
             _trim(where)
 
 
-def _check(record: Any) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+def _check(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _trim(where: Path) -> None:
