@@ -207,10 +207,14 @@ class Graph:
         """Launch all of it. The handle waits for all; failures surface as those of launches do."""
         self._check("replay")
         numbers: list[int] = []
+        self._runtime._called()
+        trace = self._runtime._trace
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
                 self._compile()
             for number, piece in enumerate(self._pieces):
+                if trace is not None:
+                    trace.goes_on()
                 if isinstance(piece, Single):
                     numbers.append(self._single(piece.place))
                 else:

@@ -126,6 +126,8 @@ class Kernel(core.Caller):
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`."""
+        if self._runtime._trace is not None:
+            self._runtime._trace.called()
         if type(global_size) is not tuple:
             global_size = _sizes(global_size, "global_size", self.name)
         for length in global_size:

@@ -75,6 +75,16 @@ def refuse_on_host_task(what: str) -> None:
 
 def wait(runtime: Runtime, number: int) -> None:
     """Block until launch `number` has ended."""
+    trace = runtime._trace
+    if trace is None:
+        _wait(runtime, number)
+        return
+    trace.called()
+    _wait(runtime, number)
+    trace.waited(number)
+
+
+def _wait(runtime: Runtime, number: int) -> None:
     with runtime._lock:
         if number not in runtime._launches:
             return
@@ -96,6 +106,13 @@ def wait(runtime: Runtime, number: int) -> None:
 
 def is_done(runtime: Runtime, number: int) -> bool:
     """Whether launch `number` has ended; moves things along, as polling programs expect."""
+    done = _is_done(runtime, number)
+    if runtime._trace is not None:
+        runtime._trace.polled(number, done)
+    return done
+
+
+def _is_done(runtime: Runtime, number: int) -> bool:
     with runtime._lock:
         if number not in runtime._launches:
             return True

@@ -110,6 +110,7 @@ class Measure:
         self.slices = sorted(mine.slices, key=lambda one: one.number)
         if runtime._trace is not None:
             runtime._trace.slices += mine.slices
+            runtime._trace.forget_times()
         hazards = ReplayHazards()
         for one in self.slices:
             found = hazards.enter(one.number, one.reads, one.writes)

@@ -269,6 +269,7 @@ class Queue(cl.CommandQueue):
         `blocks`: wait for it; `keeps`: what its event keeps alive; `after`: launches it follows."""
         runtime = self._runtime
         runtime._refuse_in_recording("a command on a queue")
+        runtime._called()
         if self._unmaps or self._deferred or self._exposed:
             self._collect()
         self._warn_if_left()

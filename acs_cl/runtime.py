@@ -248,6 +248,7 @@ class Runtime:
         self._check_open()
         if not callable(function):
             raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
+        self._called()
         task = transfers.host_task
         if (graph := self._recorder()) is not None:
             return graph._capture(task, self, function, reads, writes, wait_for, caller())
@@ -264,8 +265,13 @@ class Runtime:
         self._check_open()
         self._refuse_in_recording("finish")
         life.refuse_on_host_task("finish")
+        trace = self._trace
+        if trace is not None:
+            trace.called()
         self._sync()
         life.drain(self)
+        if trace is not None:
+            trace.waited()
         self._failures.raise_untold()
 
     def flush(self) -> None:
@@ -446,10 +452,10 @@ class Runtime:
                 if after:
                     more = (n for n in after if n in self._launches or n in self._skipped)
                     upstream = tuple(dict.fromkeys((*upstream, *more)))
-            entered_ns = perf_counter_ns() if trace is not None else 0
+            entered_ns = trace.entered(number, started_ns) if trace is not None else 0
             handle = self._hand_over(number, command, access, upstream, gates, result)
             if trace is not None:
-                trace.launched(number, started_ns, entered_ns, perf_counter_ns())
+                trace.launched(number, started_ns, entered_ns)
             return handle
 
     def _hand_over(
@@ -710,11 +716,18 @@ class Runtime:
 
     # ---- transfers and memory --------------------------------------------------------------------
 
+    def _called(self) -> None:
+        """The program has called the library, and a launch comes of it."""
+        if self._trace is not None:
+            self._trace.called()
+
     def _read(self, array: Array, out: Any) -> Handle:
+        self._called()
         self._refuse_in_recording("get")
         return transfers.read(self, array, out)
 
     def _write(self, array: Array, source: Any, copy: bool) -> Handle:
+        self._called()
         if (graph := self._recorder()) is None:
             return transfers.write(self, array, source, copy)
         if copy:  # once, by the graph
@@ -722,11 +735,13 @@ class Runtime:
         return graph._capture(partial(transfers.write, source=source, copied=False), self, array)
 
     def _fill(self, array: Array, value: Any) -> Handle:
+        self._called()
         if (graph := self._recorder()) is not None:
             return graph._capture(transfers.fill, self, array, value)
         return transfers.fill(self, array, value)
 
     def _copy(self, target: Array, source: Array) -> Handle:
+        self._called()
         if (graph := self._recorder()) is not None:
             return graph._capture(transfers.copy, self, target, source)
         return transfers.copy(self, target, source)

@@ -1,9 +1,12 @@
 """The timeline of a runtime: what was launched when, and what ran when, with the clock of each
 time.
 
-In: the runtime's reports as launches are made and end. Out: records, a summary (host time per
-stage, overlap), and JSON Lines. Device times come from profiling events, host times from
+In: the runtime's reports as launches are made, waited for, and end. Out: records, a summary (host
+time per stage, overlap), and JSON Lines. Device times come from profiling events, host times from
 `perf_counter`.
+
+What a thread does outside of calls of the library is its own time; it goes to its next launch, as
+what it has waited for since the last one does.
 
 Invariant: every interval names its clock; `overlap` refuses to mix clocks.
 """
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 import pyopencl as cl
@@ -22,7 +26,9 @@ import pyopencl as cl
 from .records import Launch, Span
 from .timeline import in_flight
 
-VERSION = 2
+VERSION = 3
+ALL_BEFORE = 0
+"""In `waits`: everything launched before."""
 
 
 class Slice(NamedTuple):
@@ -48,6 +54,43 @@ class Slice(NamedTuple):
     """What the program called the part that it belongs to."""
     arguments: tuple[tuple[str, str, int], ...] = ()
     """Name, mode and base of a kernel's memory, where they are known."""
+    program_ns: int = 0
+    """What its thread did by itself since its last launch, on the host's clock; without what it
+    waited."""
+    waits: tuple[int, ...] = ()
+    """Launches that its thread has waited for, or seen ended, since its last launch, or
+    ALL_BEFORE."""
+    thread: int = 0
+    """Which launched it, in the order of their first launches."""
+
+
+class _Thread:
+    """What a thread has done since its last launch."""
+
+    __slots__ = ("before_ns", "inside", "left_ns", "number", "own_ns", "polls", "waited")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known of it any more."""
+        self.left_ns = 0
+        """When the last call of the library ended, or what is counted up to; 0: not known."""
+        self.inside = False
+        """The library has been called, and has not come to a launch or to the end of a wait."""
+        self.own_ns = 0
+        self.waited: dict[int, None] = {}
+        self.polls = 0
+        """The launch that it polls for, and has not seen ended; 0: none."""
+        self.before_ns = 0
+        """Its own time before it began to."""
+
+    def count(self, now_ns: int) -> None:
+        """Its own time goes up to here."""
+        if self.left_ns and not self.inside:
+            self.own_ns += now_ns - self.left_ns
+            self.left_ns = now_ns
 
 
 class Trace:
@@ -57,7 +100,10 @@ class Trace:
         self.slices: list[Slice] = []
         self._phases: dict[int, str] = {}
         """{thread: the phase that it is in}."""
+        self._threads: dict[int, _Thread] = {}
         self._stages: dict[int, tuple[int, int, str]] = {}
+        self._before: dict[int, tuple[int, tuple[int, ...], int]] = {}
+        """{launch: what its thread did before it}."""
 
     def enter(self, phase: str) -> str:
         """The phase of this thread from now on; gives the one before."""
@@ -65,10 +111,62 @@ class Trace:
         self._phases[get_ident()] = phase
         return before
 
-    def launched(self, number: int, started_ns: int, entered_ns: int, submitted_ns: int) -> None:
+    def _thread(self) -> _Thread:
+        found = self._threads.get(get_ident())
+        if found is None:
+            found = self._threads[get_ident()] = _Thread(len(self._threads))
+        return found
+
+    def called(self) -> None:
+        """The program calls the library, which has some way to go to a launch or a wait."""
+        one = self._thread()
+        one.count(perf_counter_ns())
+        one.inside = True
+
+    def waited(self, number: int = ALL_BEFORE) -> None:
+        """The program knows that a launch has ended, and goes on."""
+        one = self._thread()
+        if number == ALL_BEFORE:
+            one.waited = {ALL_BEFORE: None}
+        elif ALL_BEFORE not in one.waited:
+            one.waited[number] = None
+        one.left_ns, one.inside = perf_counter_ns(), False
+
+    def polled(self, number: int, done: bool) -> None:
+        """The program has asked whether a launch has ended. What it does between two such questions
+        about one launch is waiting."""
+        one = self._thread()
+        one.count(perf_counter_ns())
+        if done:
+            if one.polls == number:
+                one.own_ns, one.polls = one.before_ns, 0
+            self.waited(number)
+        elif one.polls != number:
+            one.polls, one.before_ns = number, one.own_ns
+
+    def entered(self, number: int, started_ns: int) -> int:
+        """A launch is in the hazards; the time."""
+        one = self._thread()
+        one.count(started_ns)
+        self._before[number] = one.own_ns, tuple(one.waited), one.number
+        one.own_ns, one.waited, one.polls = 0, {}, 0
+        return perf_counter_ns()
+
+    def launched(self, number: int, started_ns: int, entered_ns: int) -> None:
         """A launch call has run through its stages."""
+        now, one = perf_counter_ns(), self._thread()
         phase = self._phases.get(get_ident(), "")
-        self._stages[number] = entered_ns - started_ns, submitted_ns - entered_ns, phase
+        self._stages[number] = entered_ns - started_ns, now - entered_ns, phase
+        one.left_ns, one.inside = now, False
+
+    def goes_on(self) -> None:
+        """What the library does from now on to the next launch is its own, too."""
+        self._thread().inside = True
+
+    def forget_times(self) -> None:
+        """What threads do from here to their next launches is nobody's."""
+        for one in list(self._threads.values()):
+            one.forget()
 
     def ended(self, launch: Launch, lane: int, event: Any) -> None:
         """A device command has ended; its event has the times."""
@@ -76,6 +174,7 @@ class Trace:
         try:
             start, end = event.profile.start, event.profile.end
         except cl.Error:
+            self._before.pop(launch.number, None)
             return  # failed commands have no profile
         self._add(launch, lane, getattr(event, "clock", "device"), start, end)
 
@@ -85,6 +184,7 @@ class Trace:
 
     def _add(self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int) -> None:
         hazards_ns, submit_ns, phase = self._stages.pop(launch.number, (0, 0, ""))
+        before = self._before.pop(launch.number, (0, (), 0))
         groups, items = _groups(launch)
         self.slices.append(
             Slice(
@@ -103,12 +203,14 @@ class Trace:
                 launch.access.writes,
                 phase,
                 _arguments(launch),
+                *before,
             )
         )
 
     def clear(self) -> None:
         """Forget what was traced so far."""
         self.slices.clear()
+        self.forget_times()
 
     def overlap(self, clock: str | None = None) -> float:
         """Launches in flight on average while any is: summed durations over their union. Without a

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from acs_cl.emu.spec import GpuSpec
-from acs_cl.emu.trace import HOST, KERNEL, Entry, Trace
+from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace
 from acs_cl.errors import UsageError
 
 
@@ -129,7 +129,7 @@ def critical_path_ns(trace: Trace, spec: GpuSpec) -> int:
     program = longest = 0
     for entry in trace.entries:
         for other in entry.waits:
-            program = max(program, ends[other])
+            program = max(program, longest if other == ALL_BEFORE else ends[other])
         program += entry.host_ns
         start = program
         for other in entry.upstream:

@@ -11,10 +11,10 @@ nanosecond of the thread until its last launch is in the ledger, under one name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from acs_cl.emu.engine import HOST, Engine
-from acs_cl.emu.trace import Entry
+from acs_cl.emu.trace import ALL_BEFORE, Entry
 
 
 class Program:
@@ -39,6 +39,8 @@ class Program:
         self._cost, self._room, self._launched, self._pause = cost, room, launched, pause
         self._place = 0
         self._waits: set[int] = set()
+        self._drained = 0
+        """All launches up to here are known to have ended."""
         self._has_waited = -1
         self._stopped: str | None = None
         self._since = 0
@@ -94,7 +96,7 @@ class Program:
         entry = self._entries[self._place]
         if entry.waits and self._has_waited != self._place:
             self._has_waited = self._place
-            self._waits = {number for number in entry.waits if not self.ended[number]}
+            self._waits = {number for number in self._awaited(entry) if not self.ended[number]}
             if self._waits:
                 self._stop("waiting")
                 self._pause()
@@ -107,6 +109,12 @@ class Program:
             self.engine.at(self.engine.now + entry.host_ns, HOST, self._launch, entry)
         else:
             self._launch(entry)
+
+    def _awaited(self, entry: Entry) -> Iterable[int]:
+        if ALL_BEFORE not in entry.waits:
+            return entry.waits
+        first, self._drained = self._drained + 1, self._place
+        return range(first, self._place + 1)
 
     def _launch(self, entry: Entry) -> None:
         self.engine.at(self.engine.now + self._cost(entry), HOST, self._made, entry)

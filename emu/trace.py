@@ -1,6 +1,6 @@
 """Traces: what a program launched, in program order, as the emulator reads it.
 
-In: JSON Lines of version 1 (`docs/emulator.md` has the format), or entries made by a program. Out:
+In: JSON Lines of version 2 (`docs/emulator.md` has the format), or entries made by a program. Out:
 a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches read and write
 into what they wait for, with the library's own definition of a hazard.
 
@@ -20,10 +20,14 @@ from acs_cl.errors import UsageError
 from acs_cl.hazards import Hazards
 from acs_cl.records import EVERYTHING, Span
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)
+"""Version 1 had no ALL_BEFORE among waits, and is the same else."""
 HEAD = "acs_cl_emu_trace"
 KERNEL, HOST = "kernel", "host"
 KINDS = (KERNEL, HOST, "copy", "fill", "read", "write")
+ALL_BEFORE = 0
+"""Among `waits`: everything before."""
 CLOCKS = ("model", "device", "host")
 EDGES = ("upstream", "spans")
 
@@ -38,7 +42,8 @@ class Entry(NamedTuple):
     kind: str = KERNEL
     upstream: tuple[int, ...] = ()
     waits: tuple[int, ...] = ()
-    """What the program waits for, with a blocking read for instance, before it launches this."""
+    """What the program waits for, with a blocking read for instance, before it launches this;
+    ALL_BEFORE for everything."""
     groups: int = 0
     items: int = 0
     """Work-items of a group."""
@@ -163,7 +168,7 @@ def _object(line: str) -> dict[str, Any]:
 
 def _head(found: dict[str, Any]) -> tuple[Trace, int]:
     version = found.get(HEAD)
-    if version != VERSION or isinstance(version, bool):
+    if version not in READABLE or isinstance(version, bool):
         raise ValueError(f"expected a head with {HEAD!r}: {VERSION}, got {version!r}")
     _known(found, HEAD_KEYS)
     _one_of(found, "clock", CLOCKS)
@@ -203,8 +208,11 @@ def check(entry: Entry, edges: str) -> None:
     """`ValueError` if the entry says something impossible, or too little."""
     if entry.kind not in KINDS:
         raise ValueError(f"'kind' has to be one of {', '.join(KINDS)}, got {entry.kind!r}")
-    for key, launches in (("upstream", entry.upstream), ("waits", entry.waits)):
-        if any(not 0 < other < entry.number for other in launches):
+    for key, launches, least in (
+        ("upstream", entry.upstream, 1),
+        ("waits", entry.waits, ALL_BEFORE),
+    ):
+        if any(not least <= other < entry.number for other in launches):
             raise ValueError(f"'{key}' of launch {entry.number} names {list(launches)}, not before")
         if len(set(launches)) != len(launches):
             raise ValueError(f"'{key}' names a launch twice: {list(launches)}")

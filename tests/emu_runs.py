@@ -8,7 +8,7 @@ from acs_cl.emu.cost import Costs
 from acs_cl.emu.generate import GRAPHS, generate
 from acs_cl.emu.model import Model
 from acs_cl.emu.spec import GpuSpec, Machine, machine
-from acs_cl.emu.trace import Entry, Trace, resolved
+from acs_cl.emu.trace import ALL_BEFORE, Entry, Trace, resolved
 
 TINY = GpuSpec(
     name="tiny",
@@ -61,7 +61,7 @@ def _varied(entry: Entry, rng: Random) -> Entry:
         host_ns=rng.choice((0, 0, 0, 700)),
     )
     if entry.number > 2 and rng.random() < 0.05:
-        entry = entry._replace(waits=(rng.randint(1, entry.number - 1),))
+        entry = entry._replace(waits=(rng.randint(ALL_BEFORE, entry.number - 1),))
     kind = rng.random()
     if kind < 0.1:
         command = rng.choice(("copy", "read", "host"))
@@ -91,7 +91,8 @@ def check(model: Model) -> None:
     _check_limits(model)
     ran = times(model)
     for entry in model.entries:
-        for other in (*entry.upstream, *entry.waits):
+        waits = range(1, entry.number) if ALL_BEFORE in entry.waits else entry.waits
+        for other in (*entry.upstream, *waits):
             if entry.number in ran and other in ran:
                 assert ran[other][1] <= ran[entry.number][0], f"{entry.number} beside {other}"
 

@@ -16,7 +16,7 @@ from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.model import Model
 from acs_cl.emu.policies import ALL, bounds, model, simulate
 from acs_cl.emu.spec import ACS_CL_POCL, Machine, WindowSpec, free, machine
-from acs_cl.emu.trace import Entry, Trace
+from acs_cl.emu.trace import ALL_BEFORE, Entry, Trace
 from acs_cl.emu.window_unit import WindowUnit
 from acs_cl.emu.windows import AcsHw
 from acs_cl.errors import AcsError, InternalError, UsageError
@@ -110,6 +110,23 @@ def test_waits_hold_the_program_until_the_launch_has_ended() -> None:
     assert outcome.makespan_ns == 35_400
     assert outcome.overheads_ns == {"launch": 6_000, "program": 400, "waiting": 17_000}
     assert bounds(trace, PAPER) == {"critical path": 15_400, "work": 21}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_wait_for_all_is_a_wait_for_each(policy: str) -> None:
+    """In the middle, and again later, with some that nobody follows."""
+    for seed in SEEDS:
+        made = random_trace(seed)
+        entries = [one._replace(waits=()) for one in made.entries]
+        some, each = list(entries), list(entries)
+        for place in (len(entries) // 3, len(entries) // 2):
+            some[place] = entries[place]._replace(waits=(ALL_BEFORE,))
+            each[place] = entries[place]._replace(waits=tuple(range(1, place + 1)))
+        runs = [simulate(policy, made._replace(entries=one), SMALL) for one in (some, each)]
+        assert runs[0] == runs[1]
+        assert bounds(made._replace(entries=some), SMALL) == bounds(
+            made._replace(entries=each), SMALL
+        )
 
 
 # ---- where two policies are the same -------------------------------------------------------------

@@ -21,6 +21,7 @@ from acs_cl.emu.spec import MACHINES, WindowSpec
 from acs_cl.emu.trace import HEAD_KEYS, KEYS, parse
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
+from acs_cl.trace import VERSION, Slice
 
 DOCS = (Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text("utf-8")
 SPEED = Path(emulator_speed.__file__).parent / "results" / "emulator-speed.json"
@@ -209,6 +210,11 @@ def test_the_docs_know_every_key_of_a_trace() -> None:
     known = set(re.findall(r"`([\w-]+)(?:\([\w, ]*\))?`", DOCS))
     assert known >= KEYS | HEAD_KEYS
     assert known >= set(ALL) | set(MACHINES)
+
+
+def test_the_docs_know_every_key_of_a_timeline() -> None:
+    assert set(re.findall(r"`(\w+)`", DOCS)) >= set(Slice._fields)
+    assert f'{{"acs_cl_trace": {VERSION}, ' in DOCS
 
 
 def test_the_commands_of_the_docs_are_commands(

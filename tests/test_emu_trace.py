@@ -39,10 +39,17 @@ def test_every_field_reads_back(tmp_path: Path) -> None:
     assert load(tmp_path / "trace.jsonl") == trace
 
 
+def test_files_of_version_1_are_read() -> None:
+    lines = list(lines_of(SMALL))
+    assert '"acs_cl_emu_trace": 2' in lines[0]
+    lines[0] = lines[0].replace(": 2,", ": 1,", 1)
+    assert parse(lines, "here") == SMALL
+
+
 def test_a_file_is_the_same_bytes_each_time() -> None:
     """Seeds are exact: this changes only with the format or the generator, and then on purpose."""
     text = "\n".join(line for graph in GRAPHS for line in lines_of(generate(graph, 6, 5, 42)))
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "680435882b670056"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "3cb5b6391bd8d7fe"
     assert generate("layers", 6, 5, 42) != generate("layers", 6, 5, 43)
 
 
@@ -57,7 +64,8 @@ WRONG = {
     "an unknown key": ({"gropus": 1}, "unknown: gropus"),
     "a later upstream": ({"upstream": [2]}, "not before"),
     "the same upstream twice": ({"upstream": [1, 1]}, "twice"),
-    "a launch zero": ({"waits": [0]}, "not before"),
+    "a launch zero": ({"upstream": [0]}, "not before"),
+    "a wait for a later one": ({"waits": [2]}, "not before"),
     "no list": ({"upstream": 1}, "list of launch numbers"),
     "spans in a trace of edges": ({"reads": [], "writes": []}, "ordered by upstream has"),
     "no groups": ({"groups": 0}, "groups"),
@@ -90,7 +98,14 @@ def test_a_wrong_span_is_named(span: object) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"acs_cl_emu_trace": 2}, {"clock": "wall"}, {"unit": "us"}, {"edges": "x"}, {"name": 1}],
+    [
+        {"acs_cl_emu_trace": 3},
+        {"acs_cl_emu_trace": True},
+        {"clock": "wall"},
+        {"unit": "us"},
+        {"edges": "x"},
+        {"name": 1},
+    ],
 )
 def test_a_wrong_head_is_named(change: dict[str, object]) -> None:
     lines = list(lines_of(SMALL))
