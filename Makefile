@@ -7,7 +7,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest
 FUZZ ?= 20000
-# Tests run in so many processes, but for the few that measure times and have the machine alone.
+# Tests run in so many processes, but for the few that measure times and have the machine alone; a
+# file after the other, in the order of tests/conftest.py.
 JOBS ?= 2
 # Arguments of the commands below, for instance `make bench ARGS=overhead`.
 ARGS ?=
@@ -43,7 +44,7 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	touch $@
 
 test: $(STAMP)
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "not alone" $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not alone" $(ARGS)
 	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
 
 lint: $(STAMP)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from acs_cl.driver import declare_svm
+
 MEMORY_BYTES = 1 << 20
 LOCAL_BYTES = 4096
 INTEGER, NUMBER, MOST = 4, 1.5, 6
@@ -103,7 +105,7 @@ def _value(type_name: str, size: int) -> bytes:
 
 
 def _memory(cl: Any, queue: Any, content: bytes) -> Any:
-    array = cl.csvm_empty(queue.context, (len(content),), np.uint8)
+    array = cl.csvm_empty(queue.context, (len(content),), np.uint8, alignment=0)
     cl.enqueue_copy(queue, cl.SVM(array), np.frombuffer(content, np.uint8).copy())
     return array
 
@@ -165,7 +167,9 @@ def _call(
     text += _CALLER.format(context=OWN_CONTEXT, x=x, y=y, z=z, symbol=function.symbol)
     program: Any = cl.Program(queue.context, text)
     kernel = cl.Kernel(program.build(list(options), cache_dir=False), "acs_caller")
-    packed = _memory(cl, queue, bytes(blob))
-    kernel.set_args(cl.SVM(packed), cl.LocalMemory(max(end, 16)))
+    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+    packed = cl.Buffer(queue.context, flags, hostbuf=bytes(blob))
+    declare_svm(kernel, [one.ctypes.data for one in memories if one is not None])
+    kernel.set_args(packed, cl.LocalMemory(max(end, 16)))
     cl.enqueue_nd_range_kernel(queue, kernel, sizes, local)
     return _contents(cl, queue, memories)

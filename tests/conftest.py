@@ -43,6 +43,15 @@ def in_threads(work: Callable[[int], None], count: int = THREADS) -> None:
         raise errors[0]
 
 
+LONGEST = ("test_workloads.py", "test_wheel.py", "test_check.py", "test_decisions.py")
+"""Files that take longest. They come first, so that no process is left alone with one of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first; else the order stays."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 def all_devices() -> list[cl.Device]:
     """Every device of the machine."""
     return devices.devices()

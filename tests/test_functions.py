@@ -64,8 +64,9 @@ class Bench:
         self.queue = cl.CommandQueue(context)
 
     def memory(self, values: Any) -> Any:
-        """Memory with an address. No queue: PoCL crashes when memory is freed by one."""
-        array = cl.csvm_empty(self.context, values.shape, values.dtype)
+        """Memory with an address, aligned as the driver likes it: a function may load a vector from
+        there. No queue: PoCL crashes when memory is freed by one."""
+        array = cl.csvm_empty(self.context, values.shape, values.dtype, alignment=0)
         memory = cl.SVM(array)
         cl.enqueue_copy(self.queue, memory, np.ascontiguousarray(values))
         return memory
@@ -98,7 +99,9 @@ class Bench:
         source = f"#define ACS_BLOB {space}\n" + kernel_source("context.h") + text + driver
         program = cl.Program(self.context, source).build(list(options))
         packed, local_bytes = pack(function, arguments)
-        blob = self.memory(np.array(list(packed or bytes(16)), np.uint8))
+        # a buffer, as the scheduler has it: the driver is told of the memory that pointers lead to
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        blob = cl.Buffer(self.context, flags, hostbuf=packed or bytes(16))
         drive = cl.Kernel(program, "acs_drive")
         declare_svm(drive, [one.svm_ptr for one in arguments if isinstance(one, cl.SVMPointer)])
         drive(
