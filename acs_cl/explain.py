@@ -36,8 +36,10 @@ class Explanation(NamedTuple):
         return self.text
 
 
-def explain(runtime: Runtime, first: Handle, second: Handle | None) -> Explanation:
-    """See `Runtime.explain`."""
+def explain(
+    runtime: Runtime, first: Handle, second: Handle | None, reasons: str = ""
+) -> Explanation:
+    """See `Runtime.explain`. `reasons`: of one launch, for its bytes."""
     if second is None:
         access = first.access
         reads = "; ".join(map(str, access.reads)) or "nothing"
@@ -45,7 +47,7 @@ def explain(runtime: Runtime, first: Handle, second: Handle | None) -> Explanati
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {runtime.plan.backend}: "
             f"{runtime._backend.where(first.number)}reads {reads}; writes {writes}; "
-            f"{runtime.plan.why}",
+            f"{runtime.plan.why}" + (f"\n{reasons}" if reasons else ""),
             False,
             (),
         )

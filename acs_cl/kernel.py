@@ -97,6 +97,7 @@ class Kernel(core.Caller):
                 self._native, self._source, self._options, self._runtime.device
             )
             self._narrow = None if self._ranges is False else narrow(self._signature)
+            self._runtime._kernels.add(self)
         return self._signature
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
@@ -28,9 +28,24 @@ MOST_KEPT = 4096
 _Kept = dict[tuple[Any, ...], Any]
 
 
+class Outcome(NamedTuple):
+    """What was inferred for a launch, and from what: `sizes` are its global and local one and its
+    offset, `numbers` those that matter, `whole` what it would have with all of its views."""
+
+    sizes: tuple[tuple[int, ...] | None, ...]
+    numbers: tuple[int, ...]
+    whole: Access
+    reached: dict[int, Reached]
+
+
+def turned_off() -> bool:
+    """Whether nothing is inferred in this process."""
+    return os.environ.get("ACS_CL_RANGES", "") == "off"
+
+
 def narrow(signature: Signature) -> Narrow | None:
     """What narrows the launches of a kernel; None where nothing can, or ACS_CL_RANGES=off."""
-    if signature.outline is None or os.environ.get("ACS_CL_RANGES", "") == "off":
+    if signature.outline is None or turned_off():
         return None
     if signature.anywhere or signature.program_globals:
         return None
@@ -52,7 +67,8 @@ class Narrow:
             for index, parameter in enumerate(signature.parameters)
             if parameter.is_pointer and parameter.space in ("global", "constant")
         ]
-        self._memory = [index for index, _ in memory]
+        self.memory = [index for index, _ in memory]
+        """The parameters that are memory."""
         self._reads = [index for index, parameter in memory if "r" in parameter.mode]
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
         self._covered = self._test()
@@ -74,7 +90,7 @@ class Narrow:
                 return whole
         except Exception:
             pass
-        for index in self._memory:
+        for index in self.memory:
             value = args[index]
             if not ((type(value) is Array and value._span is not None) or _is_one_span(value)):
                 return whole
@@ -113,7 +129,7 @@ class Narrow:
     def _cover(self, reached: dict[int, Reached]) -> tuple[int, ...]:
         """For each argument how many bytes it may have, that all of them are touched anyway."""
         covers = []
-        for index in self._memory:
+        for index in self.memory:
             found = reached.get(index, _UNTOUCHED)
             least = _UNBOUND
             for rectangles, indices in ((found.reads, self._reads), (found.writes, self._writes)):
@@ -124,7 +140,7 @@ class Narrow:
 
     def _test(self) -> Any:
         """A function that tells whether all of the arguments is touched, if that is known."""
-        tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self._memory)]
+        tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self.memory)]
         numbers = "".join(f", args[{index}]" for index in self.numbers)
         text = (
             "def covered(covers, global_size, local_size, offset, args):\n"
@@ -149,6 +165,36 @@ class Narrow:
             _keep(self._reached, key, found)
         return found
 
+    def outcomes(self, access: Access) -> list[Outcome]:
+        """What launches that have this access were narrowed by; several if it came of several sizes
+        or numbers, none if it is kept no longer. Looks through all that is kept."""
+        found = [
+            self._outcome(key[:3], key[4:], key[3])
+            for key, narrowed in list(self._accesses.items())
+            if narrowed == access
+        ]
+        if len(access.reads) == len(self._reads) and len(access.writes) == len(self._writes):
+            views = self.views(access)
+            widths = [views[index].width if index in views else 0 for index in self.memory]
+            found += [
+                self._outcome(key[:3], key[3:], access)
+                for key, covers in list(self._covers.items())
+                if all(width <= cover for width, cover in zip(widths, covers, strict=True))
+            ]
+        return list({one[:2]: one for one in found if one is not None}.values())
+
+    def _outcome(self, sizes: Any, values: Any, whole: Access) -> Outcome | None:
+        numbers = tuple(map(int, values))
+        reached = self._reached.get((*sizes, *numbers))
+        return None if reached is None else Outcome(sizes, numbers, whole, reached)
+
+    def views(self, whole: Access) -> dict[int, Span]:
+        """The view of each parameter of which a launch has one span."""
+        return {
+            **dict(zip(self._reads, whole.reads, strict=True)),
+            **dict(zip(self._writes, whole.writes, strict=True)),
+        }
+
     def _run(
         self, global_size: Any, local_size: Any, offset: Any, numbers: dict[int, int]
     ) -> dict[int, Reached]:
@@ -165,7 +211,7 @@ class Narrow:
                 ),
             )
         except (TooMuch, RecursionError):
-            return dict.fromkeys(self._memory, Reached(None, None, "the body is too long to run"))
+            return dict.fromkeys(self.memory, Reached(None, None, "the body is too long to run"))
 
 
 _UNTOUCHED = Reached((), ())

@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 import pyopencl as cl
@@ -160,6 +161,8 @@ class Runtime:
         self._user_events: dict[int, Any] = {}
         self._returned: deque[tuple[int, Block]] = deque()
         self._programs: dict[Any, Any] = {}
+        self._kernels: WeakSet[Any] = WeakSet()
+        """Those whose signature is known, for explanations."""
         self._recorders: dict[int, Graph] = {}
         """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
@@ -310,9 +313,13 @@ class Runtime:
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Which bytes order two launches, or that nothing does; of one launch, where it runs and
-        why."""
+        why, and what was inferred for each of its arguments, and why."""
         if second is None and isinstance(first, (RecordedHandle, ReplayHandle)):
             return first._explain()
+        if second is None:
+            from .reasons import reasons
+
+            return explain(self, first, None, reasons(self._kernels, first.name, first.access))
         return explain(self, first, second)
 
     @property

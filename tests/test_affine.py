@@ -243,6 +243,63 @@ def test_launches_on_one_array_are_independent_where_their_items_are(backend: st
         np.testing.assert_array_equal(y.get(), expected)
 
 
+SEVERAL = """kernel void several(global const int *x, global int *y, global int *z, int n, int by)
+{
+    int i = get_global_id(0);
+    if (i < n) y[by * i] += x[i];
+    z[x[i]] = 1;
+}"""
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes", "device"])
+def test_explain_says_what_was_inferred_for_each_argument_and_why(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        several = rt.build(SEVERAL).several
+        several.infer_ranges = True
+        x, y, z = rt.zeros(40, "i4"), rt.zeros(40, "i4"), rt.zeros(40, "i4")
+        some = several((16,), None, x, y[8:], z, 10, 3)
+        text = str(rt.explain(some))
+        assert "with global size (16,), n = 10, by = 3:" in text
+        assert "x is r (const): bytes 0..64 of its 160" in text
+        assert "y is rw (" in text
+        assert "): bytes 0..112 (10 rows of 4, 12 apart) of its 128" in text
+        assert "z is w (only written in the body): all of its 160 bytes: nothing bounds" in text
+        nothing = several((16,), None, x, y[8:], z, 0, 3)
+        assert "y is rw (" in str(rt.explain(nothing))
+        assert "): nothing" in str(rt.explain(nothing))
+        for _ in range(20):  # which the native core makes, after a while, from whole views
+            whole = several((40,), None, x, y, z, 40, 1)
+        text = str(rt.explain(whole))
+        assert "with global size (40,), n = 40, by = 1:" in text
+        assert "x is r (const): all of its 160 bytes\n" in text
+        assert "inferred" not in str(rt.explain(y.fill(1)))
+
+
+def test_explain_says_why_nothing_was_inferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    with acs.Runtime(backend="serial") as rt:
+        several = rt.build(SEVERAL).several
+        x, y, z = rt.zeros(40, "i4"), rt.zeros(40, "i4"), rt.zeros(40, "i4")
+
+        def said(**named: Any) -> str:
+            return str(rt.explain(several((16,), None, x, y, z, 10, 1, **named)))
+
+        assert "the launch has reads= or writes=" in said(writes=[y[:20], z])
+        several.infer_ranges = False
+        assert "turned off for this kernel" in said()
+        several.infer_ranges = None
+        several.access(y="rw[gid]")
+        assert "kernel.access declares" in said()
+        body = "kernel void jumps(global int *x) { goto end; end: x[0] = 1; }"
+        jumps = rt.build(body).jumps
+        text = str(rt.explain(jumps((4,), None, x)))
+        assert "no ranges were inferred: " in text
+        assert "goto" in text
+        assert "x is w (only written in the body)" in text
+        monkeypatch.setenv("ACS_CL_RANGES", "off")
+        other = rt.build(SEVERAL.replace("several(", "other(")).other
+        assert "ACS_CL_RANGES" in str(rt.explain(other((16,), None, x, y, z, 10, 1)))
+
+
 def test_a_graph_that_is_updated_has_the_ranges_of_its_new_numbers() -> None:
     with acs.Runtime(backend="out_of_order") as rt:
         shift = rt.build(SHIFT).shift
