@@ -34,8 +34,8 @@ _NUMBERS = (
 """Types of numbers that convert without any Python code, besides Python's own."""
 
 PATIENCE = 1024
-"""Launches of a kernel that it may be taught by: the numbers that its ranges depend on may be other
-ones in each."""
+"""Launches that the core may learn something new of a kernel by: the numbers that its ranges depend
+on may be other ones in each."""
 
 
 def use(handle: type) -> None:
@@ -57,11 +57,9 @@ def teach(
     `command` and `access` are those without; `variant` as for `teach_queues`."""
     native, ledger = core.native, kernel._runtime._ledger
     backend: Any = kernel._runtime._backend
-    if not ledger.usable or native.knows(kernel, command.global_size, command.local_size):
-        return
-    if not backend.takes(command):
-        sizes = command.global_size, command.local_size
-        teach_queues(kernel, *sizes, access, args, number, variant)
+    sizes = command.global_size, command.local_size
+    teach_queues(kernel, *sizes, access, args, number, variant)  # if it went there
+    if not ledger.usable or native.knows(kernel, *sizes) or not backend.takes(command):
         return
     if not native.is_taught(kernel):
         body = command.scheduler.bodies[kernel._native.origin]
@@ -75,7 +73,7 @@ def teach(
             kernel, ledger, command.scheduler, kernel.name, parameters, body.function.blob_bytes
         )
     head = command.record[:_HEAD_BYTES]
-    native.learn(kernel, command.global_size, command.local_size, head, command.shape)
+    native.learn(kernel, *sizes, head, command.shape)
 
 
 _IN_RECORDS = frozenset("PbBhHiIqQfd")
@@ -97,13 +95,13 @@ def teach_queues(
     backend, ledger, native = runtime._backend, runtime._ledger, core.native
     if not ledger.usable or backend.quick_queues is None:
         return
-    left, reason = backend.stays(number, kernel._native, (kernel.name, global_size, local_size))
+    key = kernel.name, global_size, local_size
+    left, until, reason = backend.stays(number, kernel._native, key)
     if not left or not _are_plain(runtime, args):
         return
     if runtime.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return  # how much of it there is decides whether the scheduler takes the next one
-    kernel._lessons += 1
-    if kernel._lessons > PATIENCE:
+    if kernel._lessons >= PATIENCE:
         return
     narrow = kernel._narrow
     if not native.is_taught_queues(kernel):
@@ -122,7 +120,10 @@ def teach_queues(
             runtime.plan.memory == "svm", None if narrow is None else narrow.numbers,
         )  # fmt: skip
     covers = () if narrow is None else narrow.covers(global_size, local_size, args)
-    native.learn_queues(kernel, global_size, local_size, args, covers, access, left, reason)
+    if native.learn_queues(
+        kernel, global_size, local_size, args, covers, access, left, until, reason
+    ):
+        kernel._lessons += 1
     if variant is not None:
         native.learn_gate(kernel, variant)
 

@@ -226,7 +226,15 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
             program.add((8,), None, x, y, 1)
         # a group size that no device has, as if Python had launched it before
         acs.core.native.learn_queues(
-            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], acs.records.Access((), ()), -1, None
+            program.add,
+            (8,),
+            (1 << 20,),
+            (x, y, 1),
+            [32, 32],
+            acs.records.Access((), ()),
+            -1,
+            0,
+            None,
         )
         number = rt._ledger.number
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
@@ -406,7 +414,44 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         ours = {why: many for why, many in lanes.items() if "runs on a lane" not in why}
         assert sum(ours.values()) == 100
         assert ours["prints"] > 50
+        assert program.say._lessons < 4  # that it stays there is nothing new
         assert "on a lane: prints" in str(rt.explain(handles[57]))
+
+
+def test_while_the_scheduler_rests_lanes_are_quick(device: cl.Device, long_way: Counted) -> None:
+    """With `when=` and without; Python is asked again where the rest ends."""
+    with acs.Runtime(device) as rt:
+        if rt.plan.scheduler != "mix":
+            pytest.skip("no scheduler beside lanes")
+        program = rt.build(SOURCE)
+        rt.prebuild(program.flip)
+        x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
+        for _ in range(50):  # until its time on a lane is known
+            program.flip((8,), None, x)
+            program.flip((8,), None, y, when=flags[0])
+            rt.finish()
+        y.fill(0)
+        choice: Any = rt._backend._choice
+        rt._backend.schedulers.wait()
+        program.flip._forget()  # what it was taught for other reasons
+        choice.look_again(rt._backend.schedulers.builds)
+        end = choice.resting_until = rt._number + 200
+        before = long_way.many
+        handles = [program.flip((8,), None, x)]
+        while rt._number < end - 2:
+            which = len(handles) % 2
+            program.flip((8,), None, y, when=flags[which])
+            handles.append(program.flip((8,), None, x))
+        assert long_way.many - before <= 2 + 200 // 32 + 2
+        assert all("were too small" in str(rt.explain(one)) for one in handles)
+        while rt._number < end:
+            last = program.flip((8,), None, x)
+        before = long_way.many
+        for _ in range(4):
+            program.flip((8,), None, x)
+        assert long_way.many == before + 4  # which are not on lanes by themselves
+        assert last.number == end
+        assert y.get().tolist() == [sum(i % 2 == 0 for i in range(1, len(handles))) % 2] * 8
 
 
 # ---- what decides --------------------------------------------------------------------------------
@@ -538,7 +583,7 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
             program.add((8,), None, x, y, 1, when=flags[0])
         access = acs.records.Access((), ())
         acs.core.native.learn_queues(
-            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], access, -1, None
+            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], access, -1, 0, None
         )
         number = rt._ledger.number
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):

@@ -152,7 +152,8 @@ struct ToQueues : Route {
     QueueKernel *kernel = nullptr, *gated = nullptr;  // as it is; the variant for `when=`
     bool by_address = false;
     std::optional<std::vector<std::uint16_t>> numbers;  // parameters that ranges depend on, if any do
-    std::int64_t left = -1;  // launches until Python decides again where they go; below 0: none
+    std::int64_t left = -1;  // launches until Python decides again where they go; below 0: all
+    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
     BySizes<OnQueues> known;
 
     std::string key(const char *values) const {
@@ -295,7 +296,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     ToQueues &to = *self->to_queues;
     Ledger &ledger = *to.ledger;
     QueueKernel *kernel = when ? to.gated : to.kernel;
-    if (!kernel || !to.left || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
+    if (!kernel || !to.left || (to.until && ledger.number >= to.until) || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
         return nullptr;
     OnQueues *size = to.known.find(args[0], args[1]);
     if (!size) return nullptr;
@@ -522,17 +523,17 @@ void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::o
 
 // A size of its launches on queues, and what they touch with the numbers among `args`: how many bytes
 // each array may have at most that all of it is touched, where that is known, and the access with the
-// arrays there. `left`: launches until Python decides again, and `reason` why they go there, where
-// that is asked for.
-void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tuple args,
+// arrays there. `left` launches, up to number `until`, go there before Python decides again, for
+// `reason`, where that is asked for. Whether anything but that was new.
+bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tuple args,
                   std::optional<std::vector<std::int64_t>> covers, nb::handle access,
-                  std::int64_t left, nb::object reason) {
+                  std::int64_t left, std::int64_t until, nb::object reason) {
     Caller *self = caller(kernel);
     ToQueues *to = self->to_queues;
-    if (!to || args.size() != to->parameters.size()) return;
+    if (!to || args.size() != to->parameters.size()) return true;
     SizeKey sizes;
-    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return;
-    if (sizes[4] && sizes[4] != sizes[0]) return;
+    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return true;
+    if (sizes[4] && sizes[4] != sizes[0]) return true;
     char values[8 * MOST_PARAMETERS] = {};
     Touched whole;
     if (to->numbers) {
@@ -540,14 +541,15 @@ void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
             const Parameter &parameter = to->parameters[at];
             if (parameter.code == 'P' &&
                 !take(parameter, args[at].ptr(), self->runtime, values, whole))
-                return;
+                return true;
         }
-        if (covers && covers->size() != whole.many) return;
+        if (covers && covers->size() != whole.many) return true;
         for (std::uint16_t index : *to->numbers)
             if (index >= to->parameters.size() ||
                 !put_number(to->parameters[index].code, args[index].ptr(), values + 8 * index))
-                return;
+                return true;
     }
+    bool is_new = !to->known.find(global.ptr(), local.ptr());
     OnQueues *known = to->known.make(global.ptr(), local.ptr());
     known->axes = std::uint32_t(sizes[0]);
     known->has_local = sizes[4];
@@ -558,14 +560,18 @@ void learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
     if (to->numbers) {
         known->last = nullptr;
         if (known->reaches.size() >= MOST_NUMBERS) known->reaches.clear();
-        Reach &reach = known->reaches[to->key(values)];
+        auto [at, is_reach_new] = known->reaches.try_emplace(to->key(values));
+        Reach &reach = at->second;
         if (covers) reach.covers = std::move(*covers);
         auto found = to->is_covered(reach, reinterpret_cast<PyTupleObject *>(args.ptr())->ob_item)
                          ? nullptr : Found::of(access);
-        if (found) reach.found[Reach::key(whole)] = std::move(found);
+        is_new |= is_reach_new;
+        if (found) is_new |= reach.found.insert_or_assign(Reach::key(whole), std::move(found)).second;
     }
     to->left = left;
+    to->until = until;
     to->reason = std::move(reason);
+    return is_new;
 }
 
 // The variant of a kernel that takes what decides behind its other parameters.
@@ -654,7 +660,7 @@ void add_caller(nb::module_ &module) {
                nb::arg("by_address"), nb::arg("numbers").none());
     module.def("learn_queues", learn_queues, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("args"), nb::arg("covers").none(),
-               nb::arg("access"), nb::arg("left"), nb::arg("reason").none());
+               nb::arg("access"), nb::arg("left"), nb::arg("until"), nb::arg("reason").none());
     module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
     module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("columns"), nb::arg("first"), nb::arg("many"),

@@ -64,10 +64,10 @@ class Backend:
         """The core's queues, to which it may make launches by itself; None where there are none."""
         return None
 
-    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, str | None]:
+    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
         """Launch `number` came: how many like it, of `key`, will go to a queue without further
-        thought (-1: all), and why if that is asked for."""
-        return -1, None
+        thought (-1: all), up to which launch (0: any), and why if that is asked for."""
+        return -1, 0, None
 
     def join(self, ledger: Any) -> None:
         """The core makes launches by itself, and keeps their books in `ledger`."""

@@ -156,18 +156,18 @@ class Device(Backend):
         """Those of the lanes."""
         return self.lanes.quick_queues
 
-    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, str | None]:
+    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
         """Some launches at a time, where the last one took a lane: what keeps a kernel there may
         change."""
-        reason, choice, left = self._where.get(number), self._choice, HOT
+        reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
         if reason is None or (choice is not None and choice.wants_time(key)):
-            return 0, None
+            return 0, 0, None
         if choice is not None:
             if number < choice.resting_until:
-                left = min(HOT, choice.resting_until - number)
+                until = choice.resting_until - 1
             elif kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
-        return left, reason
+        return left, until, reason
 
     def look(self) -> None:
         """An epoch may be full."""
