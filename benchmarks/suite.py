@@ -44,6 +44,11 @@ from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differe
 
 VERSION = 1
 
+MORE = 4
+"""Steps between those that are checked, where they are not long."""
+LONG_S = 0.2
+"""A long step: its kernels are not those that a scheduler is for."""
+
 ABOUT = (
     "Times of irregular graphs of kernels on one OpenCL device, as acs-cl bench measured them. For "
     "each workload: what it consists of, how fast it could be, and for each contestant the time of "
@@ -71,6 +76,8 @@ class Contestant(NamedTuple):
 
     platform: Any
     run: Run
+    ready_s: float = 0.0
+    """What it took to build and to check it."""
 
 
 class Sample(NamedTuple):
@@ -112,7 +119,9 @@ def one(
     """What there is to say of one workload."""
     size = workload.presets[plan.preset]
     say(f"{workload.name}: reference")
+    start = perf_counter()
     expected = workload.reference(size, plan.seed)
+    ready_s = {"reference": round(perf_counter() - start, 2)}
     failed: dict[str, str] = {}
     with contestants(plan, workload, expected, failed, say) as ready:
         say(f"{workload.name}: bound")
@@ -123,6 +132,7 @@ def one(
             timers = {name: timer(contestant) for name, contestant in ready.items()}
             samples = interleave(timers, plan.runs)
         where = {name: _where(contestant) for name, contestant in ready.items()}
+    ready_s |= {name: contestant.ready_s for name, contestant in ready.items()}
     return {
         "family": workload.family,
         "about": workload.about,
@@ -131,6 +141,7 @@ def one(
         "overlap": overlap,
         **compared(samples, limits),
         "failed": failed,
+        "ready_s": ready_s,
         "where": where,
     }
 
@@ -175,6 +186,7 @@ def contestants(
     try:
         for name, make in makers.items():
             say(f"{workload.name}: {name}")
+            start = perf_counter()
             try:
                 contestant = make()
                 wrong = _check(contestant, workload, expected)
@@ -183,7 +195,7 @@ def contestants(
             if wrong:
                 failed[name] = wrong
             else:
-                ready[name] = contestant
+                ready[name] = contestant._replace(ready_s=round(perf_counter() - start, 2))
         yield ready
     finally:
         for runtime in runtimes:
@@ -249,17 +261,19 @@ class Replay:
 def _check(contestant: Contestant, workload: Workload, expected: Results) -> str:
     """Two steps from the same beginning, results compared; then what is built behind the back of
     the program is waited for, and a third one."""
-    platform, run = contestant
+    platform, run, _ = contestant
     for turn in range(3):
         run.reset()
         platform.finish()
+        start = perf_counter()
         run.step()
         platform.finish()
+        more = MORE if perf_counter() - start < LONG_S else 1
         wrong = differences(workload, run.results(), expected)
         if wrong:
             return wrong
         if turn and isinstance(platform, acs.Runtime):
-            for _ in range(4):  # a kernel has to be used some times to be built in
+            for _ in range(more):  # a kernel has to be used some times to be built in
                 run.reset()
                 run.step()
             platform.finish()
@@ -269,7 +283,7 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
 
 def timer(contestant: Contestant) -> Callable[[], Sample]:
     """Takes one sample."""
-    platform, run = contestant
+    platform, run, _ = contestant
 
     def sample() -> Sample:
         run.reset()

@@ -7,15 +7,20 @@ side, if it is known that the image is only read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
-from acs_cl.benchmarks.workloads.workload import Results, Workload
+from acs_cl.benchmarks.workloads.workload import Results, Workload, in_parts
 
 SMALL, LARGE, SHARP = (3, 1), (5, 10), (3, 5)
 """Diameter and sigma of each blur."""
+ROWS = 16
+"""Of an image, worked on at a time in NumPy."""
 
 
 class ImgSize(NamedTuple):
@@ -131,6 +136,7 @@ class ImgByHand(Img):
 # ---- reference -----------------------------------------------------------------------------------
 
 
+@lru_cache(1)  # for all platforms
 def made_up(size: ImgSize, seed: int) -> Any:
     """Bright discs on a slope, and noise."""
     random = np.random.default_rng(seed)
@@ -150,30 +156,34 @@ def gauss(diameter: int, sigma: float) -> Any:
     return (weights / weights.sum()).astype(np.float32)
 
 
-def windows(image: Any, diameter: int) -> Any:
-    """The image moved to all places of a window, by row and column; its border is continued."""
+def filtered(image: Any, diameter: int, end: Callable[..., Any], *weights: Any) -> Any:
+    """Sums over all places of a window, by each of the weights, and what `end` makes of them; the
+    image's border is continued."""
     side, wide = len(image), np.pad(image, diameter // 2, mode="edge")
-    for v in range(diameter):
-        for u in range(diameter):
-            yield (v, u), wide[v : v + side, u : u + side]
+    result = np.empty(image.shape)
+
+    def some(rows: slice) -> None:
+        sums = np.zeros((len(weights), rows.stop - rows.start, side))
+        for v, u in product(range(diameter), repeat=2):
+            moved = wide[rows.start + v : rows.stop + v, u : u + side]
+            for own, total in zip(weights, sums, strict=True):
+                if own[v, u]:
+                    total += own[v, u] * moved
+        result[rows] = end(*sums)
+
+    in_parts(some, side, ROWS)
+    return result
 
 
 def blurred(image: Any, diameter: int, sigma: float) -> Any:
     """One blur."""
-    weights, result = gauss(diameter, sigma), np.zeros(image.shape)
-    for place, moved in windows(image, diameter):
-        result += weights[place] * moved
-    return result
+    return filtered(image, diameter, np.array, gauss(diameter, sigma))
 
 
 def edges_of(image: Any) -> Any:
     """How steep the image is."""
-    line, slope = (1, 2, 1), (-1, 0, 1)
-    rightward, downward = np.zeros(image.shape), np.zeros(image.shape)
-    for (v, u), moved in windows(image, 3):
-        rightward += line[v] * slope[u] * moved
-        downward += slope[v] * line[u] * moved
-    return np.hypot(rightward, downward)
+    rightward = np.outer((1, 2, 1), (-1, 0, 1))
+    return filtered(image, 3, np.hypot, rightward, rightward.T)
 
 
 def reference(size: ImgSize, seed: int) -> Results:

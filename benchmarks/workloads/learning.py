@@ -6,6 +6,7 @@ the end.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class Ml(Pipeline):
     def __init__(self, platform: Any, size: MlSize, seed: int) -> None:
         super().__init__(platform, size)
         data = MlData.made_up(size, seed)
-        self.x = platform.array(np.ascontiguousarray(data.x.T))
+        self.x = platform.array(data.x)
         self.coefficients = platform.array(data.coefficients)
         self.intercept = platform.array(data.intercept)
         self.likelihood = platform.array(data.likelihood)
@@ -87,7 +88,7 @@ class MlByHand(Ml):
 
 
 class MlData(NamedTuple):
-    """Counts by row and feature; weights by feature and class."""
+    """Counts by feature and row; weights by feature and class."""
 
     x: Any
     coefficients: Any
@@ -95,11 +96,12 @@ class MlData(NamedTuple):
     likelihood: Any
 
     @classmethod
+    @lru_cache(1)  # for all platforms
     def made_up(cls, size: MlSize, seed: int) -> MlData:
         """Likelihoods are multiples of 1/256, so that their sums are exact in any order."""
         random = np.random.default_rng(seed)
         return cls(
-            random.integers(0, 10, (size.rows, FEATURES), dtype=np.int32),
+            np.ascontiguousarray(random.integers(0, 10, (size.rows, FEATURES), dtype=np.int32).T),
             random.standard_normal((FEATURES, CLASSES)).astype(np.float32) / 16,
             random.standard_normal(CLASSES).astype(np.float32),
             random.integers(0, 16, (FEATURES, CLASSES)).astype(np.float32) / -256,
@@ -115,7 +117,7 @@ def softmax(scores: Any) -> Any:
 def reference(size: MlSize, seed: int) -> Results:
     """In double precision."""
     data = MlData.made_up(size, seed)
-    x = data.x.astype(np.float64)
+    x = data.x.T.astype(np.float64, order="C")
     product = (x @ data.likelihood.astype(np.float64)).T
     largest = product.max(axis=0)
     total = np.log(np.exp(product - largest).sum(axis=0)) + largest

@@ -6,6 +6,7 @@ whose launches read what the other branch writes in the next: write-after-read e
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +40,9 @@ class Hits(Pipeline):
 
     def __init__(self, platform: Any, size: HitsSize, seed: int) -> None:
         super().__init__(platform, size)
-        links = linked(size, seed)
-        self.hubs = Side(platform, size, *rows_of(links))
-        self.authorities = Side(platform, size, *columns_of(links))
+        rows, columns = both_ways(size, seed)
+        self.hubs = Side(platform, size, *rows)
+        self.authorities = Side(platform, size, *columns)
         self.reset()
 
     def reset(self) -> None:
@@ -128,6 +129,13 @@ def columns_of(links: Any) -> tuple[Any, Any]:
     counts = np.bincount(flat, minlength=len(links))
     start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return start, (np.argsort(flat, kind="stable") // DEGREE).astype(np.int32)
+
+
+@lru_cache(1)
+def both_ways(size: HitsSize, seed: int) -> Any:
+    """Both, once for all platforms."""
+    links = linked(size, seed)
+    return rows_of(links), columns_of(links)
 
 
 def reference(size: HitsSize, seed: int) -> Results:
