@@ -17,6 +17,7 @@ import pyopencl as cl
 
 from .arrays import Array
 from .converter import generated
+from .needed import needed
 from .ranges import covers
 from .reach import Launch, Reached, TooMuch, reach
 from .records import EVERYTHING, Access, Span
@@ -60,7 +61,7 @@ class Narrow:
     def __init__(self, signature: Signature) -> None:
         self._outline: dict[str, Any] = signature.outline or {}
         self._group = signature.group_size
-        self.numbers = sorted(_arguments(self._outline["functions"]))
+        self.numbers = sorted(needed(self._outline["functions"]))
         """The parameters whose numbers matter."""
         memory = [
             (index, parameter)
@@ -273,19 +274,6 @@ def _is_one_span(value: Any) -> bool:
     if type(value) is Array:
         return len(value._spans) == 1
     return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
-
-
-def _arguments(operation: Any) -> set[int]:
-    """The parameters whose numbers an outline looks at."""
-    found: set[int] = set()
-    left = [operation]
-    while left:
-        one = left.pop()
-        if len(one) == 3 and one[0] == "a":
-            found.add(one[1])
-        else:
-            left += [part for part in one if part.__class__ in (list, tuple)]
-    return found
 
 
 def _filled(sizes: Sequence[int], axes: int, by: int) -> tuple[int, ...]:

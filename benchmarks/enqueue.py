@@ -7,7 +7,8 @@ number, on the same kind of queues, in turns:
   it, as ours and PyOpenCL do; in `C without events` there are none;
 - `PyOpenCL`: its typed call;
 - `ours`: a launch, with its hazards, and what the runtime does when it has ended; `ours in part`:
-  the same on arrays of which it reaches a part, which Python finds out launch by launch;
+  the same on arrays of which it reaches a part, which Python finds out once for each; `ours with
+  when=`: the same with a flag on the device that decides;
 - `queue`: the part of ours that the backend is: from converted arguments to the driver.
 
 `held` and `free` are as in `overhead`: with the device stopped meanwhile, and running beside.
@@ -72,6 +73,7 @@ def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
             "PyOpenCL": bare_side(bare, LAUNCHES),
             "ours": ours_side(ours, LAUNCHES),
             "ours in part": ours_side(ours, LAUNCHES, nbytes=64 * TINY_BYTES),
+            "ours with when=": ours_side(ours, LAUNCHES, decided=True),
             "queue": _queue_side(ours),
         }
         if core.NATIVE:
@@ -91,6 +93,10 @@ def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
         took = {name: [one.host_us for one in samples[f"{how} {name}"]] for name in sides}
         figures[how] = {f"{name}_us": spread(values) for name, values in took.items()}
         figures[how]["of_pyopencl"] = spread(_pairs(took, "ours", "PyOpenCL", lambda a, b: a / b))
+        for name in ("ours in part", "ours with when="):
+            figures[how][f"{name} above ours_us"] = spread(
+                _pairs(took, name, "ours", lambda a, b: a - b)
+            )
         for name in took.keys() & {"C", "C without events"}:
             figures[how][f"above {name}_us"] = spread(
                 _pairs(took, "ours", name, lambda a, b: a - b)

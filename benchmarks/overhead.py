@@ -157,16 +157,31 @@ def _windows_apart(samples: dict[str, list[Sample]]) -> float:
 # ---- the two sides -------------------------------------------------------------------------------
 
 
-def ours_side(ours: Ours, batch: int, chained: bool = False, nbytes: int = TINY_BYTES) -> Side:
+def ours_side(
+    ours: Ours,
+    batch: int,
+    chained: bool = False,
+    nbytes: int = TINY_BYTES,
+    decided: bool = False,
+) -> Side:
+    """`decided`: each launch looks at a flag of its own on the device first, which is set."""
     kernel, runtime = ours.kernel, ours.runtime
     calls = calls_of(lambda: ours.array(nbytes), chained)
+    flags = ours.array(4 * batch)
+    flags.fill(1)
+    words = [flags[index] for index in range(batch)]
 
     def record(batch: Calls) -> None:
         for x, y in batch:
             kernel(ONE, ONE, x, y, 3)
 
+    def record_decided(batch: Calls) -> None:
+        for (x, y), word in zip(batch, words, strict=True):
+            kernel(ONE, ONE, x, y, 3, when=word)
+
     # Nothing public stops a runtime's device, hence the reach into it.
-    return Side(record, runtime.finish, runtime._backend.queues, split(calls, batch))
+    chosen = record_decided if decided else record
+    return Side(chosen, runtime.finish, runtime._backend.queues, split(calls, batch))
 
 
 def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> Side:

@@ -340,3 +340,40 @@ def test_no_access_of_a_random_kernel_is_missed(block: int) -> None:
         total, narrower = total + count, narrower + less
     print(f"seeds {block * blocks * PER_PROGRAM} on: {narrower} of {total} ranges are narrower")
     assert narrower > total // 5
+
+
+def test_numbers_that_do_not_matter_change_no_range() -> None:
+    fewer = 0
+    for seed in range(4 * PER_PROGRAM):
+        text = programs.PLAIN + programs.Writer(seed).kernel()
+        signature = from_source(text, f"k{seed}", None, None)
+        made, whole = narrow(signature), narrow(signature)
+        assert made is not None
+        assert whole is not None
+        whole.numbers = [3, 4, 5]
+        fewer += len(made.numbers) < 3
+        chance = random.Random(seed)
+        for _ in range(6):
+            sizes, local, offset = sizes_of(chance)
+            args = [0, 0, 0, *(chance.choice([0, 1, 3, 7, 20, -2]) for _ in range(3))]
+            assert made.reached(sizes, local, offset, args) == whole.reached(
+                sizes, local, offset, args
+            ), (seed, sizes, args)
+    assert fewer
+
+
+def test_only_numbers_that_reach_an_address_or_a_branch_matter() -> None:
+    signature = from_source(
+        """kernel void k(global int *x, global int *y, int step, int n, int m, int far, int by,
+                         uint seed, int unused)
+           {
+               int i = get_global_id(0), at = far, sum = step;
+               for (int j = 0; j < m; j += by) { sum = sum * 3 + seed; at += 2; }
+               if (i < n) y[at] = x[i] + sum + step;
+           }""",
+        "k", None, None,
+    )  # fmt: skip
+    made = narrow(signature)
+    assert made is not None
+    names = [signature.parameters[index].name for index in made.numbers]
+    assert names == ["n", "m", "far", "by"]

@@ -124,7 +124,8 @@ MAY_IMPORT = {
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
     "packer": "converter scalars arrays commands epochs ranges records tasks",
-    "narrow": "arrays converter ranges reach records signature",
+    "needed": "",
+    "narrow": "arrays converter needed ranges reach records signature",
     "teaching": "core packer scalars arrays epochs records tasks",
     "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
     " scalars standing records arrays access building"
