@@ -191,8 +191,8 @@ class Array:
         With `wait=False` gives a `Handle` whose `wait()` gives the NumPy array; `out` must not be
         touched before.
         """
-        handle = self._live()._runtime._read(self, out)
-        return handle.wait() if wait else handle
+        runtime = self._live()._runtime
+        return runtime._read_now(self, out) if wait else runtime._read(self, out)
 
     def set(self, source: Any, copy: bool = True) -> Handle:
         """Overwrite with the values of a NumPy array or scalar; broadcasts and converts as NumPy

@@ -55,6 +55,7 @@ from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
 from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
+from .reading import read_now
 from .records import Access, Command, Launch
 from .segments import apart, failed
 from .sites import caller
@@ -732,6 +733,10 @@ class Runtime:
         self._called()
         self._refuse_in_recording("get")
         return transfers.read(self, array, out)
+
+    def _read_now(self, array: Array, out: Any) -> Any:
+        self._refuse_in_recording("get")
+        return read_now(self, array, out)
 
     def _write(self, array: Array, source: Any, copy: bool) -> Handle:
         self._called()

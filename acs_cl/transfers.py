@@ -50,7 +50,7 @@ UNCOPIED_BYTES = 1 << 20
 
 def read(runtime: Runtime, array: Array, out: Any) -> Handle:
     """Read back into `out`, or into a new NumPy array."""
-    host = _target(array, out)
+    host = target_for(array, out)
     if not array.nbytes:
         return _nothing(runtime, "read", host)
     if runtime._failures.any:
@@ -62,7 +62,7 @@ def read(runtime: Runtime, array: Array, out: Any) -> Handle:
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
     access = Access(array._spans, ())
-    command = ReadCommand(_bytes_of(landing), array._place_or_raise())
+    command = ReadCommand(bytes_of(landing), array._place_or_raise())
 
     def result() -> HostArray:
         if landing is not host:
@@ -99,7 +99,7 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
     if copied and not own and not waits:
         ready = ready.copy()
     access = Access((), array._spans, array._overwrites())
-    handle = runtime._launch(WriteCommand(array._place_or_raise(), _bytes_of(ready)), access)
+    handle = runtime._launch(WriteCommand(array._place_or_raise(), bytes_of(ready)), access)
     if waits:
         runtime._wait_quietly(handle.number)
     return handle
@@ -260,7 +260,7 @@ def _next_index(values: list[Any]) -> int:
     return 2 + len(values) // 2
 
 
-def _target(array: Array, out: Any) -> HostArray:
+def target_for(array: Array, out: Any) -> HostArray:
     if out is None:
         return np.empty(array.shape, array.dtype)
     if not isinstance(out, np.ndarray):
@@ -294,5 +294,5 @@ def _nothing(runtime: Runtime, name: str, host: HostArray | None = None) -> Hand
     return Handle(runtime, 0, name, Access((), ()), None if host is None else lambda: host)
 
 
-def _bytes_of(host: HostArray) -> HostArray:
+def bytes_of(host: HostArray) -> HostArray:
     return host.reshape(-1).view(np.uint8)

@@ -91,7 +91,7 @@ class Window:
         patient: bool = False,
     ) -> list[int]:
         """A launch enters behind all others. `gated`: also held until `open_gate(number)`."""
-        if self.waiting or not self._has_room():
+        if self.waiting or not self.has_room():
             self.waiting.append((number, tuple(upstream), holds, gated, patient))
             self.full += 1
             return []
@@ -129,11 +129,12 @@ class Window:
     def admit(self) -> list[int]:
         """Launches from outside enter, as far as there is room."""
         handed_out: list[int] = []
-        while self.waiting and self._has_room():
+        while self.waiting and self.has_room():
             self._enter(*self.waiting.popleft(), handed_out)
         return handed_out
 
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
+        """Whether a launch that comes now may enter, if nobody waits outside."""
         return self.size is None or self.occupied < self.size
 
     def open_gate(self, number: int) -> list[int]:

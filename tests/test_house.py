@@ -169,12 +169,14 @@ MAY_IMPORT = {
     " life commands devices driver progress records sites errors",
     # the one that composes
     "measure": "timeline life explain footprints records trace errors",
+    "reading": "transfers records arrays commands progress driver",
     "reasons": "kernel narrow reach records signature",
     "runtime": "reasons measure many core ledger teaching footprints graph graph_handles segments"
     " choice devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"
-    " transfers handle explain stats trace sites options plan progress gates life backends errors"
+    " transfers reading handle explain stats trace sites options plan progress gates life backends"
+    " errors"
     " check.checker",
     # PyOpenCL's own queues
     "queue_events": "errors",

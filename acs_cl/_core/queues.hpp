@@ -99,6 +99,21 @@ public:
         add(lane, number, driver_event, event.release().ptr());
     }
 
+    // The queue for a command behind others that somebody waits for at once, and their events.
+    nb::object behind(nb::handle upstream) {
+        wait_for_.clear();
+        upstream_.clear();
+        for (nb::handle other : upstream)
+            if (const Flying *one = find(whole_number(other.ptr()))) upstream_.push_back(*one);
+        Lane &lane = place();
+        lane.used++;
+        waits += std::int64_t(wait_for_.size());
+        if (wait_for_.empty()) return nb::make_tuple(lane.python, nb::none());
+        nb::list events;
+        for (void *event : wait_for_) events.append(made(event));
+        return nb::make_tuple(lane.python, events);
+    }
+
     // A launch of the core's own behind others: the driver's status. Where that is bad, nothing has
     // changed.
     std::int32_t submit_quick(std::int64_t number, const std::vector<Edge> &edges,
