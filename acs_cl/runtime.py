@@ -735,6 +735,7 @@ class Runtime:
         return transfers.read(self, array, out)
 
     def _read_now(self, array: Array, out: Any) -> Any:
+        self._called()
         self._refuse_in_recording("get")
         return read_now(self, array, out)
 
