@@ -12,19 +12,21 @@ and everything after it must wait for the launch.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acs_cl.signature import Parameter, Signature
-from acs_cl.translate import cache, clang
-from acs_cl.translate import nodes as n
-from acs_cl.translate.clang import CannotParse
+from acs_cl.translate import cache, facts
+from acs_cl.translate.facts import CannotParse
 
 if TYPE_CHECKING:
     import pyopencl as cl
+
+    from acs_cl.translate import clang
 
 NOTHING_KNOWN = "nothing known"
 
@@ -68,7 +70,7 @@ def _may_have_globals(source: str | None, options: str | Sequence[str] | None) -
     # Program-scope variables in writable memory came with OpenCL C 2.0.
     if source is None:
         return False
-    words = clang.split_options(options)
+    words = facts.split_options(options)
     newer = any(re.match(r"-cl-std=(CL[23]|CLC\+\+)", word) for word in words)
     return newer and _has_global_declaration(source)
 
@@ -178,9 +180,21 @@ def _plain(spelled: str) -> str:
 
 # ---- the parsed source ----
 
+
+class _Kept(NamedTuple):
+    """What is known of the kernels of a program."""
+
+    key: str  # on disk
+    lines: dict[str, str]  # what was there, by kernel
+    signatures: dict[str, Signature]
+
+
+PROGRAMS_KEPT = 1024
+"""Programs whose signatures are remembered."""
+
 _UNITS_KEPT = 4
 _units: OrderedDict[tuple[object, ...], clang.Unit | CannotParse] = OrderedDict()
-_signatures: dict[str, Signature] = {}
+_programs: dict[tuple[object, ...], _Kept] = {}
 _lock = threading.Lock()
 
 
@@ -188,23 +202,26 @@ def from_source(
     source: str, kernel_name: str, options: str | Sequence[str] | None, device: cl.Device | None
 ) -> Signature:
     """A signature from the text of a program. Raises `CannotParse`."""
-    facts = clang.facts_of(device)
-    words = clang.split_options(options)
-    key = cache.key(source, kernel_name, words, facts)
+    known_facts = facts.facts_of(device)
+    words = facts.split_options(options)
     # What a source includes is not part of the key, so such a signature is not kept.
-    if re.search(r"#\s*include\b", source) or "-include" in words:
-        return _parse_signature(source, kernel_name, words, device, facts)
+    if ("include" in source and re.search(r"#\s*include\b", source)) or "-include" in words:
+        return _parse_signature(source, kernel_name, words, device, known_facts)
+    program = source, tuple(words), known_facts
     with _lock:
-        known = _signatures.get(key)
-    if known is not None:
-        return known
-    stored = cache.load(key)
-    signature = _from_record(stored) if stored is not None else None
+        kept = _programs.get(program)
+        if kept is None:
+            key = cache.key(source, "signatures", words, known_facts)
+            kept = _programs[program] = _Kept(key, cache.load_lines(key), {})
+            if len(_programs) > PROGRAMS_KEPT:
+                del _programs[next(iter(_programs))]
+    signature = kept.signatures.get(kernel_name)
+    if signature is None and kernel_name in kept.lines:
+        signature = _from_text(kept.lines[kernel_name])
     if signature is None:
-        signature = _parse_signature(source, kernel_name, words, device, facts)
-        cache.store(key, _to_record(signature))
-    with _lock:
-        _signatures[key] = signature
+        signature = _parse_signature(source, kernel_name, words, device, known_facts)
+        cache.add_line(kept.key, kernel_name, _to_record(signature))
+    kept.signatures[kernel_name] = signature
     return signature
 
 
@@ -212,7 +229,8 @@ def _parse_signature(
     source: str, kernel_name: str, words: list[str], device: Any, facts: Any
 ) -> Signature:
     # here, so that a program whose kernels were all seen before does not load them
-    from acs_cl.translate import bodies, steadiness
+    from acs_cl.translate import bodies, clang, steadiness
+    from acs_cl.translate import nodes as n
 
     with clang.LOCK:
         unit = _unit(source, words, device, facts)
@@ -258,6 +276,8 @@ def _outline(found: Any, anywhere: str, facts: Any) -> tuple[dict[str, Any] | No
 
 
 def _unit(source: str, words: list[str], device: Any, facts: Any) -> clang.Unit:
+    from acs_cl.translate import clang
+
     # The kernels of one program are asked for one after the other.
     key = (source, tuple(words), facts)
     unit = _units.pop(key, None)
@@ -275,6 +295,8 @@ def _unit(source: str, words: list[str], device: Any, facts: Any) -> clang.Unit:
 
 
 def _declared(cursor: Any, mode: str, why: str) -> Parameter:
+    from acs_cl.translate import nodes as n
+
     name, spelled = cursor.spelling, cursor.type
     canonical = spelled.get_canonical()
     text = canonical.spelling
@@ -306,6 +328,8 @@ def _declared(cursor: Any, mode: str, why: str) -> Parameter:
 
 
 def _holds_pointers(canonical: Any) -> bool:
+    from acs_cl.translate import nodes as n
+
     shape = n.shape_of(canonical)
     if shape == n.ARRAY:
         return _holds_pointers(canonical.get_array_element_type().get_canonical())
@@ -323,8 +347,9 @@ def _to_record(signature: Signature) -> dict[str, Any]:
     return record
 
 
-def _from_record(record: dict[str, Any]) -> Signature | None:
+def _from_text(text: str) -> Signature | None:
     try:
+        record = json.loads(text)
         parameters = tuple(Parameter(*fields) for fields in record["parameters"])
         group = record["group_size"]
         return Signature(
@@ -334,5 +359,5 @@ def _from_record(record: dict[str, Any]) -> Signature | None:
             str(record["origin"]), record["outline"], str(record["unclear"]),
             str(record["unsteady"]),
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError):  # written by something else: parse again
-        return None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None  # written by something else: parse again

@@ -17,7 +17,6 @@ import functools
 import re
 import threading
 from collections.abc import Sequence
-from hashlib import sha256
 from struct import pack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +25,7 @@ import pyopencl as cl
 
 from . import devices, epochs
 from .building import build
+from .digest import digest
 from .driver import CommandQueue, OwnKernel, declare_svm, set_arguments
 from .errors import AcsError
 from .scheduler_source import Body as Case
@@ -326,7 +326,7 @@ class Schedulers:
             raise Unfit("the driver does not give its source")
         found = self._programs.get((source, options))
         if found is None:  # once, so that all its kernels stand in one and the same text
-            prefix = "k" + sha256(repr((source, options)).encode()).hexdigest()[:10] + "_"
+            prefix = "k" + digest(repr((source, options)), 10) + "_"
             if not is_kept(source, options, self._device):
                 worker.run(source, options, devices.devices().index(self._device))
             found = translate(source, options, self._device, prefix)
@@ -396,7 +396,7 @@ class Schedulers:
         if self.tier != "ptx":
             return program, registers
         words_ = [*words, self._device.name, self._device.driver_version]
-        name = sha256("\0".join(["registers", source, *words_]).encode()).hexdigest()
+        name = digest("\0".join(["registers", source, *words_]))
         if registers is None:
             known = cache.load(name)
             if known is not None:

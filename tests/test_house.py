@@ -31,6 +31,7 @@ FOLDERS = ("acs_cl", "emu", "benchmarks", "kernels_cl")  # what is installed, al
 MAY_IMPORT = {
     "_version": "",
     "errors": "",
+    "digest": "",
     # records and the pure middle
     "timeline": "",
     "records": "errors",
@@ -61,19 +62,20 @@ MAY_IMPORT = {
     "probe.cost": "probe.bench probe.record",
     "probe.choice": "probe.facts probe.record devices",
     "probe.overlap": "timeline probe.bench probe.choice probe.record",
-    "probe.store": "probe.record",
+    "probe.store": "digest probe.record",
     "probe": "probe.record probe.facts probe.bench probe.cost probe.choice probe.overlap"
     " probe.store devices errors",
     # from kernels to accesses
-    "translate.prelude": "errors",
+    "translate.facts": "",
+    "translate.prelude": "translate.facts errors",
     "translate.macros": "devices translate.prelude",
-    "translate.clang": "translate.prelude translate.macros errors",
+    "translate.clang": "translate.facts translate.prelude translate.macros errors",
     "translate.nodes": "translate.clang",
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.outline": "translate.bodies translate.builtins translate.nodes",
     "translate.steadiness": "translate.bodies translate.nodes",
-    "translate.cache": "_version translate.prelude",
+    "translate.cache": "_version digest translate.facts",
     "translate.preprocess": "translate.prelude translate.clang",
     "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
     " errors",
@@ -92,7 +94,8 @@ MAY_IMPORT = {
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
-    "inference": "signature translate.bodies translate.cache translate.clang translate.nodes"
+    "inference": "signature translate.facts translate.bodies translate.cache translate.clang"
+    " translate.nodes"
     " translate.outline translate.steadiness translate.macros errors",
     "declare": "records ranges signature errors",
     "reach": "declare",
@@ -106,8 +109,8 @@ MAY_IMPORT = {
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "schedulers": "devices epochs building driver errors scheduler_source tasks translate.cache"
-    " translate.clang translate.functions translate.worker",
+    "schedulers": "devices digest epochs building driver errors scheduler_source tasks"
+    " translate.cache translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",

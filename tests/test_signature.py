@@ -35,7 +35,7 @@ __kernel void other(__global unsigned char *out) { out[0] = 1; }
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
-    monkeypatch.setattr(signatures, "_signatures", {})
+    monkeypatch.setattr(signatures, "_programs", {})
     return tmp_path / "signatures"
 
 
@@ -205,7 +205,7 @@ def test_signatures_are_kept_for_the_user_alone(folder: Path) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     (entry,) = folder.iterdir()
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
-    signatures._signatures.clear()
+    signatures._programs.clear()
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
@@ -213,7 +213,7 @@ def test_a_kept_signature_is_used_without_parsing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
-    signatures._signatures.clear()
+    signatures._programs.clear()
     monkeypatch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
@@ -223,12 +223,12 @@ def test_a_damaged_entry_is_ignored(folder: Path, damage: str) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     (entry,) = folder.iterdir()
     if damage == "swap":
-        check, _, text = entry.read_text().partition("\n")
+        check, name, text = entry.read_text().strip().split(" ", 2)
         record = json.loads(text)
         record["parameters"][0][8] = ""
-        damage = f"{check}\n{json.dumps(record)}"
+        damage = f"{check} {name} {json.dumps(record)}\n"
     entry.write_text(damage)
-    signatures._signatures.clear()
+    signatures._programs.clear()
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
@@ -244,7 +244,7 @@ def test_an_unusable_cache_folder_is_no_error(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(signatures, "_signatures", {})
+    monkeypatch.setattr(signatures, "_programs", {})
     assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
 
 
@@ -259,7 +259,7 @@ def test_the_cache_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_several_threads_may_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACS_CL_CACHE", "off")
-    monkeypatch.setattr(signatures, "_signatures", {})
+    monkeypatch.setattr(signatures, "_programs", {})
     wrong: list[object] = []
 
     def ask(first: int) -> None:

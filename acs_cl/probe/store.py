@@ -11,7 +11,6 @@ and a folder that cannot be written only means that the next program measures ag
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import pyopencl as cl
 
+from acs_cl.digest import digest
 from acs_cl.probe.record import Probe
 
 FORMAT = 1  # of the file, and of the way in which things are measured
@@ -42,7 +42,7 @@ def path(key: str) -> Path | None:
     base = folder()
     if base is None:
         return None
-    return base / (hashlib.sha256(_identity(key).encode()).hexdigest()[:32] + ".json")
+    return base / (digest(_identity(key), 32) + ".json")
 
 
 def load(key: str) -> Probe | None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import atexit
 import ctypes
 import re
-import shlex
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from acs_cl.translate import macros, prelude
-from acs_cl.translate.prelude import DeviceFacts
+from acs_cl.translate.facts import CannotParse, DeviceFacts, facts_of, split_options
+
+__all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
 
 LOCK = threading.RLock()
 SOURCE_PATH = "/acs_cl_source.cl"
@@ -33,14 +34,6 @@ _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(.*(?:\\\n.*)*)", r
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _RESERVED = re.compile(r"\b__\w+")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-
-
-class CannotParse(Exception):  # noqa: N818  (an answer to the callers here, not an error of the user)
-    """The source cannot be read the way the device's compiler reads it; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Unit(NamedTuple):
@@ -62,7 +55,6 @@ class _Library(NamedTuple):
 
 _library: _Library | None = None
 _predefined: dict[tuple[str, ...], frozenset[str]] = {}
-_facts: dict[int, DeviceFacts] = {}
 
 
 def library() -> _Library:
@@ -134,30 +126,6 @@ def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
         return children
 
     return collect
-
-
-def facts_of(device: Any) -> DeviceFacts:
-    """The facts of a device, asked for once."""
-    if device is None:
-        return DeviceFacts()
-    key = device.int_ptr
-    if key not in _facts:
-        _facts[key] = DeviceFacts.of(device)
-    return _facts[key]
-
-
-def split_options(options: str | Sequence[str] | None) -> list[str]:
-    """Build options as a list of words."""
-    if options is None:
-        return []
-    if not isinstance(options, str):
-        options = " ".join(
-            shlex.quote(word) if " " in word and "=" not in word else word for word in options
-        )
-    try:
-        return shlex.split(options)
-    except ValueError:  # an unbalanced quote: the words as they stand
-        return options.split()
 
 
 def parser_options(options: str | Sequence[str] | None) -> list[str]:

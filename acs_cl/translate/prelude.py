@@ -9,10 +9,7 @@ that this cannot be said of are refused by `clang.parse`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    import pyopencl as cl
+from acs_cl.translate.facts import DeviceFacts
 
 _SCALARS = {
     "char": "char", "uchar": "unsigned char", "short": "short", "ushort": "unsigned short",
@@ -118,41 +115,6 @@ _MATH = {
     "2_PI": 0.6366197723675814, "2_SQRTPI": 1.1283791670955126, "SQRT2": 1.4142135623730951,
     "SQRT1_2": 0.7071067811865476,
 }  # fmt: skip
-
-
-class DeviceFacts(NamedTuple):
-    """What of a device decides how a source reads."""
-
-    name: str = "any"
-    vendor: str = ""
-    driver: str = ""
-    version: int = 120  # 300 for OpenCL 3.0
-    address_bits: int = 64
-    extensions: frozenset[str] = frozenset({"cl_khr_fp64", "cl_khr_byte_addressable_store"})
-    features: frozenset[str] | None = None  # of OpenCL C 3.0; None: not said
-    images: bool = True
-    little_endian: bool = True
-
-    @classmethod
-    def of(cls, device: cl.Device | None) -> DeviceFacts:
-        """The facts of `device`; those of a plain 64-bit device if there is none."""
-        if device is None:
-            return cls()
-        import pyopencl as cl
-
-        features = None
-        try:
-            listed: Any = device.get_info(cl.device_info.OPENCL_C_FEATURES)
-            features = frozenset(str(getattr(entry, "name", entry)) for entry in listed)
-        except (cl.Error, AttributeError):  # a device before OpenCL 3.0
-            pass
-        number = device.version.split()[1].split(".")
-        return cls(
-            device.name, device.vendor, device.driver_version,
-            100 * int(number[0]) + 10 * int(number[1]), device.address_bits,
-            frozenset(device.extensions.split()), features or None,
-            bool(device.image_support), bool(device.endian_little),
-        )  # fmt: skip
 
 
 def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, ...] = ()) -> str:

@@ -1,0 +1,88 @@
+"""What a source is read with: the facts of a device, and build options as words.
+
+In: a device, options as PyOpenCL reports them. Out: `DeviceFacts` and words, which is all that has
+to be known of both before anything is parsed; `CannotParse`, for where that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+_facts: dict[int, DeviceFacts] = {}
+
+
+class CannotParse(Exception):  # noqa: N818  (an answer to the callers here, not an error of the user)
+    """The source cannot be read the way the device's compiler reads it; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class DeviceFacts(NamedTuple):
+    """What of a device decides how a source reads."""
+
+    name: str = "any"
+    vendor: str = ""
+    driver: str = ""
+    version: int = 120  # 300 for OpenCL 3.0
+    address_bits: int = 64
+    extensions: frozenset[str] = frozenset({"cl_khr_fp64", "cl_khr_byte_addressable_store"})
+    features: frozenset[str] | None = None  # of OpenCL C 3.0; None: not said
+    images: bool = True
+    little_endian: bool = True
+
+    @classmethod
+    def of(cls, device: cl.Device | None) -> DeviceFacts:
+        """The facts of `device`; those of a plain 64-bit device if there is none."""
+        if device is None:
+            return cls()
+        import pyopencl as cl
+
+        features = None
+        try:
+            listed: Any = device.get_info(cl.device_info.OPENCL_C_FEATURES)
+            features = frozenset(str(getattr(entry, "name", entry)) for entry in listed)
+        except (cl.Error, AttributeError):  # a device before OpenCL 3.0
+            pass
+        number = device.version.split()[1].split(".")
+        return cls(
+            device.name, device.vendor, device.driver_version,
+            100 * int(number[0]) + 10 * int(number[1]), device.address_bits,
+            frozenset(device.extensions.split()), features or None,
+            bool(device.image_support), bool(device.endian_little),
+        )  # fmt: skip
+
+
+def facts_of(device: Any) -> DeviceFacts:
+    """The facts of a device, asked for once."""
+    if device is None:
+        return DeviceFacts()
+    key = device.int_ptr
+    if key not in _facts:
+        _facts[key] = DeviceFacts.of(device)
+    return _facts[key]
+
+
+def split_options(options: str | Sequence[str] | None) -> list[str]:
+    """Build options as a list of words."""
+    if options is None:
+        return []
+    text = options if isinstance(options, str) else " ".join(options)
+    whole = text is not options and any(" " in word and "=" not in word for word in options)
+    if not whole and not any(mark in text for mark in "'\"\\"):
+        return text.split()
+    import shlex  # here, since few programs need it
+
+    if not isinstance(options, str):
+        text = " ".join(
+            shlex.quote(word) if " " in word and "=" not in word else word for word in options
+        )
+    try:
+        return shlex.split(text)
+    except ValueError:  # an unbalanced quote: the words as they stand
+        return text.split()
