@@ -31,6 +31,8 @@ from weakref import WeakSet
 import numpy as np
 import pyopencl as cl
 
+# what a program may never ask for (recording, tracing, explaining) is imported where it is asked
+# for: its start waits for all that is imported here
 from . import backends, core, life, teaching, transfers
 from .arrays import Array
 from .building import build, macro_options, read_source
@@ -40,16 +42,11 @@ from .decisions import DecidedCommand, WrongCountError
 from .devices import kind
 from .driver import CommandQueue
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
-from .explain import Explanation, explain
 from .failures import Failure, Failures
-from .footprints import Footprint
 from .gates import Patience, look_at_gates, open_events
-from .graph import Graph
-from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
 from .kernel import Kernel, origin_of
 from .ledger import Launches, Ledger
-from .many import launch_many
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
@@ -61,14 +58,17 @@ from .segments import apart, failed
 from .sites import caller
 from .skipped import Skipped
 from .stats import Stats
-from .trace import Trace
 from .views import contiguous_strides, normal_shape
 from .window import Window
 
 teaching.use(Handle)
 
 if TYPE_CHECKING:
+    from .explain import Explanation
+    from .footprints import Footprint
+    from .graph import Graph
     from .measure import Measure
+    from .trace import Trace
 
 _new = tuple.__new__
 """Makes a named tuple without the Python-level call that its constructor is."""
@@ -150,7 +150,11 @@ class Runtime:
         on_device = self.plan.backend == "device"  # which has a window of its own
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
-        self._trace = Trace() if self.options.trace else None
+        self._trace: Trace | None = None
+        if self.options.trace:
+            from .trace import Trace
+
+            self._trace = Trace()
         self._stats = Stats()
         self._progress = Progress(self._pump, self._lock)
         self._host_tasks = HostTasks()
@@ -261,6 +265,8 @@ class Runtime:
     def record(self) -> Graph:
         """`with rt.record() as graph:` captures what this thread launches in the block, and runs
         nothing of it; `graph.replay()` runs all of it."""
+        from .graph import Graph
+
         self._check_open()
         return Graph(self)
 
@@ -315,6 +321,9 @@ class Runtime:
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Which bytes order two launches, or that nothing does; of one launch, where it runs and
         why, and what was inferred for each of its arguments, and why."""
+        from .explain import explain
+        from .graph_handles import RecordedHandle, ReplayHandle
+
         if second is None and isinstance(first, (RecordedHandle, ReplayHandle)):
             return first._explain()
         if second is None:
@@ -512,6 +521,8 @@ class Runtime:
             self._sections[0].end(self)
 
     def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
+        from .many import launch_many
+
         self._check_open()
         return launch_many(kernel, *how)
 

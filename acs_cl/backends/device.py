@@ -21,14 +21,13 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from math import prod
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from .. import epochs
 from ..choice import FEW, HOT, Choice
 from ..commands import KernelCommand
-from ..cutting import Cutter
 from ..decisions import DecidedCommand
 from ..driver import STATUS
 from ..errors import DeviceError
@@ -41,6 +40,9 @@ from ..segments import Settings as SegmentSettings
 from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
 from .sender import MOST_TASKS, Epoch, Sender, Settings
+
+if TYPE_CHECKING:
+    from ..cutting import Cutter
 
 MOST_ENTRIES = 1 << 18
 """Tiles of an epoch, which is what its ready queue has to hold."""
@@ -511,6 +513,8 @@ class Device(Backend):
 
     def cutter(self) -> Cutter:
         """What cuts recorded launches into segments for this backend."""
+        from ..cutting import Cutter
+
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
             epochs.ORDERS[settings.order], settings.window, settings.stale,
