@@ -17,7 +17,6 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 import weakref
 from collections import Counter
@@ -27,6 +26,7 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
+from .passing import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
 from .queue_events import QueueEvent, native_events
 
 Parameters = tuple[str, ...]
@@ -82,18 +82,6 @@ _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
 _DRIVERS = {cl.Event, cl.NannyEvent}
 """Events that wait lists may have there. Of user events nobody knows when they come."""
 
-_LATE: Any = object()
-
-SETTERS = (
-    "_set_arg_multi",
-    "_set_arg_buf_multi",
-    "_set_arg_buf_pack_multi",
-    "_set_arg_buf",
-    "_set_arg_null",
-    "_set_arg_svm",
-    "set_arg",
-)
-
 seen_elsewhere: Counter[str] = Counter()
 """Commands on queues that are not ours, while there were some."""
 
@@ -105,44 +93,6 @@ _replaced: list[tuple[Any, str, Any, Any]] = []
 """(where, name, original, replacement)."""
 
 _kept = 0
-_generation = 0
-"""Counts how often functions were replaced: arguments that a kernel remembers from before may not
-be its arguments now."""
-
-
-class Arguments:
-    """What a kernel was given: memory and the like as objects, values as bytes, by index."""
-
-    __slots__ = ("generation", "pointers", "values")
-
-    def __init__(self) -> None:
-        self.generation = _generation
-        self.pointers: dict[int, Any] = {}
-        self.values: dict[int, bytes] = {}
-
-    def put(self, index: int, value: Any) -> None:
-        """One argument, as `Kernel.set_arg` takes it."""
-        if value is None or isinstance(value, _OBJECTS):
-            self.pointers[index] = value
-            self.values.pop(index, None)
-        else:
-            self.put_bytes(index, value)
-
-    def put_bytes(self, index: int, value: Any) -> None:
-        """One argument by value; what it is now, whatever becomes of the object."""
-        self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
-        self.pointers.pop(index, None)
-
-
-_OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
-
-
-def arguments_of(kernel: Any, count: int) -> Arguments | None:
-    """All `count` arguments of a kernel, None if they are not all known."""
-    known: Arguments | None = getattr(kernel, "_acs_arguments", None)
-    if known is None or known.generation != _generation:
-        return None
-    return known if len(known.pointers) + len(known.values) == count else None
 
 
 def enter(queue: Any) -> None:
@@ -190,8 +140,7 @@ def ours(queue: Any) -> Any:
 
 
 def _replace_all() -> None:
-    global _generation
-    _generation += 1
+    begin_noting()
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
     for name in sorted(names):
         original = getattr(_cl, name)
@@ -204,7 +153,8 @@ def _replace_all() -> None:
                 _replace(where, name, original, replacement)
     for name in SETTERS:
         original = getattr(cl.Kernel, name)
-        _replace(cl.Kernel, name, original, _setter(name, original))
+        replacement = _named(setter(name, original), original, name)
+        _replace(cl.Kernel, name, original, replacement)
 
 
 def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
@@ -231,9 +181,9 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
     waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
     passes = None
     if parameters is not None and name not in _LAUNCHES:
-        passes = _unblocked if "is_blocking" in parameters else _passed
+        passes = unblocked if "is_blocking" in parameters else passed
 
-    def command(*args: Any, **keywords: Any) -> Any:
+    def otherwise(*args: Any, **keywords: Any) -> Any:
         queue = args[position] if len(args) > position else keywords.get("queue")
         section = getattr(queue, "_section", None)
         if section is not None and section.passing and passes is not None:
@@ -251,7 +201,7 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
                     keywords["wait_for"] = wait_for
             if not wait_for or _DRIVERS.issuperset(map(type, wait_for)):
                 done = passes(section, original, parameters, args, keywords)
-                if done is not _LATE:
+                if done is not LATE:
                     return done
         found = ours(queue)
         if found is not None:
@@ -267,27 +217,9 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
             args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
         return original(*args, **keywords)
 
-    return _named(command, original, name)
-
-
-def _passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
-    """A command goes to the driver's own queue as it is; `_LATE` if it may not any more."""
-    with section.lock:
-        if not section.passing:
-            return _LATE
-        event = original(*args, **keywords)
-        section.count(event)
-    return event
-
-
-def _unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords: Any) -> Any:
-    """The same of a command that may block, which it does outside of the lock."""
-    given = {**dict(zip(parameters, args, strict=False)), **keywords}
-    blocks, given["is_blocking"] = given.get("is_blocking", True), False
-    event = _passed(section, original, parameters, (), given)
-    if blocks and event is not _LATE:
-        event.wait()
-    return event
+    if passes is None or parameters is None:
+        return _named(otherwise, original, name)
+    return _named(command(original, otherwise, parameters), original, name)
 
 
 def _waiting(original: Any) -> Callable[..., Any]:
@@ -304,58 +236,3 @@ def _waiting(original: Any) -> Callable[..., Any]:
             original(others)
 
     return _named(wait_for_events, original, "wait_for_events")
-
-
-def _setter(name: str, original: Any) -> Callable[..., Any]:
-    """What a method that sets arguments of a kernel is replaced by."""
-    note = _NOTES[name]
-
-    def setter(self: Any, *args: Any) -> None:
-        try:
-            original(self, *args)
-        except BaseException:
-            self._acs_arguments = None  # some of them may have been set
-            raise
-        known = getattr(self, "_acs_arguments", None)
-        if known is None or known.generation != _generation:
-            known = self._acs_arguments = Arguments()
-        note(known, *args)
-
-    return _named(setter, original, name)
-
-
-def _note_multi(known: Arguments, pairs: tuple[Any, ...]) -> None:
-    for at in range(0, len(pairs), 2):
-        known.put(pairs[at], pairs[at + 1])
-
-
-def _note_bytes_multi(known: Arguments, pairs: tuple[Any, ...]) -> None:
-    for at in range(0, len(pairs), 2):
-        known.put_bytes(pairs[at], pairs[at + 1])
-
-
-def _note_packed_multi(known: Arguments, triples: tuple[Any, ...]) -> None:
-    values, pointers = known.values, known.pointers
-    for at in range(0, len(triples), 3):
-        code = triples[at + 1]
-        if code == b"c":  # a character's number, to PyOpenCL
-            code = b"b"
-        index = triples[at]
-        values[index] = struct.pack(code, triples[at + 2])
-        if pointers:
-            pointers.pop(index, None)
-
-
-def _note_null(known: Arguments, index: int) -> None:
-    known.put(index, None)
-
-
-_NOTES: dict[str, Callable[..., None]] = {
-    "_set_arg_multi": _note_multi,
-    "_set_arg_buf_multi": _note_bytes_multi,
-    "_set_arg_buf_pack_multi": _note_packed_multi,
-    "_set_arg_buf": Arguments.put_bytes,
-    "_set_arg_null": _note_null,
-    "_set_arg_svm": Arguments.put,
-    "set_arg": Arguments.put,
-}

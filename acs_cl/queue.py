@@ -154,21 +154,22 @@ class Queue(cl.CommandQueue):
             with self._runtime._lock:
                 self._runtime._end_sections()
         if runtime is None and self._in_order and not self._holds and is_free(self._runtime):
-            self._section = Section(self._pointer, self._books, self._numbers, self._seen)
+            self._section = Section(self, self._pointer, self._books, self._numbers, self._seen)
         interception.enter(self)
         own = runtime is None
-        weakref.finalize(self, _gone, hash(self), self._runtime, own).atexit = False
+        last = weakref.finalize(self, _gone, hash(self), self._runtime, self._section, own)
+        last.atexit = False
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
 
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
-        self._warn_if_left()
         section = self._section
         if section is not None and section.open:
-            super().finish()
+            _FINISH(self)
             if section.passing and not self._runtime._failures.any:
                 return
+        self._warn_if_left()
         self._collect()
         self._settle(self._last, everything=True)
 
@@ -520,6 +521,7 @@ class Queue(cl.CommandQueue):
 
 _MARK: Any = _cl._enqueue_marker_with_wait_list
 _POINTER: Any = _cl.CommandQueue.int_ptr
+_FINISH: Any = _cl.CommandQueue.finish
 
 
 def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
@@ -533,8 +535,10 @@ def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
         return runtime
 
 
-def _gone(key: int, runtime: Runtime, own: bool) -> None:
+def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
     """A queue was collected; with the last of them its own runtime goes."""
+    if section is not None:
+        section.passing = False
     interception.leave(key)
     with _lock:
         _users[id(runtime)] -= 1

@@ -23,7 +23,8 @@ import pyopencl as cl
 from .access import ADDRESS_SPACE, ALL, foreign_span
 from .commands import KernelCommand
 from .driver import Events, is_svm
-from .interception import COMMANDS, arguments_of
+from .interception import COMMANDS
+from .passing import arguments_of
 from .program import adopted_kernel
 from .records import Access, Span
 

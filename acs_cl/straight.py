@@ -14,14 +14,13 @@ launch that touches all memory, entered before any that comes later.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pyopencl import _cl
 
-from .driver import status
+from .passing import Passing
 from .queue_commands import EVERYTHING, NOTHING, Call
 
 if TYPE_CHECKING:
@@ -75,23 +74,20 @@ class Look:
         return self.many / self.steps if self.steps else 1.0
 
 
-class Section:
+class Section(Passing):
     """Commands of one queue that the driver has as they came. Open: there may be some that the
     runtime knows nothing of. Passing: the next ones may join them."""
 
-    def __init__(self, queue: int, books: Any, numbers: list[int], seen: list[int]) -> None:
-        self.native = _cl.CommandQueue.from_int_ptr(queue, True)
+    def __init__(
+        self, queue: Any, pointer: int, books: Any, numbers: list[int], seen: list[int]
+    ) -> None:
+        super().__init__(queue, pointer, BEHIND)
+        self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._books, self._numbers, self._seen = books, numbers, seen
-        self.open = self.passing = False
-        self.lock = threading.RLock()
-        """Held while a command passes, so that none passes by the end."""
-        self.passed = 0
+        self.open = False
         self._look = Look()
         self._began = perf_counter()
         self._wanted = LOOKED
-        self._rests_until = 0.0
-        self._in_flight: Any = None
-        self._left = BEHIND
 
     def wants(self, number: int, runtime: Runtime) -> bool:
         """Whether the commands after this launch had better pass."""
@@ -111,26 +107,13 @@ class Section:
         self._look = Look()
         if self._wanted < LOOKED:
             return True
-        now = perf_counter()
         if look.overlap >= ENOUGH:
             self._wanted = LOOKED + SATISFIED
             return False
-        self._rests_until = now + min(LONGEST_S, REST * (now - self._began))
+        self.rest(min(LONGEST_S, REST * (perf_counter() - self._began)))
         return True
 
     # ---- passing ---------------------------------------------------------------------------------
-
-    def count(self, event: Any) -> None:
-        """A kernel has passed."""
-        self.passed += 1
-        self._left -= 1
-        if self._left:
-            return
-        self._left = BEHIND
-        before, self._in_flight = self._in_flight, event
-        if before is not None and status(before) > 0 and perf_counter() > self._rests_until:
-            self.passing = False  # there is work waiting: maybe some of it can overlap
-            self._wanted = LOOKED
 
     def begin(self, runtime: Runtime) -> None:
         """From here on commands pass. Called under the runtime's lock, and with nothing held."""
@@ -141,7 +124,7 @@ class Section:
             self._note(mark.number)
             _BARRIER(self.native, [runtime._event(mark.number)])
         runtime._sections.append(self)
-        self.passed, self._in_flight, self._left = 0, None, BEHIND
+        self.passed = 0
         self.open = self.passing = True
 
     def end(self, runtime: Runtime) -> None:
@@ -149,14 +132,12 @@ class Section:
         runtime._sections.remove(self)
         with self.lock:
             self.open = self.passing = False
-            self._in_flight = None
             if not self.passed:
                 return
             last = _MARK(self.native, None)
             self.native.flush()
         runtime._stats.straight += self.passed
-        if perf_counter() < self._rests_until:
-            self._wanted = AGAIN
+        self._wanted = AGAIN if self.rests else LOOKED
 
         def behind(queue: Any, wait_for: Any) -> Any:
             return _MARK(queue, [*(wait_for or ()), last])

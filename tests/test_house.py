@@ -183,9 +183,10 @@ MAY_IMPORT = {
     " check.checker",
     # PyOpenCL's own queues
     "queue_events": "errors",
-    "interception": "queue_events",
-    "queue_commands": "access commands driver interception program records errors",
-    "straight": "driver queue_commands",
+    "passing": "core driver queue_events",
+    "interception": "passing queue_events",
+    "queue_commands": "access commands driver interception passing program records errors",
+    "straight": "passing queue_commands",
     "queue": "commands gates interception life queue_commands queue_events records runtime"
     " straight errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",

@@ -25,7 +25,7 @@ from conftest import in_threads
 from pyopencl import _cl
 
 import acs_cl as acs
-from acs_cl import interception
+from acs_cl import interception, passing
 
 N = 256
 SOURCE = """
@@ -702,7 +702,7 @@ def test_arguments_are_not_remembered_across_queues(rt: acs.Runtime) -> None:
     queue = acs.Queue(rt.context, runtime=rt)
     add.set_arg(1, np.int32(3))
     cl.enqueue_nd_range_kernel(queue, add, (N,), None)
-    if interception._generation:
+    if passing._generation:
         assert values_of(queue, a)[0] + values_of(queue, b)[0] == 4
 
 

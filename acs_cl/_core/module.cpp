@@ -9,6 +9,7 @@
 #include "caller.hpp"
 #include "ledger.hpp"
 #include "lock.hpp"
+#include "passing.hpp"
 #include "python_hazards.hpp"
 #include "queues.hpp"
 #include "recorder.hpp"
@@ -61,7 +62,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 12;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 13;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -160,6 +161,7 @@ NB_MODULE(_core, module) {
         });
 
     add_caller(module);
+    add_passing(module);
 
     // The columns are as `epochs.Recorder.image` reads them.
     nb::class_<PythonRecorder>(module, "Recorder")

@@ -1,0 +1,255 @@
+"""Passing: commands that go to the driver's own queue as they are, and what kernels were given.
+
+In: a command on a queue with an open section, and calls that set a kernel's arguments. Out: the
+driver's event, and the arguments once somebody asks. Both happen at every command of a program that
+has nothing to overlap, so the core does the plain cases itself (`_core/passing.cpp`); what is here
+is used without it, and where a call is not plain.
+
+Invariants:
+- While a command passes, its section does not end: `lock` is held, or in the core the GIL.
+- What is noted of a kernel is what it was given: tuples are kept and read later only where nothing
+  in them can change.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import _cl
+
+from . import core
+from .driver import functions, status
+from .queue_events import QueueEvent
+
+LATE: Any = object()
+
+MULTI, BYTES, PACKED = range(3)
+"""PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
+
+STEPS = (2, 2, 3)
+"""Items for each argument in their tuples."""
+
+_OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
+
+_STEADY = (
+    type(None), bool, int, float, bytes, cl.Buffer, _cl.PooledBuffer, cl.Image, cl.LocalMemory,
+    cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM,
+    *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"),
+)  # fmt: skip
+"""Types whose objects stay what they are."""
+
+_generation = 0
+"""Counts how often noting began: arguments that a kernel remembers from before may not be its
+arguments now."""
+
+
+def begin_noting() -> None:
+    """What kernels were given so far does not count any more."""
+    global _generation
+    _generation += 1
+    if core.NATIVE:
+        core.native.open_driver(functions())
+        events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
+        core.native.begin_noting(Arguments, _STEADY, events)
+
+
+# ---- the way past --------------------------------------------------------------------------------
+
+if TYPE_CHECKING or not core.NATIVE:
+
+    class Passing:
+        """Of a section, what is needed at each command. `passing`: the next ones may join it;
+        `passed`: how many there were since that was reset."""
+
+        def __init__(self, queue: Any, pointer: int, behind: int) -> None:
+            self.lock = threading.RLock()
+            self.passed = 0
+            self._passing = False
+            self._behind = self._left = behind
+            self._in_flight: Any = None
+            self._rests_until = 0.0
+
+        @property
+        def passing(self) -> bool:
+            """Whether commands may pass."""
+            return self._passing
+
+        @passing.setter
+        def passing(self, passing: bool) -> None:
+            self._passing, self._left, self._in_flight = passing, self._behind, None
+
+        def count(self, event: Any) -> None:
+            """A command has passed. Where the one some commands ago has not ended, there is work
+            waiting, and maybe some of it can overlap."""
+            self.passed += 1
+            self._left -= 1
+            if self._left > 0:
+                return
+            self._left = self._behind
+            before, self._in_flight = self._in_flight, event
+            if before is not None and status(before) > 0 and not self.rests:
+                self._passing = False
+
+        def rest(self, seconds: float) -> None:
+            """Let commands pass for so long, even where work is waiting."""
+            self._rests_until = perf_counter() + seconds
+
+        @property
+        def rests(self) -> bool:
+            """Whether that time is not over."""
+            return perf_counter() <= self._rests_until
+
+else:
+    Passing = core.native.Passing
+
+
+def passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
+    """A command goes to the driver's own queue as it is; `LATE` if it may not any more."""
+    with section.lock:
+        if not section.passing:
+            return LATE
+        event = original(*args, **keywords)
+        section.count(event)
+    return event
+
+
+def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords: Any) -> Any:
+    """The same of a command that may block, which it does outside of the lock."""
+    given = {**dict(zip(parameters, args, strict=False)), **keywords}
+    blocks, given["is_blocking"] = given.get("is_blocking", True), False
+    event = passed(section, original, parameters, (), given)
+    if blocks and event is not LATE:
+        event.wait()
+    return event
+
+
+def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
+    """A function of PyOpenCL's that may pass, by the core where it has one; else `otherwise`."""
+    if not core.NATIVE:
+        return otherwise
+    queue, waits, blocks = (
+        parameters.index(name) if name in parameters else -1
+        for name in ("queue", "wait_for", "is_blocking")
+    )
+    is_kernel = original.__name__ == "enqueue_nd_range_kernel"
+    return core.native.Command(original, otherwise, queue, waits, blocks, is_kernel)
+
+
+# ---- what kernels were given ---------------------------------------------------------------------
+
+if TYPE_CHECKING or not core.NATIVE:
+
+    class _Given:
+        def __init__(self, kernel: Any) -> None:
+            self.generation = _generation
+
+        def take(self) -> list[tuple[int, tuple[Any, ...]]]:
+            """What was noted and not read: of which setter, and its tuple."""
+            return []
+
+else:
+    _Given = core.native.Given
+
+
+class Arguments(_Given):
+    """What a kernel was given: memory and the like as objects, values as bytes, by index."""
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__(kernel)
+        self.pointers: dict[int, Any] = {}
+        self.values: dict[int, bytes] = {}
+
+    def settle(self) -> None:
+        """Read what was noted."""
+        for which, items in self.take():
+            _READ[which](self, items)
+
+    def put(self, index: int, value: Any) -> None:
+        """One argument, as `Kernel.set_arg` takes it."""
+        if value is None or isinstance(value, _OBJECTS):
+            self.pointers[index] = value
+            self.values.pop(index, None)
+        else:
+            self.put_bytes(index, value)
+
+    def put_bytes(self, index: int, value: Any) -> None:
+        """One argument by value; what it is now, whatever becomes of the object."""
+        self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
+        self.pointers.pop(index, None)
+
+    def _objects(self, pairs: tuple[Any, ...]) -> None:
+        for at in range(0, len(pairs), 2):
+            self.put(pairs[at], pairs[at + 1])
+
+    def _bytes(self, pairs: tuple[Any, ...]) -> None:
+        for at in range(0, len(pairs), 2):
+            self.put_bytes(pairs[at], pairs[at + 1])
+
+    def _packed(self, triples: tuple[Any, ...]) -> None:
+        values, pointers = self.values, self.pointers
+        for at in range(0, len(triples), 3):
+            code = triples[at + 1]
+            if code == b"c":  # a character's number, to PyOpenCL
+                code = b"b"
+            index = triples[at]
+            values[index] = struct.pack(code, triples[at + 2])
+            if pointers:
+                pointers.pop(index, None)
+
+
+_READ: tuple[Callable[[Arguments, Any], None], ...] = (
+    Arguments._objects,
+    Arguments._bytes,
+    Arguments._packed,
+)
+
+SETTERS: dict[str, Callable[..., None]] = {
+    "_set_arg_multi": Arguments._objects,
+    "_set_arg_buf_multi": Arguments._bytes,
+    "_set_arg_buf_pack_multi": Arguments._packed,
+    "_set_arg_buf": Arguments.put_bytes,
+    "_set_arg_null": lambda known, index: known.put(index, None),
+    "_set_arg_svm": Arguments.put,
+    "set_arg": Arguments.put,
+}
+"""Methods of PyOpenCL's kernels that set arguments, and how what they are given is noted."""
+
+
+def arguments_of(kernel: Any, count: int) -> Arguments | None:
+    """All `count` arguments of a kernel, None if they are not all known."""
+    known: Arguments | None = getattr(kernel, "_acs_arguments", None)
+    if known is None or known.generation != _generation:
+        return None
+    known.settle()
+    return known if len(known.pointers) + len(known.values) == count else None
+
+
+def setter(name: str, original: Any) -> Any:
+    """What a method that sets arguments of a kernel is replaced by."""
+    read = SETTERS[name]
+
+    def note(known: Arguments, *args: Any) -> None:
+        known.settle()
+        read(known, *args)
+
+    def setter(self: Any, *args: Any) -> None:
+        try:
+            original(self, *args)
+        except BaseException:
+            self._acs_arguments = None  # some of them may have been set
+            raise
+        known = getattr(self, "_acs_arguments", None)
+        if known is None or known.generation != _generation:
+            known = self._acs_arguments = Arguments(self)
+        note(known, *args)
+
+    if core.NATIVE and read in _READ:
+        which = _READ.index(read)
+        return core.native.Setter(original, setter, note, which, STEPS[which])
+    return setter

@@ -1,0 +1,238 @@
+"""Commands that pass to the driver's queue, and what is noted of kernels, beside plain PyOpenCL."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from pyopencl import _cl
+
+import acs_cl as acs
+from acs_cl import passing, straight
+from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
+
+
+@pytest.fixture
+def stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue passes on after three launches, and does not look again."""
+    for name, value in {"LOOKED": 3, "AGAIN": 2, "BEHIND": 10_000, "ENOUGH": 1e9}.items():
+        monkeypatch.setattr(straight, name, value)
+
+
+def opened(context: cl.Context) -> tuple[acs.Queue, Any, dict[str, Any]]:
+    """A queue whose commands pass, a buffer of zeros and kernels."""
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    for _ in range(8):
+        kernels["add"](queue, (N,), None, a, np.int32(0))
+    assert queue._section is not None
+    assert queue._section.passing
+    return queue, a, kernels
+
+
+# ---- what kernels were given ---------------------------------------------------------------------
+
+SOURCE = "kernel void f(global int *a, global int *b, int c, float d, long e, local int *l) {}"
+
+
+def some_call(rng: random.Random, kernel: Any, buffers: list[Any]) -> tuple[str, tuple[Any, ...]]:
+    """A setter and what it is called with."""
+    values: dict[int, list[Any]] = {
+        0: [*buffers, None],
+        1: buffers,
+        2: [np.int32(rng.randrange(9)), np.array(rng.randrange(9), np.int32)],
+        3: [np.float32(rng.random())],
+        4: [np.int64(rng.randrange(1 << 40))],
+        5: [cl.LocalMemory(64), cl.LocalMemory(128)],
+    }
+    packed = {2: (b"i", rng.randrange(-9, 9)), 3: (b"f", rng.random()), 4: (b"l", 1 << 40)}
+    which = rng.randrange(5)
+    if which == 0:
+        index = rng.choice(list(values))
+        return "set_arg", (index, rng.choice(values[index]))
+    if which == 1:
+        chosen = sorted(rng.sample(sorted(values), rng.randrange(1, 6)))
+        return "_set_arg_multi", (sum(((one, rng.choice(values[one])) for one in chosen), ()),)
+    if which == 2:
+        chosen = rng.sample([2, 3, 4], rng.randrange(1, 4))
+        return "_set_arg_buf_pack_multi", (sum(((one, *packed[one]) for one in chosen), ()),)
+    if which == 3:
+        return "_set_arg_buf_multi", ((2, rng.randbytes(4), 4, rng.randbytes(8)),)
+    return "_set_arg_buf", (3, rng.randbytes(4))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noted_arguments_are_those_read_at_once(context: cl.Context, seed: int) -> None:
+    queue = acs.Queue(context)
+    rng = random.Random(seed)
+    program = cl.Program(context, SOURCE).build()
+    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 64) for _ in range(3)]
+    kernels = [cl.Kernel(program, "f") for _ in range(3)]
+    twins: dict[int, passing.Arguments] = {}
+    for step in range(400):
+        which = rng.randrange(len(kernels))
+        kernel: Any = kernels[which]
+        name, args = some_call(rng, kernel, buffers)
+        getattr(kernel, name)(*args)
+        twin = twins.setdefault(which, passing.Arguments(kernel))
+        passing.SETTERS[name](twin, *args)  # at once, as Python does it
+        for one in args[0] if isinstance(args[0], tuple) else args:
+            if isinstance(one, np.ndarray):
+                one += 1  # the driver has what it was
+        if step % 7 == 0:
+            known = passing.arguments_of(kernel, len(twin.pointers) + len(twin.values))
+            assert known is not None
+            assert (known.pointers, known.values) == (twin.pointers, twin.values)
+    del queue
+
+
+def test_a_setter_that_fails_leaves_nothing_known(context: cl.Context) -> None:
+    queue = acs.Queue(context)
+    kernel: Any = kernels_of(context)["add"]
+    a = buffer(queue, np.zeros(N))
+    kernel.set_args(a, np.int32(1))
+    assert passing.arguments_of(kernel, 2) is not None
+    with pytest.raises(cl.Error):
+        kernel._set_arg_multi((0, a, 7, a))
+    assert passing.arguments_of(kernel, 2) is None
+    kernel.set_args(a, np.int32(1))
+    assert passing.arguments_of(kernel, 2) is not None
+    with pytest.raises(TypeError):
+        kernel._set_arg_multi()
+    assert passing.arguments_of(kernel, 2) is None
+    del queue
+
+
+def test_arguments_go_with_their_kernel(context: cl.Context) -> None:
+    """Kernels take each other's place in memory, and not each other's arguments."""
+    queue = acs.Queue(context)
+    program = cl.Program(context, SOURCE).build()
+    for step in range(300):
+        kernel: Any = cl.Kernel(program, "f")
+        assert passing.arguments_of(kernel, 0) is None
+        kernel._set_arg_buf_pack_multi((2 + step % 2, b"i", step))
+        known = passing.arguments_of(kernel, 1)
+        assert known is not None
+        assert list(known.values) == [2 + step % 2]
+    del queue
+
+
+# ---- commands that pass --------------------------------------------------------------------------
+
+
+def test_calls_of_every_form_pass(context: cl.Context, stays: None) -> None:
+    queue, a, kernels = opened(context)
+    add: Any = kernels["add"]
+    add.set_args(a, np.int32(1))
+    before = queue._section.passed  # type: ignore[union-attr]
+    enqueue = cl.enqueue_nd_range_kernel
+    events = [
+        enqueue(queue, add, (N,), None),
+        enqueue(queue, add, [N], None),
+        enqueue(queue, add, (np.int64(N),), None),
+        enqueue(queue, add, (N,), (N,), None, [], False, False),
+        enqueue(queue, add, (N, 1), (N, 1), (0, 0)),
+        enqueue(queue, add, (1,), (N,), g_times_l=True),
+        enqueue(queue, kernel=add, global_work_size=(N,), local_work_size=None),
+        enqueue(queue, add, (0,), None, allow_empty_ndrange=True),
+        add(queue, (N,), None, a, np.int32(1)),
+    ]
+    assert [type(event) for event in events] == [cl.Event] * len(events)
+    assert queue._section.passed == before + len(events)  # type: ignore[union-attr]
+    assert values_of(queue, a)[0] == 8
+    with pytest.raises(cl.LogicError):
+        enqueue(queue, add, (N,), (N + 1,))
+    with pytest.raises(RuntimeError):  # as PyOpenCL has it
+        enqueue(queue, add, "N", None)
+    assert values_of(queue, a)[0] == 8
+    assert queue._section.passing  # type: ignore[union-attr]
+
+
+def test_wait_lists_hold_where_commands_pass(context: cl.Context, stays: None) -> None:
+    queue = acs.Queue(context)
+    kernels = kernels_of(context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    early = [kernels["add"](queue, (N,), None, a, np.int32(1)) for _ in range(3)]
+    assert queue._section is not None
+    assert queue._section.passing
+    other = cl.CommandQueue(context)
+    for step in range(6):
+        slow = kernels["slow"](other, (1,), None, b, np.int32(step), np.int32(ROUNDS))
+        own = kernels["add"](queue, (N,), None, a, np.int32(1))
+        lists: list[Any] = [[slow], (slow,), [*early, slow, own], [own, slow], [slow, *early]]
+        event = cl.enqueue_copy(queue, a, b, wait_for=lists[step % len(lists)])
+        assert queue._section.passing
+        slow.wait()
+        found, expected = values_of(queue, a), values_of(other, b)
+        assert np.array_equal(found, expected)
+        event.wait()
+    gate = cl.UserEvent(context)
+    event = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[own, gate])
+    assert not queue._section.passing
+    gate.set_status(int(cl.command_execution_status.COMPLETE))
+    event.wait()
+
+
+def test_transfers_pass_and_block(context: cl.Context, stays: None) -> None:
+    queue, a, kernels = opened(context)
+    host = np.empty(N, np.int32)
+    for step in range(5):
+        cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
+        kernels["slow"](queue, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
+        cl.enqueue_copy(queue, host, a)
+        plain = host.copy()
+        _cl._enqueue_read_buffer(queue, a, host)
+        assert np.array_equal(plain, host)
+        assert plain[1] == step
+        event = _cl._enqueue_read_buffer(queue, a, host, is_blocking=False)
+        assert type(event) is cl.NannyEvent
+        event.wait()
+    assert queue._section is not None
+    assert queue._section.passing
+
+
+def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None:
+    """Queues take each other's place in memory, and not each other's sections."""
+    for step in range(12):
+        queue, a, _ = opened(context)
+        runtime = queue.runtime
+        del queue
+        gc.collect()
+        assert not any(section.passing for section in runtime._sections)
+        other = acs.Queue(context)
+        assert other._section is not None
+        assert not other._section.passing
+        assert values_of(other, a)[0] == 0
+        plain = cl.CommandQueue(context)
+        assert values_of(plain, a)[0] == 0, step
+        del other, plain
+
+
+def test_threads_pass_while_sections_end(context: cl.Context, stays: None) -> None:
+    queue, a, kernels = opened(context)
+    many, errors = 300, []
+
+    def work() -> None:
+        try:
+            add = kernels_of(context)["add"]
+            for _ in range(many):
+                add(queue, (N,), None, a, np.int32(1))
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        queue.runtime.launch(kernels["add"], (N,), None, a, 1)
+    for thread in threads:
+        thread.join(60)
+    assert not errors
+    queue.finish()
+    assert values_of(queue, a)[0] == 2 * many + 20
