@@ -180,7 +180,7 @@ class Kernel(core.Caller):
             deciding = None
         native, pointers, values, access = self._convert(self, args)
         if offset is not None:
-            offset = _sizes(offset, "offset", self.name)
+            offset = self._offset(offset)
         narrower = self._narrow if deciding is None or not deciding.counts else None
         if narrower is not None and self._standing is None:
             access = narrower.access(access, global_size, local_size, offset, args)
@@ -341,11 +341,9 @@ class Kernel(core.Caller):
             raise UsageError(f"{self._where(index, parameter)}: {error}") from None
         if found is None:
             return None
-        if not parameter.is_pointer and parameter.space not in ("image", "pipe", ""):
-            raise UsageError(
-                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected a "
-                f"{parameter.type_name} value"
-            )
+        image = isinstance(value, cl.Image)
+        if parameter.space not in (("image", "") if image else ("global", "constant", "pipe", "")):
+            raise self._wrong(index, parameter, value)
         return found
 
     def _value(self, index: int, parameter: Parameter, value: Any) -> bytes:
@@ -367,13 +365,19 @@ class Kernel(core.Caller):
             return None
         if parameter.space == "" and isinstance(value, (cl.LocalMemory, cl.Sampler)):
             return value
+        raise self._wrong(index, parameter, value)
+
+    def _wrong(self, index: int, parameter: Parameter, value: Any) -> UsageError:
+        """An argument that is not of the parameter's kind."""
         expected = {
             "local": "pyopencl.LocalMemory(nbytes)",
             "sampler": "a pyopencl.Sampler",
             "image": "a pyopencl.Image",
+            "private": f"a {parameter.type_name} value",
         }.get(parameter.space, "an array, a view or a buffer")
-        hint = "; put it on the device with rt.array(…)" if hasattr(value, "__array__") else ""
-        raise UsageError(
+        values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
+        hint = "; put it on the device with rt.array(…)" if values else ""
+        return UsageError(
             f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
             f"{expected}{hint}"
         )
@@ -404,6 +408,12 @@ class Kernel(core.Caller):
                 raise UsageError(f"{self._next()}: {what} {lengths}: every length is at least 1")
             found.append(plain)
         return tuple(found)
+
+    def _offset(self, offset: Any) -> tuple[int, ...]:
+        found = _sizes(offset, "offset", self.name)
+        if any(one < 0 for one in found):
+            raise UsageError(f"{self._next()}: offset {found}: every one is at least 0")
+        return found
 
     def _where(self, index: int, parameter: Parameter) -> str:
         return f"{self._next()}, argument {index} ({parameter.type_name} {parameter.name})"

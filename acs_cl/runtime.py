@@ -326,6 +326,9 @@ class Runtime:
 
         if second is None and isinstance(first, (RecordedHandle, ReplayHandle)):
             return first._explain()
+        for one in (first,) if second is None else (first, second):
+            if not isinstance(one, Handle):
+                raise UsageError(f"explain takes what launches gave, got {type(one).__name__}")
         if second is None:
             from .reasons import reasons
 

@@ -19,6 +19,8 @@ kernel void add(global const int *x, global int *y, int n)
 kernel void local_sum(global int *x, local int *scratch)
 { int i = get_local_id(0); scratch[i] = x[i]; barrier(CLK_LOCAL_MEM_FENCE);
   x[i] += scratch[get_local_size(0) - 1 - i]; }
+kernel void look(read_only image2d_t picture, sampler_t how, global float4 *x)
+{ x[0] = read_imagef(picture, how, (int2)(0, 0)); }
 """
 
 
@@ -32,6 +34,17 @@ def setting(device: cl.Device) -> Any:
 
 
 Bad = Callable[[acs.Runtime, acs.Program, acs.Array, acs.Array], object]
+
+
+def picture(runtime: acs.Runtime) -> cl.Image:
+    """An image of one point."""
+    return cl.image_from_array(runtime.context, np.zeros((1, 1, 4), "f4"), 4)
+
+
+def sampler(runtime: acs.Runtime) -> cl.Sampler:
+    """Any sampler."""
+    return cl.Sampler(runtime.context, False, cl.addressing_mode.CLAMP, cl.filter_mode.NEAREST)
+
 
 BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "too few arguments": (lambda rt, p, x, y: p.add((16,), None, x, y), r"got 2 .* expected 3"),
@@ -53,6 +66,31 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     "a number for local memory": (
         lambda rt, p, x, y: p.local_sum((16,), None, x, 64),
         r"LocalMemory",
+    ),
+    "an array for local memory": (
+        lambda rt, p, x, y: p.local_sum((16,), None, x, y),
+        r"argument 1 .* expected pyopencl\.LocalMemory",
+    ),
+    "an array for an image": (
+        lambda rt, p, x, y: p.look((1,), None, x, sampler(rt), y),
+        r"argument 0 \(image2d_t picture\): got acs_cl.*, expected a pyopencl\.Image$",
+    ),
+    "an image for an array": (
+        lambda rt, p, x, y: p.add((1,), None, picture(rt), y, 1),
+        r"argument 0 .*: got .*Image.*, expected an array, a view or a buffer$",
+    ),
+    "an array for a sampler": (
+        lambda rt, p, x, y: p.look((1,), None, picture(rt), x, y),
+        r"argument 1 \(sampler_t how\): got acs_cl.*, expected a pyopencl\.Sampler$",
+    ),
+    "an offset below 0": (
+        lambda rt, p, x, y: p.add((16,), None, x, y, 1, offset=(-1,)),
+        r"launch \d+ of kernel 'add': offset \(-1,\): every one is at least 0",
+    ),
+    "explaining a number": (lambda rt, p, x, y: rt.explain(3), r"explain takes .* got int$"),
+    "explaining two, one a number": (
+        lambda rt, p, x, y: rt.explain(p.add((16,), None, x, y, 0), 3),
+        r"explain takes .* got int$",
     ),
     "a global size of text": (lambda rt, p, x, y: p.add("16", None, x, y, 1), r"global_size"),
     "a global size of 0": (
