@@ -1,6 +1,6 @@
 """How fast a program could be on a device: its critical path, its work, and what its launches cost.
 
-In: slices of a traced run on backend `serial`, where each kernel has the device to itself, and what
+In: slices of traced runs on backend `serial`, where each kernel has the device to itself, and what
 one launch costs the host in bare PyOpenCL. Out: a `Bound`.
 
 A kernel of fewer groups than the device has compute units leaves the others to other kernels, so
@@ -87,6 +87,17 @@ def bound(slices: Sequence[Slice], units: int, launch_us: float, shared: bool) -
         busy_ms=busy,
         groups=_groups(kernels, units),
     )
+
+
+def fastest(runs: Sequence[Sequence[Slice]]) -> list[Slice]:
+    """The last of several runs of the same launches, each launch with its shortest time."""
+    runs = [sorted(run, key=lambda one: one.number) for run in runs]
+    last = runs[-1]
+    alike = [run for run in runs if [one.name for one in run] == [one.name for one in last]]
+    return [
+        one._replace(end_ns=one.start_ns + min(same.end_ns - same.start_ns for same in all_of_it))
+        for one, all_of_it in zip(last, zip(*alike, strict=True), strict=True)
+    ]
 
 
 def _groups(kernels: Sequence[int], units: int) -> dict[str, float]:

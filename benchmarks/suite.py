@@ -27,7 +27,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import AcsError, devices
-from acs_cl.benchmarks.bounds import Bound, bound
+from acs_cl.benchmarks.bounds import Bound, bound, fastest
 from acs_cl.benchmarks.harness import (
     ONE,
     TINY,
@@ -41,11 +41,14 @@ from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
+from acs_cl.trace import Slice
 
 VERSION = 1
 
 MORE = 4
 """Steps between those that are checked, where they are not long."""
+TRACED = 5
+"""Traced steps, of which the shortest time of each kernel counts: others only ever add time."""
 LONG_S = 0.2
 """A long step: its kernels are not those that a scheduler is for."""
 
@@ -58,6 +61,10 @@ ABOUT = (
 
 BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
 BASELINES = (BARE, SERIAL)
+
+
+Say = Callable[[str, float], None]
+"""Hears what is done at the moment, and which share of all has been done."""
 
 
 class Plan(NamedTuple):
@@ -87,17 +94,17 @@ class Sample(NamedTuple):
     total: float
 
 
-def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
-    """The document of a run. `say` hears what is done at the moment."""
+def measure(plan: Plan, say: Say) -> dict[str, Any]:
+    """The document of a run."""
     devices.repair(plan.device)
     there = machine(plan.device)
     unrest = [noise()]
     launch_us = launch_cost(plan.device)
     found: dict[str, Any] = {}
-    for count, workload in enumerate(plan.workloads, 1):
-        say(f"[{count}/{len(plan.workloads)}] {workload.name}")
+    for index, workload in enumerate(plan.workloads):
         start = perf_counter()
-        found[workload.name] = one(plan, workload, launch_us, say)
+        say_more = _within(say, workload.name, index, len(plan.workloads))
+        found[workload.name] = one(plan, workload, launch_us, say_more)
         found[workload.name]["took_s"] = round(perf_counter() - start, 1)
         unrest.append(noise())
     there["noise"] = unrest
@@ -113,24 +120,32 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     }
 
 
-def one(
-    plan: Plan, workload: Workload, launch_us: float, say: Callable[[str], None]
-) -> dict[str, Any]:
+def _within(say: Say, name: str, index: int, count: int) -> Say:
+    """For one of `count` workloads."""
+    return lambda text, share: say(f"{name}: {text}", (index + share) / count)
+
+
+def one(plan: Plan, workload: Workload, launch_us: float, say: Say) -> dict[str, Any]:
     """What there is to say of one workload."""
     size = workload.presets[plan.preset]
-    say(f"{workload.name}: reference")
+    say("reference", 0.0)
     start = perf_counter()
     expected = workload.reference(size, plan.seed)
     ready_s = {"reference": round(perf_counter() - start, 2)}
     failed: dict[str, str] = {}
     with contestants(plan, workload, expected, failed, say) as ready:
-        say(f"{workload.name}: bound")
+        say("bound", 0.8)
         limits, overlap = _traced(plan, workload, launch_us)
         samples: dict[str, list[Sample]] = {}
         if ready:
-            say(f"{workload.name}: {plan.runs} runs of {', '.join(ready)}")
+            say(f"{plan.runs} runs of {', '.join(ready)}", 0.9)
             timers = {name: timer(contestant) for name, contestant in ready.items()}
             samples = interleave(timers, plan.runs)
+        for name, contestant in ready.items():
+            wrong = differences(workload, contestant.run.results(), expected)
+            if wrong:
+                failed[name] = f"after it was timed: {wrong}"
+                del samples[name]
         where = {name: _where(contestant) for name, contestant in ready.items()}
     ready_s |= {name: contestant.ready_s for name, contestant in ready.items()}
     return {
@@ -177,15 +192,15 @@ def contestants(
     workload: Workload,
     expected: Results,
     failed: dict[str, str],
-    say: Callable[[str], None],
+    say: Say,
 ) -> Iterator[dict[str, Contestant]]:
     """All that give the right results; what is wrong with the others is in `failed`."""
     ready: dict[str, Contestant] = {}
     runtimes: list[acs.Runtime] = []
     makers = _makers(plan, workload, runtimes)
     try:
-        for name, make in makers.items():
-            say(f"{workload.name}: {name}")
+        for turn, (name, make) in enumerate(makers.items()):
+            say(name, 0.1 + 0.7 * turn / len(makers))
             start = perf_counter()
             try:
                 contestant = make()
@@ -319,17 +334,21 @@ def _traced(plan: Plan, workload: Workload, launch_us: float) -> tuple[Bound, fl
     for backend in (SERIAL, "lanes"):
         with acs.Runtime(plan.device, backend=backend, trace=True) as runtime:
             run = workload.make(runtime, size, plan.seed)
-            for _ in range(2):  # the first is cold
+            runs: list[list[Slice]] = []
+            for turn in range(1 + TRACED):  # the first is cold
                 run.reset()
                 runtime.finish()
                 runtime.trace.clear()
+                start = perf_counter()
                 run.step()
                 runtime.finish()
+                runs.append(list(runtime.trace.slices))
+                if turn and perf_counter() - start > LONG_S:
+                    break
             if backend == SERIAL:
                 shared = devices.kind(plan.device) == "CPU"
-                limits = bound(
-                    runtime.trace.slices, plan.device.max_compute_units, launch_us, shared
-                )
+                units = plan.device.max_compute_units
+                limits = bound(fastest(runs[1:]), units, launch_us, shared)
             else:
                 overlap = round(runtime.trace.overlap(), 3)
     return limits, overlap

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,6 +23,17 @@ from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
 
 LEAST_RUNS = 7
+BAR = 24
+"""Signs of the bar that shows progress."""
+
+WRITES = ("--json", "--export", "--plots")
+TOGETHER = {
+    "--list": (),
+    "--collect": (),
+    "--show": ("--plots", "--compare"),
+    "--sweep": ("--device", *WRITES),
+}
+"""What changes the meaning of the command, and what else may be said with it."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -29,17 +41,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("workloads", nargs="*", metavar="WORKLOAD", help="names or families; without any: all")
     add("--list", action="store_true", help="say which workloads there are")
-    add("--preset", choices=PRESETS, default="small", help="how large (small)")
+    add("--preset", choices=PRESETS, help="how large (small)")
     add("--backend", action="append", metavar="NAME", help="may be given several times (all)")
     add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
-    add("--runs", type=int, default=LEAST_RUNS, metavar="N", help=f"{LEAST_RUNS} at least")
-    add("--seed", type=int, default=0, help="of inputs and weights")
+    add("--runs", type=int, metavar="N", help=f"{LEAST_RUNS} at least, and unless said otherwise")
+    add("--seed", type=int, help="of inputs and weights (0)")
     add("--json", metavar="FILE", help="write everything measured there")
     add("--export", metavar="FILE", help="the same, for others to collect")
     add("--plots", metavar="FOLDER", help="draw PNG pictures there")
     add("--compare", metavar="OLD.json", help="say what moved beyond the spread")
     add("--collect", metavar="FOLDER", help="measure nothing: a table of the results in there")
-    add("--show", metavar="FILE", help="measure nothing: the tables of one result")
+    add("--show", metavar="FILE", help="measure nothing: tables of one result, or its pictures")
     add(
         "--sweep", action="append", choices=("window", "lanes", "length", "groups"), default=[],
         help="a synthetic graph over one of its numbers instead; may be given several times",
@@ -48,38 +60,86 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Do what the options say; the exit code."""
+    _check_together(args)
     if args.list:
         return _list()
     if args.collect:
         print(suite_tables.collected(_collect(Path(args.collect))))
         return 0
+    _check_places(args)
+    old = load(Path(args.compare)) if args.compare else None
     if args.show:
-        return _show(load(Path(args.show)))
+        return _told(load(Path(args.show)), old, args.plots)
     overridden = [name for name in OVERRIDES if os.environ.get(name)]
     if overridden:
         raise UsageError(f"unset {', '.join(overridden)}: the benchmarks choose for themselves")
-    if args.plots:
-        suite_plots.check()
-    for target in filter(None, (args.json, args.export)):
-        if not Path(target).resolve().parent.is_dir():
-            raise UsageError(f"{target}: there is no such folder")
-    old = load(Path(args.compare)) if args.compare else None
     if args.sweep:
         return _sweep(args)
-    document = suite.measure(_plan(args), _say)
-    _say("")
-    for target in filter(None, (args.json, args.export)):
-        Path(target).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    plan = _plan(args)
+    if old is not None:
+        _check_alike(old, {"preset": plan.preset, "seed": plan.seed})
+    document = suite.measure(plan, _say)
+    _write(args, document)
+    return _told(document, old, args.plots)
+
+
+def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | None) -> int:
+    """All that there is to say of a document; the exit code."""
     code = _show(document)
-    if args.plots:
-        for path in suite_plots.draw(document, Path(args.plots)):
+    if plots:
+        for path in suite_plots.draw(document, Path(plots)):
             print(path)
     if old is not None:
+        _check_alike(old, document)
         print()
         print(suite_tables.comparison(old, document))
         worse = {"slower", "fails"}
         code |= int(any(row[-1] in worse for row in suite_tables.moved(old, document)))
     return code
+
+
+def _check_together(args: argparse.Namespace) -> None:
+    """Nothing that was said is passed over."""
+    said = {
+        "WORKLOAD": args.workloads, "--list": args.list, "--preset": args.preset,
+        "--backend": args.backend, "--device": args.device, "--runs": args.runs is not None,
+        "--seed": args.seed is not None, "--json": args.json, "--export": args.export,
+        "--plots": args.plots, "--compare": args.compare, "--collect": args.collect,
+        "--show": args.show, "--sweep": args.sweep,
+    }  # fmt: skip
+    for first, may in TOGETHER.items():
+        others = [name for name, value in said.items() if value and name not in (first, *may)]
+        if said[first] and others:
+            raise UsageError(f"{first} does not go with {', '.join(others)}")
+
+
+def _check_places(args: argparse.Namespace) -> None:
+    """All that will be written can be, as far as one can tell beforehand."""
+    for target in filter(None, (args.json, args.export)):
+        path = Path(target).resolve()
+        if not path.parent.is_dir():
+            raise UsageError(f"{target}: there is no such folder")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"{target}: expected a file that can be written")
+    if args.plots:
+        suite_plots.check()
+        try:
+            Path(args.plots).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--plots {args.plots}: expected a folder: {error.strerror}") from None
+
+
+def _check_alike(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Other sizes and inputs are other programs."""
+    for what in ("preset", "seed"):
+        if old[what] != new[what]:
+            raise UsageError(f"--compare: the old result has {what} {old[what]}, not {new[what]}")
+
+
+def _write(args: argparse.Namespace, found: dict[str, Any]) -> None:
+    _say("", 1.0)
+    for target in filter(None, (args.json, args.export)):
+        Path(target).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -95,6 +155,9 @@ def load(path: Path) -> dict[str, Any]:
             f"{suite.VERSION}, got {version!r}"
         )
     assert isinstance(document, dict)
+    lacks = sorted({"machine", "preset", "runs", "seed", "workloads"} - set(document))
+    if lacks:
+        raise UsageError(f"{path.name}: it lacks {', '.join(lacks)}")
     return document
 
 
@@ -122,10 +185,14 @@ def _plan(args: argparse.Namespace) -> suite.Plan:
     for name in asked:
         if name not in there:
             raise UsageError(f"no backend {name!r} on this device: {', '.join(there)}")
-    if args.runs < LEAST_RUNS:
-        raise UsageError(f"--runs {args.runs}: a median needs {LEAST_RUNS} at least")
+    runs, seed = args.runs if args.runs is not None else LEAST_RUNS, args.seed or 0
+    if runs < LEAST_RUNS:
+        raise UsageError(f"--runs {runs}: a median needs {LEAST_RUNS} at least")
+    if seed < 0:
+        raise UsageError(f"--seed {seed}: expected 0 or more")
     backends = [name for name in there if name in asked or name == suite.SERIAL]
-    return suite.Plan(device, chosen(args.workloads), args.preset, backends, args.runs, args.seed)
+    preset = args.preset or "small"
+    return suite.Plan(device, chosen(args.workloads), preset, backends, runs, seed)
 
 
 def _show(document: dict[str, Any]) -> int:
@@ -144,9 +211,8 @@ def _sweep(args: argparse.Namespace) -> int:
     sweeps, sweep_plots = (
         import_module(f"acs_cl.benchmarks.{name}") for name in ("sweeps", "sweep_plots")
     )
-    found = sweeps.measure(Settings(devices.choose(args.device)), args.sweep, False)
-    for target in filter(None, (args.json, args.export)):
-        Path(target).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    found = sweeps.measure(Settings(devices.choose(args.device)), args.sweep, False, _say)
+    _write(args, found)
     print(sweeps.text(found))
     if args.plots:
         for path in sweep_plots.draw(found, Path(args.plots)):
@@ -175,15 +241,12 @@ def _collect(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-_shown = 0
-
-
-def _say(text: str) -> None:
-    """Progress: on one line of a terminal, else a line each."""
-    global _shown
-    if not sys.stderr.isatty():
-        if text:
-            print(text, file=sys.stderr, flush=True)
-        return
-    print(f"\r{text:<{_shown}}", end="" if text else "\r", file=sys.stderr, flush=True)
-    _shown = len(text)
+def _say(text: str, share: float) -> None:
+    """Progress: a bar in one line of a terminal, gone with an empty text; else a line each."""
+    if sys.stderr.isatty():
+        done = int(share * BAR)
+        line = f"[{'#' * done}{'.' * (BAR - done)}] {share:4.0%} {text}" if text else ""
+        wide = shutil.get_terminal_size().columns - 1
+        print(f"\r{line[:wide]:<{wide}}\r", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(f"[{share:4.0%}] {text}", file=sys.stderr, flush=True)

@@ -7,18 +7,39 @@ never opens a window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from acs_cl import UsageError
-from acs_cl.benchmarks.suite import BARE
 from acs_cl.benchmarks.suite_tables import contestants
 
-COLOURS = ("#9aa0a6", "#4c78a8", "#72b7b2", "#54a24b", "#f58518", "#b279a2", "#e45756", "#9d755d")
+COLOURS = {
+    "bare": "#9aa0a6",
+    "serial": "#2b2b2b",
+    "out_of_order": "#72b7b2",
+    "lanes": "#4c78a8",
+    "device": "#f58518",
+    "auto": "#54a24b",
+    "host gates": "#eeca3b",
+    "replay": "#e45756",
+    "expert": "#9d755d",
+}
+"""The same in every picture."""
+OTHER = "#b279a2"
+LINES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
+    ("ideal", "-", lambda limits: max(limits["critical_ms"], limits["work_ms"])),
+    (
+        "with launches as bare PyOpenCL's",
+        ":",
+        lambda limits: limits["launching_ms"] if limits["limit"] == "launches" else 0.0,
+    ),
+)
+"""What could be reached, in ms: its name, its style, and what it is; 0 where there is no line."""
 SPREAD = 0.8
 """Of the room between two workloads."""
+TICKS = tuple(base * 10.0**power for power in range(-3, 4) for base in (1, 2, 5))
 
 
 def check() -> None:
@@ -35,54 +56,70 @@ def draw(document: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def _speedups(document: Mapping[str, Any], folder: Path) -> Path:
+    """Bars from the baseline: what is faster goes up, what is slower goes down."""
     figure, axes = _figure(document)
     workloads = document["workloads"]
     names = contestants(document)
-    width = SPREAD / max(len(names), 1)
+    ends = [0.5, 2.0]
     for turn, name in enumerate(names):
         places, heights, below, above = [], [], [], []
         for index, entry in enumerate(workloads.values()):
+            place = _place(index, turn, len(names))
             row = entry["rows"].get(name)
+            if name in entry["failed"]:
+                axes.annotate("failed", (place, 1), rotation=90, fontsize=6, ha="center")
             if row is None:
                 continue
             found = row["speedup"]
-            places.append(index - SPREAD / 2 + (turn + 0.5) * width)
+            places.append(place)
             heights.append(found["median"])
             below.append(found["median"] - found["p25"])
             above.append(found["p75"] - found["median"])
+            ends += [found["p25"], found["p75"]]
         axes.bar(
-            places, heights, width, yerr=[below, above], label=name,
-            color=COLOURS[turn % len(COLOURS)], error_kw={"elinewidth": 0.7, "ecolor": "#555555"},
+            places, [height - 1 for height in heights], SPREAD / len(names), bottom=1,
+            yerr=[below, above], label=name, color=COLOURS.get(name, OTHER),
+            error_kw={"elinewidth": 0.7, "ecolor": "#555555"},
         )  # fmt: skip
-    for index, entry in enumerate(workloads.values()):
-        base = entry["rows"].get(entry["baseline"])
-        if base and entry["bound"]["least_ms"]:
-            most = base["ms"]["median"] / entry["bound"]["least_ms"]
-            label = "bound" if index == 0 else None
-            axes.hlines(most, index - 0.45, index + 0.45, colors="#2b2b2b", lw=1.4, label=label)
-    axes.axhline(1, color="#2b2b2b", lw=0.6, ls=":")
-    axes.set_yscale("log")
-    axes.set_yticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
+    for label, style, of in LINES:
+        lines = [
+            (index, entry["rows"][entry["baseline"]]["ms"]["median"] / of(entry["bound"]))
+            for index, entry in enumerate(workloads.values())
+            if entry["rows"] and of(entry["bound"])
+        ]
+        if lines:
+            lefts, rights = ([index + side for index, _ in lines] for side in (-0.45, 0.45))
+            most = [times for _, times in lines]
+            axes.hlines(most, lefts, rights, colors="#2b2b2b", lw=1.4, ls=style, label=label)
+            ends += most
+    axes.axhline(1, color="#2b2b2b", lw=0.8)
     axes.set_ylabel("times faster than the baseline")
-    return _saved(figure, axes, document, folder / "speedups.png")
+    return _saved(figure, axes, document, folder / "speedups.png", ends)
 
 
 def _costs(document: Mapping[str, Any], folder: Path) -> Path:
     figure, axes = _figure(document)
     names = contestants(document)
+    ends: list[float] = []
     for turn, name in enumerate(names):
         found = [
-            (index, entry["rows"][name]["host_us_per_launch"])
+            (_place(index, turn, len(names)), entry["rows"][name]["host_us_per_launch"])
             for index, entry in enumerate(document["workloads"].values())
             if name in entry["rows"]
         ]
         if found:
             places, costs = zip(*found, strict=True)
-            mark = "_" if name == BARE else "o"
-            axes.plot(places, costs, mark, label=name, color=COLOURS[turn % len(COLOURS)])
-    axes.set_yscale("log")
+            axes.plot(places, costs, "o", ms=4, label=name, color=COLOURS.get(name, OTHER))
+            ends += costs
+    for index in range(1, len(document["workloads"])):
+        axes.axvline(index - 0.5, color="#cccccc", lw=0.5)
     axes.set_ylabel("host us for a launch, until the call has returned")
-    return _saved(figure, axes, document, folder / "launch-cost.png")
+    return _saved(figure, axes, document, folder / "launch-cost.png", ends)
+
+
+def _place(index: int, turn: int, count: int) -> float:
+    """Of a contestant, beside the others of its workload."""
+    return index - SPREAD / 2 + (turn + 0.5) * SPREAD / count
 
 
 def _figure(document: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -93,13 +130,25 @@ def _figure(document: Mapping[str, Any]) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _saved(figure: Any, axes: Any, document: Mapping[str, Any], path: Path) -> Path:
+def _saved(
+    figure: Any, axes: Any, document: Mapping[str, Any], path: Path, ends: Sequence[float]
+) -> Path:
+    """`ends`: what has to be in the picture; the scale goes a little beyond, by powers."""
     there = document["machine"]
+    least, most = 0.8 * min(ends, default=1.0), 1.25 * max(ends, default=1.0)
+    axes.set_yscale("log")
+    axes.set_ylim(least, most)
+    ticks = [tick for tick in TICKS if least <= tick <= most]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
     axes.set_xticks(
         range(len(document["workloads"])), document["workloads"], rotation=40, ha="right"
     )
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.6, len(document["workloads"]) - 0.4)
+    axes.set_axisbelow(True)
     axes.grid(axis="y", lw=0.3)
-    axes.legend(fontsize=8, ncols=3)
+    figure.legend(loc="outside lower center", fontsize=8, ncols=5)
     axes.set_title(
         f"{there['device']}, preset {document['preset']}, {there['date']}", fontsize=10, loc="left"
     )

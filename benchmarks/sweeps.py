@@ -68,8 +68,14 @@ class Pace(NamedTuple):
         return max(0, min(MOST_ROUNDS, round((length_us - self.idle_us) / self.round_us)))
 
 
-def measure(settings: Settings, which: Sequence[str], quick: bool) -> dict[str, Any]:
-    """The sweeps of these names; without any, all of them."""
+def measure(
+    settings: Settings,
+    which: Sequence[str],
+    quick: bool,
+    say: Callable[[str, float], None] = lambda text, share: None,
+) -> dict[str, Any]:
+    """The sweeps of these names; without any, all of them. `say` hears what is done at the moment,
+    and which share of all has been done."""
     for name in which:
         if name not in VALUES:
             raise UsageError(f"no sweep is called {name!r}; there are {', '.join(VALUES)}")
@@ -79,10 +85,12 @@ def measure(settings: Settings, which: Sequence[str], quick: bool) -> dict[str, 
     pace = measured_pace(context, settings.device)
     unrest = [noise()]
     rows: list[dict[str, Any]] = []
-    for name in which or VALUES:
-        for value in VALUES[name][:: 3 if quick else 1]:
-            size = graph_of(name, value, pace, settings.on_cpu, quick)
-            rows += _rows(settings, context, name, value, size, ROUNDS[quick])
+    names, stride = list(dict.fromkeys(which or VALUES)), 3 if quick else 1
+    points = [(name, value) for name in names for value in VALUES[name][::stride]]
+    for turn, (name, value) in enumerate(points):
+        say(f"{name} {value}", turn / len(points))
+        size = graph_of(name, value, pace, settings.on_cpu, quick)
+        rows += _rows(settings, context, name, value, size, ROUNDS[quick])
         unrest.append(noise())
     there["noise"] = unrest
     return {

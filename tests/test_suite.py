@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import acs_cl as acs
 from acs_cl import cli, devices
 from acs_cl.benchmarks import report, suite, suite_cli, suite_tables
-from acs_cl.benchmarks.bounds import bound
+from acs_cl.benchmarks.bounds import bound, fastest
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
 from acs_cl.records import Span
@@ -29,7 +30,11 @@ def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
 def document() -> dict[str, Any]:
     vec = catalogue()["vec"]
     plan = suite.Plan(devices.choose(), [vec], "tiny", ["serial", "lanes", "auto"])
-    return suite.measure(plan, lambda text: None)
+    shares: list[float] = []
+    found = suite.measure(plan, lambda text, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] < shares[-1] < 1
+    return found
 
 
 def test_a_document_describes_itself(document: dict[str, Any]) -> None:
@@ -68,7 +73,7 @@ def test_what_is_wrong_is_reported_and_not_timed() -> None:
         return {"total": np.array([7.0])}
 
     plan = suite.Plan(devices.choose(), [vec._replace(reference=wrong)], "tiny", ["serial"])
-    document = suite.measure(plan, lambda text: None)
+    document = suite.measure(plan, lambda text, share: None)
     entry = document["workloads"]["vec"]
     assert set(entry["failed"]) == {"bare", "serial", "expert"}
     assert "total[0] is" in entry["failed"]["bare"]
@@ -141,6 +146,12 @@ def test_the_command_writes_shows_compares_and_draws(
         (["--json", "/nowhere/at/all.json"], "no such folder"),
         (["--compare", "nowhere.json"], "cannot be read"),
         (["--collect", "nowhere"], "no such folder"),
+        (["--json", "."], "expected a file"),
+        (["--plots", __file__], "expected a folder"),
+        (["--seed", "-1"], "expected 0 or more"),
+        (["vec", "--show", "one.json"], "--show does not go with WORKLOAD"),
+        (["--collect", ".", "--plots", "p"], "--collect does not go with --plots"),
+        (["--sweep", "lanes", "--compare", "a.json"], "--sweep does not go with --compare"),
     ],
 )
 def test_wrong_words_are_one_message(
@@ -155,6 +166,63 @@ def test_a_result_of_something_else_is_refused(tmp_path: Path) -> None:
     path.write_text('{"acs_cl_benchmarks": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match="expected what acs-cl bench --json writes"):
         suite_cli.load(path)
+    path.write_text('{"acs_cl_bench": 1, "machine": {}}', encoding="utf-8")
+    with pytest.raises(UsageError, match="it lacks preset, runs, seed, workloads"):
+        suite_cli.load(path)
+
+
+def test_results_of_another_size_are_not_compared(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, preset in zip(paths, ("tiny", "small"), strict=True):
+        path.write_text(json.dumps({**document, "preset": preset}), encoding="utf-8")
+    words = ["bench", "--show", str(paths[0]), "--compare"]
+    assert cli.main([*words, str(paths[1])]) == 1
+    assert "the old result has preset small, not tiny" in capsys.readouterr().err
+    assert cli.main([*words, str(paths[0])]) == 0
+    assert "Nothing moved" in capsys.readouterr().out
+    assert cli.main(["bench", "vec", "--preset", "small", "--compare", str(paths[0])]) == 1
+    assert "has preset tiny, not small" in capsys.readouterr().err
+
+
+def test_a_result_that_is_wrong_in_the_end_is_not_timed() -> None:
+    vec = catalogue()["vec"]
+
+    class Tired:
+        """Right for as many results as are checked beforehand."""
+
+        def __init__(self, run: Any) -> None:
+            self.run, self.left = run, 3
+            self.reset, self.step = run.reset, run.step
+
+        def results(self) -> Any:
+            self.left -= 1
+            return {name: values + (self.left < 0) for name, values in self.run.results().items()}
+
+    def make(platform: Any, size: Any, seed: int) -> Any:
+        run = vec.make(platform, size, seed)
+        return run if isinstance(platform, acs.Runtime) else Tired(run)
+
+    plan = suite.Plan(
+        devices.choose(), [vec._replace(make=make, replayable=False)], "tiny", ["serial"]
+    )
+    entry = suite.measure(plan, lambda text, share: None)["workloads"]["vec"]
+    assert set(entry["rows"]) == {"serial", "expert"}
+    assert set(entry["failed"]) == {"bare"}
+    assert "after it was timed: total[0] is" in entry["failed"]["bare"]
+
+
+def test_the_shortest_time_of_each_kernel_counts() -> None:
+    def slices(*lengths: int) -> list[Slice]:
+        times = [(7 * at, 7 * at + length) for at, length in enumerate(lengths)]
+        return [
+            Slice(at, "k", 0, "device", *one, (), 1, 0, 0, 64, (), ())
+            for at, one in enumerate(times)
+        ]
+
+    found = fastest([slices(5, 2), slices(3), slices(4, 3)])
+    assert [(one.start_ns, one.end_ns) for one in found] == [(0, 4), (7, 9)]
 
 
 def test_the_report_takes_the_workloads_and_refuses_failures(

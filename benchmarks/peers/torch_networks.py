@@ -209,7 +209,7 @@ def _ours(
     devices.repair(opencl)
     plan = suite.Plan(opencl, [workload], preset, backends, seed=seed)
     expected = workload.reference(workload.presets[preset], seed)
-    with suite.contestants(plan, workload, expected, failed, lambda text: None) as ready:
+    with suite.contestants(plan, workload, expected, failed, lambda text, share: None) as ready:
         yield {f"acs_cl, {name}": suite.timer(one) for name, one in ready.items()}
 
 
