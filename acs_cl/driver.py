@@ -15,7 +15,6 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
-from functools import cache
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -116,7 +115,8 @@ def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -
 _FUNCTIONS = (
     "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
-    "clEnqueueMarkerWithWaitList",
+    "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
+    "clWaitForEvents",
 )  # fmt: skip
 
 
@@ -125,21 +125,6 @@ def functions() -> list[int]:
     linked with the loader, so these are the functions that PyOpenCL calls itself."""
     loader = ctypes.CDLL(_cl.__file__)
     return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
-
-
-_POINTER, _BYTES, _FLAG, _MANY = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_uint
-_BLOCKING: dict[str, tuple[Any, ...]] = {
-    "clEnqueueSVMMemcpy": (_POINTER, _FLAG, _POINTER, _POINTER, _BYTES),
-    "clEnqueueReadBuffer": (_POINTER, _POINTER, _FLAG, _BYTES, _BYTES, _POINTER),
-}
-
-
-@cache
-def _blocking(name: str) -> Any:
-    """A call of the driver's that may wait, so that other threads run meanwhile."""
-    found = ctypes.CDLL(_cl.__file__)[name]
-    found.argtypes = [*_BLOCKING[name], _MANY, _POINTER, _POINTER]
-    return found
 
 
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
@@ -182,23 +167,6 @@ def read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events)
     if is_svm(place.memory):
         return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
     return _read(queue, place.memory, host, place.offset, wait_for, False)
-
-
-def wait_for_read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> int:
-    """The same, to its end and without an event; the driver's status. Other threads run meanwhile,
-    which PyOpenCL's own blocking copy of SVM does not let them."""
-    events = [event.int_ptr for event in wait_for or ()]
-    behind = (len(events), (ctypes.c_void_p * len(events))(*events) if events else None, None)
-    to = host.__array_interface__["data"][0]
-    status: int
-    if is_svm(place.memory):
-        start = place.memory.svm_ptr
-        status = _blocking("clEnqueueSVMMemcpy")(queue.int_ptr, 1, to, start, place.nbytes, *behind)
-    else:
-        status = _blocking("clEnqueueReadBuffer")(
-            queue.int_ptr, place.memory.int_ptr, 1, place.offset, place.nbytes, to, *behind
-        )
-    return status
 
 
 def write(queue: Any, place: Place, host: np.ndarray[Any, Any], wait_for: Events) -> Any:

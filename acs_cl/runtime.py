@@ -52,7 +52,7 @@ from .options import BACKLOG, options, scheduler_settings
 from .plan import context_for, forget_context, plan
 from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
-from .reading import read_now
+from .reading import finish_read, read_now
 from .records import Access, Command, Launch
 from .segments import apart, failed
 from .sites import caller
@@ -752,6 +752,11 @@ class Runtime:
         self._called()
         self._refuse_in_recording("get")
         return read_now(self, array, out)
+
+    def _finish_read(
+        self, number: int, upstream: tuple[int, ...], array: Array, host: Any
+    ) -> Handle:
+        return finish_read(self, number, upstream, array, host)
 
     def _write(self, array: Array, source: Any, copy: bool) -> Handle:
         self._called()

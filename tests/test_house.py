@@ -172,7 +172,7 @@ MAY_IMPORT = {
     " life commands devices driver progress records sites errors",
     # the one that composes
     "measure": "timeline life explain footprints records trace errors",
-    "reading": "transfers records arrays commands progress driver",
+    "reading": "transfers records arrays commands handle progress",
     "reasons": "kernel narrow reach records signature",
     "runtime": "reasons measure many core ledger teaching footprints graph graph_handles segments"
     " choice devices"

@@ -1,5 +1,5 @@
-"""What the program reads and waits for at once: the driver's blocking call, and where that is not
-taken a launch."""
+"""What the program reads and waits for at once: one call of the core, and where that does not take
+it a launch as all others."""
 
 from __future__ import annotations
 
@@ -26,22 +26,16 @@ kernel void slow(global uint *x, int turns)
 
 
 class Asked:
-    """How often a read was made at once, and how often as a launch."""
+    """How many reads were launches as all others."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.at_once = self.launches = 0
-        at_once, read = reading._at_once, reading.read
-
-        def counted(*args: Any) -> bool:
-            done = at_once(*args)
-            self.at_once += done
-            return done
+        self.launches = 0
+        read = reading.read
 
         def launched(*args: Any) -> Any:
             self.launches += 1
             return read(*args)
 
-        monkeypatch.setattr(reading, "_at_once", counted)
         monkeypatch.setattr(reading, "read", launched)
 
 
@@ -69,56 +63,41 @@ def test_values_are_those_that_were_written_last(
             assert x[1, 3:5].get().tolist() == [turn] * 2
             assert x[2:].get(out=out) is out
             assert out.tolist() == [[turn] * 16] * 2
-        assert asked.at_once == 78
         assert asked.launches == 0
         assert x[:, 2].get().tolist() == [39] * 4  # with gaps
         x.get(out=strided[:, ::2])
         assert strided[:, ::2].tolist() == [[39] * 16] * 4
-        assert asked.at_once == 78
         assert asked.launches == 2
         assert rt.zeros(()).get().shape == ()
         rt.finish()
         assert rt._hazards.live == len(rt._launches) == len(rt._window) == 0
 
 
-@needs_core
 @pytest.mark.parametrize("backend", HOST)
-def test_what_would_overwrite_it_waits(
-    device: cl.Device, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another thread writes while it lasts, of which no queue knows."""
-    inside, go = threading.Event(), threading.Event()
-    plain = reading.driver.wait_for_read
-
-    def late(*args: Any) -> Any:
-        inside.set()
-        assert go.wait(30)
-        return plain(*args)
-
+def test_what_would_overwrite_it_waits(device: cl.Device, backend: str) -> None:
+    """Another thread writes while it lasts."""
     with acs.Runtime(device, backend=backend) as rt:
-        add = rt.build(SOURCE).add
-        x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
-        for _ in range(3):  # so that launches are the core's
-            add((16,), None, x, 1)
-            add((16,), None, y, 1)
-        rt.finish()
-        with monkeypatch.context() as patch:
-            patch.setattr(reading.driver, "wait_for_read", late)
+        program = rt.build(SOURCE)
+        x = rt.zeros(1, "u4")
+        program.slow((1,), None, x, 1)
+        for _ in range(2):  # so that launches are the core's
+            x.fill(0)
+            program.add((1,), None, x, 1)
+        x.fill(0)
+        program.slow((1,), None, x, 200_000_000)
+        expected = x.get()
+        for _ in range(3):
+            x.fill(0)
+            program.slow((1,), None, x, 200_000_000)
             found: list[Any] = []
-            thread = threading.Thread(target=lambda: found.append(x.get()))
+            thread = threading.Thread(target=lambda into=found: into.append(x.get()))
             thread.start()
-            assert inside.wait(30)
-            patch.setattr(reading.driver, "wait_for_read", plain)
-            behind = [add((16,), None, x, 5), x[:4].fill(9)]
-            if backend != "serial":  # where everything is behind
-                other = add((16,), None, y, 1)
-                other.wait()
-                assert y.get().tolist() == [4] * 16
-            assert not any(one.done for one in behind)
-            go.set()
+            time.sleep(0.05)
+            program.add((1,), None, x, 5)
+            x.fill(9)
+            assert x.get().tolist() == [9]
             thread.join()
-        assert found[0].tolist() == [3] * 16
-        assert x.get().tolist() == [9] * 4 + [8] * 12
+            assert found[0].tolist() == expected.tolist()
         rt.finish()
         assert rt._hazards.live == len(rt._launches) == 0
 
@@ -163,16 +142,40 @@ def test_what_failed_says_why(device: cl.Device, backend: str) -> None:
 
 
 @needs_core
-def test_a_refused_call_is_made_again_as_a_launch(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading.driver, "wait_for_read", lambda *args: -5)
+def test_what_the_core_does_not_take(device: cl.Device, asked: Asked) -> None:
+    with acs.Runtime(device, backend="lanes") as rt, acs.Runtime(device) as other:
+        queues: Any = rt._backend.quick_queues
+        x = rt.array(np.arange(4, dtype="u4"))
+        host = np.zeros(4, "u4")
+        assert queues.read_now(rt, x, host) is True
+        assert host.tolist() == [0, 1, 2, 3]
+        assert queues.read_now(rt, x, np.zeros(3, "u4")) is None
+        assert queues.read_now(rt, x, np.zeros(8, "u4")[::2]) is None
+        assert queues.read_now(rt, host, host) is None
+        assert queues.read_now(rt, other.zeros(4, "u4"), host) is None
+        host.flags.writeable = False
+        assert queues.read_now(rt, x, host) is None
+        assert asked.launches == 0
+        rt._ledger.usable = False
+        assert x.get().tolist() == [0, 1, 2, 3]
+        assert asked.launches == 1
+
+
+@needs_core
+def test_behind_what_is_held_it_is_a_launch(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
-        x = rt.zeros(16, "u4")
-        x.fill(3)
-        assert x.get().tolist() == [3] * 16
-        x.fill(4)
-        assert x.get().tolist() == [4] * 16
+        x, y = rt.zeros(4, "u4"), rt.zeros(4, "u4")
+        go = threading.Event()
+        rt.call(lambda values: go.wait(30) and values.fill(7), writes=x)
+        assert y.get().tolist() == [0] * 4
+        queues: Any = rt._backend.quick_queues
+        host = np.zeros(4, "u4")
+        handle = queues.read_now(rt, x, host)
+        assert isinstance(handle, acs.Handle)
+        assert not handle.done
+        go.set()
+        handle.wait()
+        assert host.tolist() == [7] * 4
 
 
 @pytest.mark.parametrize("backend", HOST)

@@ -32,6 +32,12 @@ struct Driver {
     void *(*create_kernel)(void *, const char *, std::int32_t *);
     std::int32_t (*release_kernel)(void *);
     std::int32_t (*marker)(void *, std::uint32_t, void *const *, void **);
+    std::int32_t (*read_buffer)(void *, void *, std::uint32_t, std::size_t, std::size_t, void *,
+                                std::uint32_t, void *const *, void **);
+    std::int32_t (*copy_svm)(void *, std::uint32_t, void *, const void *, std::size_t,
+                             std::uint32_t, void *const *, void **);
+    std::int32_t (*retain_event)(void *);
+    std::int32_t (*wait_for_events)(std::uint32_t, void *const *);
 };
 
 inline Driver driver;
@@ -65,6 +71,32 @@ struct Classes {
     PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
 
     nb::object svm, memory, local, sampler, command;
+};
+
+// Bytes of memory as the driver takes it, and where on the host they go.
+struct From {
+    nb::handle memory;
+    std::size_t offset;
+    void *to;
+    std::size_t nbytes;
+    void *start = nullptr;
+    bool is_svm = false;
+
+    // False where it is neither a buffer nor at an address.
+    bool find(const Classes &classes) {
+        is_svm = PyObject_IsInstance(memory.ptr(), classes.svm.ptr()) == 1;
+        if (!is_svm && PyObject_IsInstance(memory.ptr(), classes.memory.ptr()) != 1) return false;
+        start = address(memory.attr(is_svm ? "svm_ptr" : "int_ptr"));
+        return true;
+    }
+
+    // The driver's status.
+    std::int32_t enqueue(void *queue, const std::vector<void *> &behind, void **event) const {
+        auto many = std::uint32_t(behind.size());
+        void *const *events = many ? behind.data() : nullptr;
+        if (is_svm) return driver.copy_svm(queue, 0, to, start, nbytes, many, events, event);
+        return driver.read_buffer(queue, start, 0, offset, nbytes, to, many, events, event);
+    }
 };
 
 struct Sizes {

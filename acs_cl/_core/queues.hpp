@@ -99,35 +99,27 @@ public:
         add(lane, number, driver_event, event.release().ptr());
     }
 
-    // The queue for a command behind others that somebody waits for at once, and their events.
-    nb::object behind(nb::handle upstream) {
-        wait_for_.clear();
-        upstream_.clear();
-        for (nb::handle other : upstream)
-            if (const Flying *one = find(whole_number(other.ptr()))) upstream_.push_back(*one);
-        Lane &lane = place();
-        lane.used++;
-        waits += std::int64_t(wait_for_.size());
-        if (wait_for_.empty()) return nb::make_tuple(lane.python, nb::none());
-        nb::list events;
-        for (void *event : wait_for_) events.append(made(event));
-        return nb::make_tuple(lane.python, events);
-    }
-
     // A launch of the core's own behind others: the driver's status. Where that is bad, nothing has
     // changed.
     std::int32_t submit_quick(std::int64_t number, const std::vector<Edge> &edges,
                               const QueueKernel &kernel, const Sizes &sizes) {
-        wait_for_.clear();
-        upstream_.clear();
-        for (const Edge &edge : edges)
-            if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
-        Lane &lane = place();
+        Lane &lane = place_behind(edges);
         void *event = nullptr;
         std::int32_t failed = enqueue(lane, kernel, sizes, wants_event(lane) ? &event : nullptr);
         if (failed) return failed;
         waits += std::int64_t(wait_for_.size());
         add(lane, number, event, nullptr);
+        return 0;
+    }
+
+    // The same of a read, which has an event.
+    std::int32_t submit_read(std::int64_t number, const std::vector<Edge> &edges, const From &from,
+                             void **event) {
+        Lane &lane = place_behind(edges);
+        std::int32_t failed = from.enqueue(lane.queue, wait_for_, event);
+        if (failed) return failed;
+        waits += std::int64_t(wait_for_.size());
+        add(lane, number, *event, nullptr);
         return 0;
     }
 
@@ -138,6 +130,7 @@ public:
     }
 
     const Classes &classes() const { return classes_; }
+    Ledger *ledger() const { return ledger_; }
 
     // ---- asking -------------------------------------------------------------------------------
 
@@ -202,6 +195,14 @@ public:
 
 private:
     // ---- lanes --------------------------------------------------------------------------------
+
+    Lane &place_behind(const std::vector<Edge> &edges) {
+        wait_for_.clear();
+        upstream_.clear();
+        for (const Edge &edge : edges)
+            if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
+        return place();
+    }
 
     // Where a launch goes that follows `upstream_`, and what it waits for there.
     Lane &place() {

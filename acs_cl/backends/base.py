@@ -10,7 +10,6 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -63,11 +62,6 @@ class Backend:
     @property
     def quick_queues(self) -> Any:
         """The core's queues, to which it may make launches by itself; None where there are none."""
-        return None
-
-    def read_queue(self, upstream: Sequence[int]) -> tuple[Any, list[Any] | None] | None:
-        """The queue for a read behind launches that the program waits for at once, and the events
-        it has to wait for there; None where it has to be a launch as all others."""
         return None
 
     def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:

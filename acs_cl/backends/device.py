@@ -158,14 +158,6 @@ class Device(Backend):
         """Those of the lanes."""
         return self.lanes.quick_queues
 
-    def read_queue(self, upstream: Sequence[int]) -> tuple[Any, list[Any] | None] | None:
-        """A lane, behind launches on lanes."""
-        if any(self._ledger.epoch(number) for number in upstream):
-            return None
-        reason = "a read runs on a lane"
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1
-        return self.lanes.read_queue(upstream)
-
     def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
         """Some launches at a time, where the last one took a lane: what keeps a kernel there may
         change."""

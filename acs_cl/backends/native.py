@@ -10,7 +10,6 @@ Invariant: the same launches wait for the same events as in the backend that it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -53,11 +52,6 @@ class Native(Backend):
     def quick_queues(self) -> Any:
         """The core's queues."""
         return self._kept
-
-    def read_queue(self, upstream: Sequence[int]) -> tuple[Any, list[Any] | None] | None:
-        """Where a launch would go."""
-        found: tuple[Any, list[Any] | None] = self._kept.behind(upstream)
-        return found
 
     @property
     def waits(self) -> int:  # type: ignore[override]

@@ -1,0 +1,71 @@
+// Reads that the program waits for at once: a launch of the core's own and the wait for it, in one
+// call. acs_cl/reading.py says when.
+
+#pragma once
+
+#include <utility>
+
+#include "arguments.hpp"
+#include "queues.hpp"
+
+namespace acs_cl {
+
+// True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
+// it is no plain read, and nothing has changed. A handle: it is a launch, and has to be waited for.
+inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array, nb::handle host) {
+    static PyObject *const name = PyUnicode_InternFromString("read");
+    Ledger *ledger = queues.ledger();
+    if (!ledger || !ledger->is_plain() || Py_TYPE(array.ptr()) != array_slots.type ||
+        ArraySlots::get(array.ptr(), array_slots.runtime) != runtime.ptr())
+        return nb::none();
+    nb::handle place = ArraySlots::get(array.ptr(), array_slots.place);
+    nb::handle spans = ArraySlots::get(array.ptr(), array_slots.spans);
+    if (!PyTuple_Check(place.ptr()) || PyTuple_GET_SIZE(spans.ptr()) != 1) return nb::none();
+    struct Buffer {
+        Py_buffer view = {};
+        ~Buffer() { PyBuffer_Release(&view); }
+    } to;
+    if (PyObject_GetBuffer(host.ptr(), &to.view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)) {
+        PyErr_Clear();  // a type of elements that buffers do not have
+        return nb::none();
+    }
+    From from{PyTuple_GET_ITEM(place.ptr(), 0), nb::cast<std::size_t>(place[1]), to.view.buf,
+              std::size_t(to.view.len)};
+    if (to.view.len != ArraySlots::nbytes_of(array.ptr())) return nb::none();
+    if (!from.find(queues.classes())) return nb::none();
+    Touched touched;
+    touched.add(PyTuple_GET_ITEM(spans.ptr(), 0), true, false);
+    nb::object handle;
+    void *event = nullptr;
+    {
+        if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
+        struct Taken {
+            Lock *lock;
+            ~Taken() { lock->give_back(); }
+        } taken{ledger->lock};
+        const std::vector<Edge> *edges = ledger->enter(touched);
+        if (!edges) return nb::none();
+        bool may_go = true;
+        for (const Edge &edge : *edges) may_go = may_go && ledger->may_follow(edge.upstream);
+        if (!may_go || queues.submit_read(ledger->number, *edges, from, &event)) {
+            nb::list upstream;
+            for (const Edge &edge : *edges) upstream.append(edge.upstream);
+            handle = runtime.attr("_finish_read")(ledger->number, nb::tuple(upstream), array, host);
+        } else {
+            driver.retain_event(event);
+            ledger->put_loose(ledger->number, name, touched);
+            if (ledger->reasons.is_valid()) ledger->note(nb::str("a read runs on a lane"));
+        }
+    }
+    if (handle.is_valid()) return handle;
+    {
+        nb::gil_scoped_release others;
+        driver.wait_for_events(1, &event);
+    }
+    bool has_ended_well = !event_status(event);
+    driver.release_event(event);
+    if (ledger->should_look()) runtime.attr("_look")();
+    return nb::bool_(has_ended_well);
+}
+
+}  // namespace acs_cl
