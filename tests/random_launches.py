@@ -194,7 +194,7 @@ class Runner:
             how = BACKENDS[(seed + number) % len(BACKENDS)]
             narrow = self._run(pool, native, drawn, (*how, ""), True)
             whole = self._run(pool, native, drawn, (*how, ""), False)
-            checks = "access,order=1" if number % ORDER_EVERY == 0 else "access"
+            checks = "access,order=1,every=1" if number % ORDER_EVERY == 0 else "access,every=1"
             self._run(pool, native, drawn, ("serial", "eager", checks), True)
             if on_device:
                 self._run(pool, native, drawn, ("device", "eager", ""), True)

@@ -20,6 +20,7 @@ BACKENDS = [
     ("lanes", "eager", "svm"),
     ("lanes", "ready_first", "svm"),
     ("device", "eager", "svm"),
+    ("emulated", "eager", "svm"),
 ]
 ALL = "access,order=1,uninitialised"
 

@@ -28,6 +28,7 @@ from acs_cl.errors import CheckError, CheckWarning
         ("access", Modes(access=True)),
         ("access, order=7", Modes(access=True, order=True, seed=7)),
         (["leaks", "uninitialised"], Modes(uninitialised=True, leaks=True)),
+        ("access,every=16", Modes(access=True, every=16)),
     ],
 )
 def test_words_become_modes(given: object, expected: Modes) -> None:
@@ -35,7 +36,9 @@ def test_words_become_modes(given: object, expected: Modes) -> None:
     assert modes(str(expected)) == expected
 
 
-@pytest.mark.parametrize("given", ["acess", "access=2", "order=x", ["order=-1"], True, 3])
+@pytest.mark.parametrize(
+    "given", ["acess", "access=2", "order=x", ["order=-1"], "every=0", "every", True, 3]
+)
 def test_a_wrong_word_is_an_error_that_lists_the_right_ones(given: object) -> None:
     with pytest.raises(acs.UsageError, match=r"check=.*(access, order|seed)"):
         acs.Runtime(check=given)

@@ -165,11 +165,12 @@ MAY_IMPORT = {
     "check.foreign": "check.case check.findings check.memory",
     "check.leaks": "arrays handle",
     "check.sequence": "",
+    "check.passes": "check.case check.memory check.naming commands narrow ranges records scalars",
     "check.order": "check.access check.case check.findings check.memory check.naming"
-    " check.patterns check.sequence core commands driver life records",
+    " check.patterns check.sequence core commands decisions driver life records",
     "check.checker": "check.access check.case check.findings check.foreign check.leaks"
-    " check.memory check.modes check.naming check.order check.patterns check.uninitialised"
-    " life commands devices driver progress records sites errors",
+    " check.memory check.modes check.naming check.order check.passes check.patterns"
+    " check.uninitialised life commands devices driver progress records sites tasks errors",
     # the one that composes
     "measure": "timeline life explain footprints records trace errors",
     "reading": "transfers records arrays commands handle progress",

@@ -30,8 +30,9 @@ from ..devices import kind as device_kind
 from ..driver import COMPLETE, status, wait_for_event
 from ..errors import CheckError, CheckWarning
 from ..progress import on_host_task
-from ..records import Access
+from ..records import Access, Span
 from ..sites import caller
+from ..tasks import TaskCommand
 from . import findings
 from .access import Matters, stray_read, stray_write
 from .case import Argument, Case, Spot, Trial
@@ -42,6 +43,7 @@ from .memory import GUARD, Interval, Memory, Part
 from .modes import Modes
 from .naming import arguments_of, plain_kernel, signature_of, where
 from .order import Batch
+from .passes import Passes
 from .patterns import kind_of, marked
 from .uninitialised import first_unwritten, note_written
 
@@ -50,6 +52,12 @@ if TYPE_CHECKING:
 
 QUARANTINE_BYTES = 16 << 20
 """Memory that was given back is not given out again before so much more was."""
+
+PLAIN = KernelCommand, TaskCommand
+"""What launches a kernel without further ado."""
+
+MOST_PASSED = 4096
+"""Intervals that launches wrote which were let through, kept until somebody wants to know."""
 
 THOROUGH = 2
 """Launches of a kernel for which a second set of other values is tried."""
@@ -65,7 +73,7 @@ class Checker:
             cl.CommandQueue(runtime.context, runtime.device), device_kind(runtime.device) == "CPU"
         )
         self._runtime = runtime
-        self._looks = modes.access or modes.uninitialised
+        self.looks = modes.access or modes.uninitialised
         self._batch = Batch(self, modes.seed) if modes.order else None
         self._foreign = Foreign()
         self._lock = threading.RLock()
@@ -76,6 +84,9 @@ class Checker:
         self._quarantined = 0
         self._pending: list[Interval] = []
         """What transfers wrote since the mirror was last made right."""
+        self._passes = Passes(self.memory, modes.every, modes.seed, modes.uninitialised)
+        self._passed: set[Span] = set()
+        """What launches wrote that were let through since the mirror was last made right."""
         self._stale = False
         """Whether somebody may have written what the mirror does not know."""
         self._shared = False
@@ -169,18 +180,27 @@ class Checker:
             return self._plain(command, access, wait_for, result)
         kernel = plain_kernel(command)
         batch = self._batch
+        passes = kernel is not None and type(command) in PLAIN and self._passes.lets(kernel, access)
+        proven = passes and not self.modes.every
+        if batch is not None and batch.empty and kernel and not self._passes.judged(kernel):
+            batch = None
         if batch is not None:
             if wait_for or isinstance(command, ReadCommand):
                 batch.end()
-            batch.before(command)
-        if self._looks and kernel is not None:
+            batch.before(command, proven)
+        if passes:
+            self._passes.passed += 1
+            if self.looks:
+                self._passed.update(access.writes)
+            handle = self._plain(command, access, wait_for, result)
+        elif self.looks and kernel is not None:
             handle = self._kernel(kernel, command, access, wait_for, result)
-        elif self._looks and isinstance(command, HostCommand):
+        elif self.looks and isinstance(command, HostCommand):
             handle = self._host_task(command, access, wait_for, result)
         else:
             handle = self._transfer(command, access, wait_for, result)
         if batch is not None and not isinstance(command, ReadCommand):
-            batch.add(handle.number, command, access, caller())
+            batch.add(handle.number, command, access, caller(), proven)
         if self.modes.leaks:
             self._sites[handle.number] = caller()
         return handle
@@ -244,7 +264,14 @@ class Checker:
             self.fail(self.wrote(case, spot, who, access))
         if matters is not None:
             self._tell(case, matters, who, access)
+        elif type(command) in PLAIN:
+            self.right(kernel, access, arguments, reads, writes)
         return handle
+
+    def right(self, kernel: KernelCommand, *found: Any) -> None:
+        """A launch was looked at, and nothing is wrong with it."""
+        if kernel.name not in self._unsteady:
+            self._passes.right(kernel, *found)
 
     def _trials(self, case: Case, kernel: KernelCommand) -> list[Trial]:
         """Runs with other values; memory is as before afterwards."""
@@ -318,7 +345,7 @@ class Checker:
         return handle
 
     def _transfer(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
-        if self._looks:
+        if self.looks:
             who = Who(self._runtime._number + 1, command.name, caller())
             writes = self.memory.intervals(access.writes)
             self._warn_of_unwritten(who, self.memory.intervals(access.reads))
@@ -331,10 +358,13 @@ class Checker:
 
     # ---- moments -------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Nothing is in flight, and the mirror is right."""
+    def settle(self, booked: bool = True) -> None:
+        """Nothing is in flight, and the mirror is right, but for what was let through if that is
+        not `booked`."""
         if self._runtime._launches:
             life.drain(self._runtime)
+        if self._passed and booked:
+            self._book()
         if self._stale or self._shared:
             self.memory.refresh()
             self._stale = False
@@ -344,6 +374,15 @@ class Checker:
                 region.changed(low, high)
         self._pending.clear()
         self.memory.refresh(foreign_only=True)
+
+    def _book(self) -> None:
+        """The mirror has what launches wrote that were let through. Nothing is in flight."""
+        for region, low, high in self.memory.intervals(self._passed):
+            region.mirror[low:high] = region.load(low, high)
+            region.changed(low, high)
+        self._passed.clear()
+        if self._runtime._failures.any:
+            self._stale = True
 
     def sync(self) -> None:
         """The program is about to wait, or has reason to think that something is done."""
@@ -358,6 +397,7 @@ class Checker:
                     return
                 if self._batch is not None:
                     self._batch.end()
+                    self._passes.batch_ended()
                 if self.modes.access:
                     self._look_back()
             finally:
@@ -374,7 +414,7 @@ class Checker:
 
     def _look_back(self) -> None:
         """What the program did to memory that launches since the last wait may use."""
-        self.settle()
+        self.settle(booked=len(self._passed) > MOST_PASSED)
         self._foreign.waited()
         released, broken = self._foreign.released(), self._foreign.broken()
         self.memory.forget_released()
@@ -407,6 +447,7 @@ class Checker:
         return {
             "modes": str(self.modes),
             "launches": self.launches,
+            "passed": self._passes.passed,
             "runs": self.runs,
             "orders": self._batch.orders if self._batch is not None else 0,
             "unchecked": dict(self.unchecked),
@@ -424,9 +465,16 @@ class Checker:
             note = self._notes.popleft()
             if note[0] == "new":
                 part = memory.allocated(*note[1:])
-                if self._looks and not runtime._gates:
+                if self.looks and not runtime._gates:
                     self._fill(part)
             elif note[0] == "gone":
+                if self._passed and runtime._gates:
+                    self._stale = True
+                elif self._passed:
+                    life.drain(runtime)
+                    self._book()
+                if self._batch is not None:
+                    self._batch.look_up()
                 memory.freed(note[1])
             else:
                 memory.dropped(note[1])

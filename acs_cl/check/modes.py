@@ -21,13 +21,16 @@ class Modes(NamedTuple):
     leaks: bool = False
     seed: int = 0
     """Where the random orders begin."""
+    every: int = 0
+    """1: look at every launch; N: at one in N; 0: at all but those that are proven."""
 
     def __bool__(self) -> bool:
         return any(self[:4])
 
     def __str__(self) -> str:
         words = [name for name, on in zip(NAMES, self[:4], strict=True) if on]
-        return ",".join(f"order={self.seed}" if name == "order" else name for name in words)
+        words = [f"order={self.seed}" if name == "order" else name for name in words]
+        return ",".join([*words, f"every={self.every}"] if self.every else words)
 
 
 def modes(given: Any, where: str = "check=") -> Modes:
@@ -44,10 +47,13 @@ def modes(given: Any, where: str = "check=") -> Modes:
         name, equals, seed = str(word).strip().partition("=")
         if not name and not equals:
             continue
+        if name == "every" and seed.isdecimal() and int(seed):
+            found["every"] = int(seed)
+            continue
         if name not in NAMES or (equals and name != "order"):
             raise UsageError(
                 f"{where}{given!r}: there is no check {word!r}; there are: {', '.join(NAMES)}, "
-                "and order=SEED"
+                "and order=SEED; every=N looks at one launch in N"
             )
         found[name] = True
         if equals:
@@ -58,11 +64,12 @@ def modes(given: Any, where: str = "check=") -> Modes:
 
 
 def together(one: Modes, other: Modes) -> Modes:
-    """The checks of both; the seed of the second where it has one."""
+    """The checks of both; seed and share of the second where it has some."""
     return Modes(
         one.access or other.access,
         one.order or other.order,
         one.uninitialised or other.uninitialised,
         one.leaks or other.leaks,
         other.seed or one.seed,
+        other.every or one.every,
     )

@@ -12,14 +12,25 @@ Invariant: memory is as the backend left it afterwards. Host tasks are run once,
 order stores what they stored.
 """
 
+# Long because: a batch is kept, run and blamed on one state.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from .. import core, driver, life
-from ..commands import HostCommand, KernelCommand
+from ..commands import (
+    CopyCommand,
+    FillCommand,
+    HostCommand,
+    KernelCommand,
+    ReadCommand,
+    WriteCommand,
+)
+from ..decisions import DecidedCommand
 from ..records import EVERYTHING, Access, Span
 from . import findings
 from .access import stray_read, stray_write
@@ -51,28 +62,50 @@ class Entry(NamedTuple):
     placed: Access
 
 
+class Later(NamedTuple):
+    """A launch that does what it declares: its bytes are looked up when somebody asks."""
+
+    who: Who
+    command: Any
+    access: Access
+
+
 class Batch:
-    """Launches since the program last waited."""
+    """Launches since the program last waited. Where all of them are known to do what they declare,
+    nothing is run again: orders that keep what they declare cannot differ."""
 
     def __init__(self, checker: Any, seed: int) -> None:
         self._checker = checker
         self._random = Random(seed)
-        self._entries: list[Entry] = []
+        self._entries: list[Entry | Later] = []
+        self._doubtful = False
+        """Whether a launch is among them that may do what it does not declare."""
+        self._hosts: list[tuple[Any, int]] = []
+        """Host memory that was copied from, and its checksum then."""
         self._start: State = {}
         self._regions: dict[int, Region] = {}
         self._spoiled = False
         self.orders = 0
 
-    def before(self, command: Any) -> None:
-        """A launch is about to be made: keep what memory it meets."""
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was launched since the program last waited that has to be judged."""
+        return not self._entries
+
+    def before(self, command: Any, proven: bool) -> None:
+        """A launch is about to be made: keep what memory it meets. `proven`: it is like one that
+        was looked at, so that no memory is new."""
         memory = self._checker.memory
         if len(self._entries) >= MOST:
             self.end()
+        if proven and self._entries:
+            return
         if not self._entries:
             self._drain()
             self._start.clear()
             self._regions.clear()
-            self._spoiled = False
+            self._hosts.clear()
+            self._spoiled = self._doubtful = False
         kernel = plain_kernel(command)
         if kernel is not None:
             arguments_of(kernel, memory)  # which finds foreign ones
@@ -91,16 +124,34 @@ class Batch:
         if known is not None and low + len(values) <= len(known):
             known[low : low + len(values)] = values
 
-    def add(self, number: int, command: Any, access: Access, site: str) -> None:
+    def add(self, number: int, command: Any, access: Access, site: str, proven: bool) -> None:
         """It was made."""
-        memory = self._checker.memory
+        later = Later(Who(number, command.name, site, command.on_host), command, access)
+        if proven or self._is_plain_transfer(command):
+            self._entries.append(later)
+        else:
+            self._doubtful = True
+            self._entries.append(self._entry(later))
+
+    def _is_plain_transfer(self, command: Any) -> bool:
+        """Whether it does what it says whatever its order, if the host's memory stays as it is."""
+        if self._checker.modes.every == 1:
+            return False
+        if isinstance(command, WriteCommand):
+            host: Any = command.host
+            self._hosts.append((host, crc32(host)))
+        return isinstance(command, (ReadCommand, WriteCommand, CopyCommand, FillCommand))
+
+    def _entry(self, one: Entry | Later) -> Entry:
+        if isinstance(one, Entry):
+            return one
+        memory, access = self._checker.memory, one.access
         placed = Access(*(tuple(map(self._placed, some)) for some in (access.reads, access.writes)))
-        self._entries.append(
-            Entry(
-                Who(number, command.name, site, command.on_host), command, access,
-                memory.read(access), memory.intervals(access.writes), placed,
-            )
-        )  # fmt: skip
+        return Entry(*one, memory.read(access), memory.intervals(access.writes), placed)
+
+    def look_up(self) -> None:
+        """An array is about to go."""
+        self._entries = [self._entry(one) for one in self._entries]
 
     def spoil(self) -> None:
         """Something runs that cannot be run again: this batch is not judged."""
@@ -108,9 +159,13 @@ class Batch:
 
     def end(self) -> None:
         """Judge the batch."""
-        entries, self._entries = self._entries, []
+        doubtful = self._doubtful or any(crc32(host) != before for host, before in self._hosts)
+        if len(self._entries) < 2 or not doubtful:
+            self._entries = []
+            return
+        entries, self._entries = [self._entry(one) for one in self._entries], []
         runtime = self._checker._runtime
-        if len(entries) < 2 or self._spoiled or runtime._failures.any or runtime._gates:
+        if self._spoiled or runtime._failures.any or runtime._gates:
             return
         upstream = _upstream(entries)
         orders = [legal(upstream, [float(-index) for index in range(len(entries))])]
@@ -137,6 +192,16 @@ class Batch:
         self._checker.stale()
         if found is not None:
             self._checker.fail(found)
+        if wrong is None and not self._checker.looks:
+            self._right(entries)
+
+    def _right(self, entries: Sequence[Entry]) -> None:
+        """Nothing is wrong with them, as far as orders tell."""
+        for entry in entries:
+            kernel = plain_kernel(entry.command)
+            if kernel is not None and type(entry.command) is not DecidedCommand:
+                arguments = arguments_of(kernel, self._checker.memory)
+                self._checker.right(kernel, entry.access, arguments, entry.reads, entry.writes)
 
     # ---- running -------------------------------------------------------------------------------
 

@@ -1,0 +1,107 @@
+"""What checks cost: a program under each of them, over the same without, on `serial`.
+
+In: a device. Out: microseconds a launch and ratios, in turns, of 128 launches along a ring of
+arrays with a read-back after every 32. Two kernels of four lengths: of `affine` the body shows what
+a launch reaches, so that after a while launches are proven and let through; `gather` has an index
+from memory, so that each launch is looked at. With `every=64` one in so many is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.harness import Settings, interleave, spread, target
+
+ROUNDS = {False: 11, True: 3}  # by "is quick"
+SPINS = (3, 150, 600, 3000)
+"""Turns of the kernels' loop."""
+ITEMS, ARRAYS, LAUNCHES, READ_EVERY = 256, 16, 128, 32
+MOST = 5.0
+ALL = "access,order=1,uninitialised"
+CHECKS = {
+    "affine": ("access", "order=1", "uninitialised", ALL),
+    "gather": ("access", "order=1", "uninitialised", ALL, f"{ALL},every=64"),
+}
+SOURCE = """
+uint spun(uint v, uint rounds)
+{
+  for (uint i = 0; i < rounds; i++) { v ^= v << 13; v ^= v >> 17; v ^= v << 5; }
+  return v;
+}
+kernel void affine(global const uint *x, global const uint *at, global uint *y, uint rounds)
+{ uint i = get_global_id(0); y[i] = spun(x[i] + at[i] + y[i], rounds); }
+kernel void gather(global const uint *x, global const uint *at, global uint *y, uint rounds)
+{ uint i = get_global_id(0); y[i] = spun(x[at[i]] + y[i], rounds); }
+"""
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Both kernels, at all lengths, under all checks."""
+    rows = [
+        _row(settings, kernel, spins, checks)
+        for kernel, checks in CHECKS.items()
+        for spins in SPINS
+    ]
+    targets = [
+        target(
+            f"{row['kernel']}, {row['plain_us']['median']:.0f} us a launch without checks, under "
+            f"{check}",
+            found["ratio"]["median"], "at most", MOST, "x", found["ratio"],
+        )
+        for row in rows
+        for check, found in row["checks"].items()
+    ]  # fmt: skip
+    return {"rows": rows, "targets": targets}
+
+
+def _row(settings: Settings, kernel: str, spins: int, checks: tuple[str, ...]) -> dict[str, Any]:
+    with ExitStack() as stack:
+        samplers = {
+            check: _program(stack, settings, check, kernel, spins) for check in ("", *checks)
+        }
+        samples = interleave(samplers, ROUNDS[settings.quick])
+    plain = samples[""]
+    return {
+        "kernel": kernel,
+        "rounds": spins,
+        "plain_us": spread(plain, 2),
+        "checks": {
+            check: {
+                "us": spread(samples[check], 2),
+                "ratio": spread([a / b for a, b in zip(samples[check], plain, strict=True)], 2),
+            }
+            for check in checks
+        },
+    }
+
+
+def _program(
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int
+) -> Callable[[], float]:
+    """A function that runs the program, and gives microseconds a launch."""
+    runtime = stack.enter_context(
+        acs.Runtime(settings.device, backend="serial", check=check or None)
+    )
+    kernel = getattr(runtime.build(SOURCE), name)
+    arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
+    at = runtime.array(np.random.default_rng(1).permutation(ITEMS).astype(np.uint32))
+
+    def sample() -> float:
+        start = perf_counter()
+        for number in range(LAUNCHES):
+            place = number % ARRAYS
+            kernel((ITEMS,), (64,), arrays[place], at, arrays[place + 1], spins)
+            if number % READ_EVERY == READ_EVERY - 1:
+                arrays[3].get()
+        runtime.finish()
+        return (perf_counter() - start) * 1e6 / LAUNCHES
+
+    sample()  # kernels are built, signatures known, the first launches looked at
+    sample()
+    return sample
