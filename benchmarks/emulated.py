@@ -83,7 +83,8 @@ def variants(base: Machine) -> list[Variant]:
     for times in (1, 2, 4, 8, 16):
         axis = "launches of Accel-Sim, kernels wider"
         found.append(Variant(axis, f"{times} x", simulated_launches(base), wider=times))
-    host("a node built", "build_node_ns", (500, 1_900, 3_000, 4_000, 7_000, 13_000), (GRAPH,))
+    nodes = (500, base.host.build_node_ns, 3_000, 4_000, 7_000, 13_000)
+    host("a node built", "build_node_ns", nodes, (GRAPH,))
     counts = (4, 8, 16, 32, 64)
     policy("N", SW, {f"{n}": f"acs_sw(N={n}, threads=8)" for n in counts})
     policy("N", HW, {f"{n}": f"acs_hw(N={n}, M=32)" for n in counts})

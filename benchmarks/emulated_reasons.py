@@ -59,7 +59,7 @@ CAUSES = (
     Cause(
         "a node built",
         ("a node built",),
-        "1.9 us here, by our own measurement; on another host 7 to 13 us were read, and in the"
+        "2.25 us here, by our own measurement; on another host 7 to 13 us were read, and in the"
         " paper building a graph is 47 % of the time on rigid bodies.",
     ),
     Cause(

@@ -1,16 +1,18 @@
 """The emulator beside reality: real runs of the suite, and what the model says of them.
 
     python -m acs_cl.benchmarks.validation --json benchmarks/results/validation-pocl.json
+    python -m acs_cl.benchmarks.validation --device NVIDIA --within 180   # seconds, at most
     python -m acs_cl.benchmarks.validation --device NVIDIA --quick     # a look, not a figure
     python -m acs_cl.benchmarks.validation --render                    # the tables of what there is
 
 In: workloads, a device. Out: for each workload the time of a step on `serial` and the speed-ups of
 `lanes` and `device` over it, real and modelled; as JSON, and as `docs/emulator-validation.md`.
 
-How long a kernel takes is its median in several runs on `serial`, where it is alone. What a
-launch, an argument, a wait and an epoch cost the host is measured in the same run with kernels that
-do nothing (`validation_costs`); what the device adds by itself are constants of the preset. The
-model knows nothing else of the runs that it is compared with.
+How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
+program does by itself between launches, and what it waits for is what it waited for there. What a
+launch, an argument, a wait and an epoch cost the host, and what the scheduler on the device adds,
+is measured in the same run with kernels of no workload (`validation_costs`). The model knows
+nothing else of the runs that it is compared with.
 
 On a CPU device the program runs on the cores that run the kernels. The model has no such device, so
 its time is never taken as less than all cores would need for both.
@@ -45,7 +47,7 @@ from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
 from acs_cl.emu.cost import Costs as Needs
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.spec import Machine
-from acs_cl.emu.trace import HOST, KERNEL, Entry, Trace, resolved
+from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved
 from acs_cl.trace import Slice
 
 ROOT = Path(__file__).resolve().parent
@@ -69,20 +71,30 @@ class Plan(NamedTuple):
     preset: str
     runs: int
     quick: bool
+    within_s: float = float("inf")
+    """No workload but the first is begun that may end later."""
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     """The document of a run."""
+    start = perf_counter()
     devices.repair(plan.device)
     there = machine(plan.device)
     unrest = [noise()]
     say("what launches cost")
     costs = measured(plan.device, plan.quick)
     rows: dict[str, Any] = {}
+    left_out = []
+    longest = 0.0
     for workload in plan.workloads:
+        began = perf_counter()
+        if rows and began - start + longest > plan.within_s:
+            left_out.append(workload.name)
+            continue
         say(workload.name)
         rows[workload.name] = one(plan, workload, costs)
         unrest.append(noise())
+        longest = max(longest, perf_counter() - began)
     there["noise"] = unrest
     return {
         "acs_cl_validation": VERSION,
@@ -92,6 +104,7 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
         "machine": there,
         "costs": costs.plain(),
         "rows": rows,
+        "left_out": left_out,
         "errors": errors(rows),
     }
 
@@ -101,9 +114,12 @@ def one(plan: Plan, workload: Workload, costs: Costs) -> dict[str, Any]:
     trace = recorded(plan, workload, costs.argument_ns)
     real, tasks = timed(plan, workload)
     modelled = {
-        backend: predicted(trace, machine_of(costs, plan.device, backend), backend, costs.shared)
+        backend: predicted(
+            bare(trace, costs.empty_ns) if backend == "device" else trace,
+            machine_of(costs, plan.device, backend), backend, costs.shared,
+        )
         for backend in POLICIES
-    }
+    }  # fmt: skip
     medians = {backend: quantile(times, 0.5) for backend, times in real.items()}
     return {
         "family": workload.family,
@@ -137,23 +153,25 @@ def recorded(plan: Plan, workload: Workload, argument_ns: int) -> Trace:
     names = [[one.name for one in slices] for slices in runs]
     if any(other != names[1] for other in names[2:]):
         raise UsageError(f"{workload.name} does not launch the same at every step")
-    entries: list[Entry] = []
-    waits: tuple[int, ...] = ()
-    for number, same in enumerate(zip(*runs[1:], strict=True), 1):
-        entries.append(_entry(number, same, argument_ns)._replace(waits=waits))
-        waits = (number,) if same[0].name == "read" else ()  # reads of workloads block
+    first = runs[1][0].number if runs[1] else 1
+    entries = [
+        _entry(number, first, same, argument_ns)
+        for number, same in enumerate(zip(*runs[1:], strict=True), 1)
+    ]
     return resolved(Trace(workload.name, entries, "device", "spans"))
 
 
-def _entry(number: int, same: Sequence[Slice], argument_ns: int) -> Entry:
-    """A launch from its slices of several runs."""
+def _entry(number: int, start: int, same: Sequence[Slice], argument_ns: int) -> Entry:
+    """A launch from its slices of several runs; in the first of them launches begin at `start`."""
     first = same[0]
+    waits = tuple(max(ALL_BEFORE, other - start + 1) for other in first.waits)
     total_ns = max(1, round(median(one.end_ns - one.start_ns for one in same)))
     kind = KERNEL if first.groups else HOST if first.clock == "host" else first.name
     more = max(0, len(first.reads) + len(first.writes) - FEW_ARRAYS)
     entry = Entry(
         number, first.name, kind, total_ns=total_ns, reads=first.reads, writes=first.writes,
-        host_ns=argument_ns * more,
+        host_ns=round(median(one.program_ns for one in same)) + argument_ns * more,
+        waits=tuple(dict.fromkeys(waits)),
     )  # fmt: skip
     if kind == KERNEL:
         entry = entry._replace(groups=first.groups, items=first.items)
@@ -206,6 +224,15 @@ def predicted(trace: Trace, where: Machine, backend: str, shared: int) -> float:
     return ns / 1e6
 
 
+def bare(trace: Trace, empty_ns: int) -> Trace:
+    """Without what a queue puts around each kernel."""
+    entries = [
+        entry._replace(total_ns=max(1, entry.total_ns - empty_ns)) if entry.groups else entry
+        for entry in trace.entries
+    ]
+    return trace._replace(entries=entries)
+
+
 # ---- the command ---------------------------------------------------------------------------------
 
 
@@ -232,6 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
     add("--preset", choices=PRESETS, default="small")
     add("--runs", type=int, default=9, metavar="N", help="real runs of each backend")
+    add("--within", type=float, metavar="S", help="leave out workloads that would end later")
     add("--quick", action="store_true", help="few workloads and samples: a look, not a figure")
     add("--json", metavar="FILE", help="write everything measured there")
     add("--render", action="store_true", help="measure nothing: the tables of committed results")
@@ -243,7 +271,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     start = perf_counter()
     try:
         workloads = chosen(args.workloads, args.quick)
-        plan = Plan(devices.choose(args.device), workloads, args.preset, runs, args.quick)
+        within_s = args.within if args.within is not None else float("inf")
+        device = devices.choose(args.device)
+        plan = Plan(device, workloads, args.preset, runs, args.quick, within_s)
         document = measure(plan, lambda text: print(text, file=sys.stderr))
     except acs.AcsError as error:
         print(f"validation: {error}", file=sys.stderr)

@@ -2,13 +2,15 @@
 
 In: a device. Out: `Costs`, and a machine of the emulator for each backend, made of a preset with
 these in place of its own: a launch, its arguments, a wait, from one kernel to the next in a queue,
-and for the scheduler on the device a record and an epoch.
+and for the scheduler on the device a record, an epoch, a wait for one and for a read behind it, and
+what `validation_scheduler` measures.
 
 Invariant: only kernels that do nothing, or a known chain, are measured: none of a workload.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -19,7 +21,9 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.benchmarks import validation_scheduler
 from acs_cl.benchmarks.harness import ONE, quantile
+from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.spec import machine as preset
 
@@ -62,11 +66,18 @@ class Costs(NamedTuple):
     """Of each array more."""
     sync_ns: int
     edge_ns: int
+    empty_ns: int
+    """A kernel that does nothing, by its profile: what a queue puts around one."""
     epoch_ns: int
+    epoch_wait_ns: int
+    """From when an epoch of one task was sent to its end."""
+    epoch_read_ns: int
+    """What a blocking read of what it wrote takes more than that."""
+    scheduler: SchedulerCosts
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        return self._asdict()
+        return self._asdict() | {"scheduler": self.scheduler._asdict()}
 
 
 def measured(device: cl.Device, quick: bool) -> Costs:
@@ -83,7 +94,8 @@ def measured(device: cl.Device, quick: bool) -> Costs:
             if backend == "serial":
                 sync = _wait(runtime, samples)
             if backend == "device":
-                epoch = _flush(runtime, samples)
+                epoch, epoch_wait, epoch_read = _epoch(runtime, samples)
+    edge, empty = _edge(device)
     return Costs(
         kind=devices.kind(device),
         units=device.max_compute_units,
@@ -91,8 +103,12 @@ def measured(device: cl.Device, quick: bool) -> Costs:
         launch_ns=launch,
         argument_ns=round(quantile(arguments, 0.5)),
         sync_ns=max(1, round(sync)),
-        edge_ns=_edge(device),
+        edge_ns=edge,
+        empty_ns=empty,
         epoch_ns=max(1, round(epoch)),
+        epoch_wait_ns=max(1, round(epoch_wait)),
+        epoch_read_ns=max(1, round(epoch_read)),
+        scheduler=validation_scheduler.measured(device, samples),
     )
 
 
@@ -100,13 +116,17 @@ def machine_of(costs: Costs, device: cl.Device, backend: str) -> Machine:
     """The model of a backend on this device: measured on the host, else from the nearest preset."""
     base = preset("cpu2" if costs.kind == "CPU" else "h200-acs_cl")
     gpu = base.gpu._replace(name=device.name.strip(), units=costs.units)
-    host = base.host._replace(
-        launch_ns=costs.launch_ns[backend], latency_ns=0, sync_ns=costs.sync_ns,
-        edge_ns=costs.edge_ns,
-    )  # fmt: skip
+    launch, sync = costs.launch_ns[backend], costs.sync_ns
+    if backend == "device":  # what is launched there by itself is a transfer
+        launch, sync = costs.epoch_read_ns, costs.epoch_wait_ns
+    host = base.host._replace(launch_ns=launch, latency_ns=0, sync_ns=sync, edge_ns=costs.edge_ns)
+    ours, each = costs.scheduler, max(1, costs.scheduler.groups // costs.units)
     scheduler = base.scheduler._replace(
-        record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns
-    )
+        record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns, fused_ns=ours.fused_ns,
+        gang_ns=ours.gang_ns, queue_ns=ours.queue_ns, slower_few=ours.slower_few,
+        slower_full=ours.slower_full, group=ours.group, launched=each,
+        groups=1 if base.scheduler.leaves else each,
+    )  # fmt: skip
     return base._replace(name="as measured", gpu=gpu, host=host, scheduler=scheduler)
 
 
@@ -147,31 +167,45 @@ def _wait(runtime: acs.Runtime, samples: int) -> float:
     return quantile(times[samples:], 0.5)
 
 
-def _flush(runtime: acs.Runtime, samples: int) -> float:
-    """The host's time to send an epoch of a few tasks."""
+def _epoch(runtime: acs.Runtime, samples: int) -> tuple[float, float, float]:
+    """The host's time to send an epoch of a few tasks; to the end of one of one task, from then;
+    and how much longer that takes with a read of what it wrote."""
     prog, x, y = runtime.build(SOURCE), *(runtime.zeros(64, np.uint32) for _ in range(2))
-    times = []
-    for number in range(10 * samples):
+    sent: list[float] = []
+    ended: list[float] = []
+    read: list[float] = []
+
+    def epoch(tasks: int, wait: Callable[[], Any]) -> tuple[float, float]:
         runtime.finish()
-        for _ in range(8):
+        for number in range(tasks):
             prog.few(ONE, ONE, x, y, number)
         start = perf_counter()
         runtime.flush()
-        times.append((perf_counter() - start) * 1e9)
-    runtime.finish()
-    return quantile(times[samples:], 0.5)
+        flushed = perf_counter()
+        wait()
+        return (flushed - start) * 1e9, (perf_counter() - flushed) * 1e9
+
+    for _ in range(10 * samples):
+        sent.append(epoch(8, runtime.finish)[0])
+        ended.append(epoch(1, runtime.finish)[1])
+        read.append(epoch(1, y.get)[1])
+    flush, end, got = (quantile(times[samples:], 0.5) for times in (sent, ended, read))
+    return flush, end, got - end
 
 
-def _edge(device: cl.Device) -> int:
-    """From the end of a kernel to the start of the next in an in-order queue that is full."""
+def _edge(device: cl.Device) -> tuple[int, int]:
+    """From the end of a kernel to the start of the next in an in-order queue that is full; and how
+    long a kernel that does nothing lasts."""
     with acs.Runtime(device, backend="serial", trace=True) as runtime:
         prog, y = runtime.build(SOURCE), runtime.zeros(64, np.uint32)
-        for _ in range(2):
+        found = {}
+        for rounds in (ROUNDS, ROUNDS, 0, 0):
             runtime.finish()
             runtime.trace.clear()
             for _ in range(LINKS):
-                prog.link((32,), (32,), y, ROUNDS)
+                prog.link((32,), (32,), y, rounds)
             runtime.finish()
-        slices = sorted(runtime.trace.slices, key=lambda one: one.number)
-        gaps = [b.start_ns - a.end_ns for a, b in pairwise(slices)]
-    return max(1, round(quantile(gaps[LINKS // 2 :], 0.5)))
+            found[rounds] = sorted(runtime.trace.slices, key=lambda one: one.number)[LINKS // 2 :]
+    gaps = [b.start_ns - a.end_ns for a, b in pairwise(found[ROUNDS])]
+    lasts = [one.end_ns - one.start_ns for one in found[0]]
+    return max(1, round(quantile(gaps, 0.5))), max(0, round(quantile(lasts, 0.5)))

@@ -59,11 +59,32 @@ def _section(document: Mapping[str, Any]) -> str:
         + ", ".join(f"`{name}` {ns / 1000:.2f}" for name, ns in costs["launch_ns"].items())
         + f"; an argument {costs['argument_ns'] / 1000:.2f}; a wait {costs['sync_ns'] / 1000:.2f};"
         f" from one kernel to the next {costs['edge_ns'] / 1000:.2f};"
-        f" an epoch {costs['epoch_ns'] / 1000:.2f}.",
+        f" an epoch {costs['epoch_ns'] / 1000:.2f}." + _scheduler(costs),
         _errors(document["errors"]),
         _rows(document["rows"]),
     ]
+    if document.get("left_out"):
+        said.append(f"Not measured for want of time: {', '.join(document['left_out'])}.")
     return "\n\n".join(said)
+
+
+def _scheduler(costs: Mapping[str, Any]) -> str:
+    """What was measured of the scheduler on the device; results of earlier versions have none."""
+    if "scheduler" not in costs:
+        return ""
+    ours = costs["scheduler"]
+    links = f"in one group {ours['fused_ns'] / 1000:.2f}, through the queue"
+    links += f" {ours['queue_ns'] / 1000:.2f}"
+    if ours["gang_ns"]:
+        links += f", by several groups at once {ours['gang_ns'] / 1000:.2f}"
+    return (
+        f" Of an epoch: a wait {costs['epoch_wait_ns'] / 1000:.2f}, a read behind it"
+        f" {costs['epoch_read_ns'] / 1000:.2f} more. In the scheduler, {ours['groups']} groups of"
+        f" {ours['group']}: from a task to the next {links}; kernels take"
+        f" {ours['slower_few'] / 1000:.2f} of their time where they are smaller than it is,"
+        f" {ours['slower_full'] / 1000:.2f} where larger. A kernel that does nothing lasts"
+        f" {costs['empty_ns'] / 1000:.2f} in a queue."
+    )
 
 
 def _errors(found: Mapping[str, float]) -> str:

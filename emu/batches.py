@@ -1,4 +1,4 @@
-"""Policies that hand launches over in batches: graphs of CUDA, and this project's epochs.
+"""Policies that hand launches over in batches: graphs of CUDA; and `on_device` has its epochs so.
 
 In: a trace and a machine. Out: runs. The program collects launches; a batch goes to the device as
 one, where batches run one after another. Within a batch the device itself begins what is ready,
@@ -14,8 +14,8 @@ from collections import deque
 
 from acs_cl.emu.engine import HOST, Server
 from acs_cl.emu.model import Model
-from acs_cl.emu.spec import GpuSpec, Machine
-from acs_cl.emu.trace import KERNEL, Entry, Trace
+from acs_cl.emu.spec import Machine
+from acs_cl.emu.trace import Entry, Trace
 from acs_cl.window import Window
 
 
@@ -81,8 +81,12 @@ class Batches(Model):
         ready: list[int] = []
         for entry in batch:
             ready += self.held.insert(entry.number, entry.upstream, holds=True)
+        self.begins(batch)
         for number in ready:
             self.dispatch(number, 0)
+
+    def begins(self, batch: list[Entry]) -> None:
+        """A batch is on the device, and none of it has begun."""
 
     def dispatch(self, number: int, delay_ns: int) -> None:
         """Begin a launch through the dispatcher, and not before the delay is over."""
@@ -121,84 +125,3 @@ class CudaReplay(CudaGraph):
 
     def node_cost(self, entry: Entry) -> int:
         return 0
-
-
-class OnDevice(Batches):
-    """Epochs of this project's scheduler (`docs/scheduler.md`): sent when full, when the program
-    waits, when the device is idle at a look, and after a millisecond while it has less than two.
-    Transfers and host tasks are not tasks: they go alone, as epochs and lanes wait for each other.
-    """
-
-    name = "on_device"
-    batch_name = "epoch"
-
-    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
-        self.scheduler = machine.scheduler
-        super().__init__(trace, machine, log)
-        self.edge_ns = self.scheduler.queue_ns
-        self.node_ns = self.scheduler.task_ns
-        self.batch_ns = self.scheduler.epoch_ns
-        self.fused = _fused(trace)
-        self.look = self.scheduler.first_look
-        self.opened_ns = 0
-
-    def device(self) -> GpuSpec:
-        """Groups of the scheduler are resident, not those of the kernels."""
-        gpu = self.machine.gpu
-        return gpu._replace(groups=min(gpu.groups, self.scheduler.groups))
-
-    def node_cost(self, entry: Entry) -> int:
-        if entry.kind != KERNEL:
-            if self.open:
-                self.hand_over()
-            return self.book("launch", self.host.launch_ns)
-        return self.book("record", self.scheduler.record_ns)
-
-    def handing_ns(self, batch: list[Entry]) -> int:
-        """A transfer was paid for as a launch."""
-        return self.batch_ns if batch[-1].kind == KERNEL else 0
-
-    def launched(self, entry: Entry) -> None:
-        if not self.open:
-            self.opened_ns = self.engine.now
-        super().launched(entry)
-        if entry.kind != KERNEL or self._is_time():
-            self.hand_over()
-
-    def _is_time(self) -> bool:
-        """Whether the open epoch is sent now; where a look finds the device busy, the next look is
-        so many tasks later."""
-        tasks, scheduler = len(self.open), self.scheduler
-        on_the_way = len(self.coming) + self.sending + bool(self.left)
-        if tasks >= scheduler.epoch_tasks:
-            return True
-        if tasks >= self.look:
-            if not on_the_way:
-                self.look = min(2 * self.look, scheduler.epoch_tasks)
-                return True
-            self.look = tasks + scheduler.first_look
-        return self.engine.now - self.opened_ns > scheduler.open_ns and on_the_way < 2
-
-    def paused(self) -> None:
-        super().paused()
-        self.look = self.scheduler.first_look
-
-    def dispatch(self, number: int, delay_ns: int) -> None:
-        """A fused task is run by the group that ran the one before, without the queue."""
-        if delay_ns and self.fused[number]:
-            self.begin_in(self.scheduler.fused_ns, number)
-        else:
-            super().dispatch(number, delay_ns)
-
-
-def _fused(trace: Trace) -> bytearray:
-    """Which launches of one group follow one other of one group alone, and alone follow it."""
-    followers = [0] * (len(trace.entries) + 1)
-    for entry in trace.entries:
-        for other in entry.upstream:
-            followers[other] += 1
-    fused = bytearray(len(trace.entries) + 1)
-    for entry in trace.entries:
-        if len(entry.upstream) == 1 and entry.groups == 1 and followers[entry.upstream[0]] == 1:
-            fused[entry.number] = trace.entries[entry.upstream[0] - 1].groups == 1
-    return fused

@@ -71,6 +71,10 @@ class Gpu:
         """Summed over units: time with at least one group."""
         self.in_flight = Meter(engine)
         self.occupied = Series()
+        self.on_free: Callable[[], None] | None = None
+        """Told when groups have ended."""
+        self.closed: set[int] = set()
+        """Units that take no groups."""
         self._ended = ended
         self._begin_ns = -(-spec.begin_cycles * 1000 // spec.clock_mhz)
         self._queue: deque[_Job] = deque()
@@ -83,6 +87,8 @@ class Gpu:
         self._left = [self._empty] * spec.units
         """What is left of each unit, packed."""
         self._since = [0] * spec.units
+        self.free_since = [0] * spec.units
+        """When the last group of each unit ended."""
         self._bandwidth = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
@@ -97,6 +103,35 @@ class Gpu:
             self.engine.at(self.engine.now + self._begin_ns, ISSUE, self._come, entry)
         else:
             self._come(entry)
+
+    @property
+    def waiting(self) -> int:
+        """Groups that may run and have no place yet."""
+        return sum(job.left for job in self._queue)
+
+    def close(self, unit: int) -> None:
+        """A unit on which no group is takes none from now on."""
+        assert self._left[unit] == self._empty, f"groups are on unit {unit}"
+        self._left[unit] = GUARDS
+        self.closed.add(unit)
+
+    def free_units(self) -> list[int]:
+        """Open ones that no group is on."""
+        closed = self.closed
+        return [
+            unit
+            for unit, left in enumerate(self._left)
+            if left == self._empty and unit not in closed
+        ]
+
+    def open(self) -> None:
+        """All units take groups."""
+        for unit in self.closed:
+            self._left[unit] = self._empty
+        if self.closed:
+            self.closed.clear()
+            self._freed = None
+            self._look()
 
     def _come(self, entry: Entry) -> None:
         self._queue.append(_Job(entry.number, self.costs.need(entry), entry.groups))
@@ -201,6 +236,7 @@ class Gpu:
             left[unit] += count * need.packed
             if left[unit] == empty:
                 self.active_ns += now - self._since[unit]
+                self.free_since[unit] = now
             if freed is not None:
                 freed[unit] = None
             if self.log is not None:
@@ -212,6 +248,8 @@ class Gpu:
         if not job.left and not job.running:
             self.in_flight.add(-1)
             self._ended(job.number)
+        if self.on_free is not None:
+            self.on_free()
         if not self._queue or self._due:
             return
         if self.engine.is_due_now(ISSUE):

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from acs_cl.emu.batches import CudaGraph, CudaReplay, OnDevice
+from acs_cl.emu.batches import CudaGraph, CudaReplay
 from acs_cl.emu.cost import critical_path_ns, work_ns
 from acs_cl.emu.in_driver import Ideal, Serial, Streams
 from acs_cl.emu.model import Model, Outcome
+from acs_cl.emu.on_device import OnDevice
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.trace import Trace, resolved
 from acs_cl.emu.windows import AcsHw, AcsSw

@@ -99,12 +99,32 @@ class SchedulerSpec(NamedTuple):
     """After which an epoch is sent if the device has less than two."""
     queue_ns: int
     """From the end of a task to the start of one behind it, through the queue."""
+    gang_ns: int
+    """The same where the groups of one task of several go on with another; 0: they never do."""
     fused_ns: int
     """The same where one group goes on without the queue."""
     task_ns: int
     """Tasks start one after another, so far apart."""
+    slower_few: int
+    """Thousandths that a kernel takes in it of its time alone, where it has fewer tiles than there
+    are groups,"""
+    slower_full: int
+    """and where it has more. Less than 1000 is taken as 1000."""
     groups: int
-    """Resident on a compute unit."""
+    """That run at the same time on a compute unit."""
+    launched: int
+    """On a compute unit; more than that come when others have left."""
+    group: int
+    """Work-items of a group. 1: it runs a tile item by item."""
+    least_items: int
+    """Of a tile."""
+    most_tiles: int
+    """Of a task, for each group launched."""
+    slice_ns: int
+    """After which groups leave and the scheduler is launched again."""
+    leaves: bool
+    """Whether a group leaves when it finds nothing ready: on a CPU, where it would keep others from
+    the cores."""
 
 
 class Machine(NamedTuple):
@@ -188,7 +208,7 @@ NO_CHECKS = ((6, 0, 0, 0), (10, 0, 0, 0))
 
 CUDA = HostSpec(
     name="CUDA C++",
-    launch_ns=3_000,  # measured, H200, CUDA C++ stream launches
+    launch_ns=3_000,  # benchmarks/results/nvidia-h200.json: CUDA C++, a stream, one chain
     latency_ns=0,  # within sync_ns
     event_ns=2_700,  # measured, H200, OpenCL from C: 5.3 us without events, 8 with a wait
     sync_ns=7_000,  # the paper: launch plus sync 5-20 us, whose geometric mean is 10
@@ -196,33 +216,34 @@ CUDA = HostSpec(
     queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
     update_ns=410,  # the paper gives none: taken as its cheapest check
     checks=PAPER_CHECKS,
-    # benchmarks/results/nvidia-h200.json: new graphs less their replays, 1.7-2.9 us a node. Earlier
-    # readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on it.
-    build_node_ns=1_900,
+    # benchmarks/results/nvidia-h200.json: new graphs less their replays, 1.9-3.5 us a node, whose
+    # median is taken. Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md
+    # has what hangs on it.
+    build_node_ns=2_250,
     launch_graph_ns=3_000,  # as one launch
     graph_edge_ns=750,  # measured, H200: 0.75 us a node in one chain
-    graph_node_ns=170,  # measured, H200: 0.17 us a node in 8 to 64 chains
+    graph_node_ns=170,  # benchmarks/results/nvidia-h200.json: replays, 64 chains
 )
 ACS_CL_H200 = CUDA._replace(
     name="acs_cl in Python, H200",
-    launch_ns=13_200,  # benchmarks/results/nvidia-h200.json: serial-eager, free, window 64
-    event_ns=1_700,  # the same, lanes-eager (14.9 us) over serial-eager
-    sync_ns=11_600,  # the same, latency: bare launch and read, 18.2 us, less 6.6 for the launch
+    launch_ns=17_800,  # benchmarks/results/nvidia-h200.json: serial-eager, free, window 64
+    event_ns=2_100,  # the same, lanes-eager (20.0 us) over serial-eager
+    sync_ns=10_900,  # the same, latency: bare launch and read, 20.5 us, less 9.6 for the launch
     queue_depth=8_192,  # the runtime's backlog
     checks=NO_CHECKS,  # hazards are part of launch_ns
 )
 ACS_CL_POCL = HostSpec(
     name="acs_cl in Python, PoCL",
-    launch_ns=11_900,  # benchmarks/results/pocl.json: out_of_order-eager, free, window 64
+    launch_ns=15_000,  # benchmarks/results/pocl.json: out_of_order-eager, free, window 64
     latency_ns=1_450,  # measured from C: 0.6-1.0 us on the host, 1.6-2.9 end to end
     event_ns=1_500,  # measured from PyOpenCL: 2.8 us, 4.3 with wait_for
-    sync_ns=49_600,  # benchmarks/results/pocl.json: bare launch and read 55.7 us, less the launch
+    sync_ns=45_900,  # the first: bare launch and read, 52.8 us, less 7.0 for the launch
     edge_ns=1_450,  # as latency_ns: a thread takes the next kernel from the driver's list
     queue_depth=8_192,  # the runtime's backlog
     update_ns=0,  # part of launch_ns, as hazards are
     checks=NO_CHECKS,
-    build_node_ns=11_900,  # no command buffers there: recording, taken as a launch
-    launch_graph_ns=11_900,
+    build_node_ns=15_000,  # no command buffers there: recording, taken as a launch
+    launch_graph_ns=15_000,
     graph_edge_ns=1_450,
     graph_node_ns=0,
 )
@@ -230,22 +251,38 @@ ACS_CL_POCL = HostSpec(
 # ---- the scheduler on the device -----------------------------------------------------------------
 
 SCHEDULER_H200 = SchedulerSpec(
-    record_ns=6_200,  # benchmarks/results/nvidia-h200.json: the cheapest new graph, end to end
-    epoch_ns=60_000,  # FEW of acs_cl/choice.py times its SAVED_US: 12 launches' worth
+    record_ns=980,  # benchmarks/results/nvidia-h200.json: a new graph of 64 chains, end to end
+    epoch_ns=111_000,  # benchmarks/results/validation-nvidia-h200.json
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
     queue_ns=2_700,  # measured on a prototype, H200: one chain through the queue
-    fused_ns=478,  # benchmarks/results/nvidia-h200.json: one chain, its small kernels included
+    gang_ns=1_830,  # benchmarks/results/nvidia-h200.json: one chain of 16 groups, as fused_ns
+    fused_ns=460,  # the same: one chain of one group, its small kernels included
     task_ns=3,  # the same, 1,024 chains
-    groups=4,  # measured, H200: 528 groups of 256 threads on 132 units
+    slower_few=1_000,  # not measured there
+    slower_full=1_000,
+    groups=5,  # the same: 660 groups on 132 units
+    launched=5,  # the same
+    group=256,  # the same
+    least_items=256,  # one turn of a group
+    most_tiles=4,  # acs_cl/schedulers.py
+    slice_ns=50_000_000,  # docs/scheduler.md
+    leaves=False,
 )
 SCHEDULER_POCL = SCHEDULER_H200._replace(
-    record_ns=6_900,  # launch_ns of ACS_CL_POCL less SAVED_US
+    record_ns=780,  # benchmarks/results/pocl.json: a new graph of 64 chains, end to end
+    epoch_ns=129_000,  # benchmarks/results/validation-pocl.json
     queue_ns=460,  # measured, PoCL: 0.04-0.46 us a task
-    fused_ns=40,  # the same
-    task_ns=40,  # the same
+    fused_ns=44,  # benchmarks/results/pocl.json: one chain, its small kernels included
+    task_ns=45,  # the same, 64 chains
+    gang_ns=0,
     groups=1,
+    launched=4,  # acs_cl/schedulers.py
+    group=1,
+    least_items=256,  # SMALLEST_TILE of acs_cl/tasks.py
+    most_tiles=2,  # acs_cl/schedulers.py
+    leaves=True,
 )
 
 MACHINES = {
@@ -271,7 +308,10 @@ def free(machine: Machine) -> Machine:
     """The same device, where nothing but the groups themselves takes time."""
     host = HostSpec("free", 0, 0, 0, 0, 0, machine.host.queue_depth, 0, NO_CHECKS, 0, 0, 0, 0)
     tasks = machine.scheduler.epoch_tasks
-    scheduler = SchedulerSpec(0, 0, tasks, 1, 0, 0, 0, 0, machine.gpu.groups)
+    groups = machine.gpu.groups
+    scheduler = SchedulerSpec(
+        0, 0, tasks, 1, 0, 0, 0, 0, 0, 0, 0, groups, groups, 0, 0, 0, 1, leaves=False
+    )
     window = machine.window._replace(clock_mhz=0)
     return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)
 

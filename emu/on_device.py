@@ -1,0 +1,219 @@
+"""This project's scheduler on the device (`docs/scheduler.md`) as a policy.
+
+In: a trace and a machine. Out: runs. The program records launches into an epoch, which is sent when
+it is full, when the program waits, when the device is idle at a look, and after a millisecond while
+it has less than two. Transfers and host tasks are not tasks: they go alone, as epochs and lanes
+wait for each other.
+
+A kernel is cut anew, into tiles that suit the groups of the scheduler: fewer than it has groups of
+its own, and run by fewer groups than the device has room for. A group that finds nothing ready may
+leave for the rest of the launch; what is ready later has one unit less. Half-way a launch whose
+groups have mostly left ends for another one, once for an epoch that is not long.
+
+Invariant: as of `batches`. A tile is of whole groups, and takes no less than they do, so that the
+bounds of a trace hold here too.
+"""
+
+from __future__ import annotations
+
+from acs_cl.emu.batches import Batches
+from acs_cl.emu.cost import Costs
+from acs_cl.emu.engine import HOST
+from acs_cl.emu.spec import GpuSpec, Machine, SchedulerSpec
+from acs_cl.emu.trace import KERNEL, Entry, Trace
+
+
+class OnDevice(Batches):
+    """Epochs of this project's scheduler."""
+
+    name = "on_device"
+    batch_name = "epoch"
+
+    def __init__(self, trace: Trace, machine: Machine, log: bool = False) -> None:
+        self.scheduler = machine.scheduler
+        super().__init__(cut(trace, machine), machine, log)
+        self.edge_ns = self.scheduler.queue_ns
+        self.node_ns = self.scheduler.task_ns
+        self.batch_ns = self.scheduler.epoch_ns
+        self.links = _links(self.trace, self.scheduler)
+        self.look = self.scheduler.first_look
+        self.opened_ns = 0
+        self.again = 0
+        """Launches of the scheduler that are still to come in the epoch."""
+        self.groups = 0
+        """In a launch."""
+        self.looks_ns = self.scheduler.launched * self.scheduler.queue_ns
+        """For which the groups of a unit look for work, one after the other, before none is
+        left."""
+        self.epochs = 0
+        """That have come to the device."""
+        self.keeping = 0
+        """Groups that have ended a task and are about to go on with another."""
+        self.dispatched = False
+        if self.scheduler.leaves:
+            self.gpu.on_free = self._freed
+
+    def device(self) -> GpuSpec:
+        """Groups of the scheduler are resident, not those of the kernels."""
+        gpu = self.machine.gpu
+        return gpu._replace(groups=_resident(gpu, self.scheduler))
+
+    # ---- epochs ----------------------------------------------------------------------------------
+
+    def node_cost(self, entry: Entry) -> int:
+        if entry.kind != KERNEL:
+            if self.open:
+                self.hand_over()
+            return self.book("launch", self.host.launch_ns)
+        return self.book("record", self.scheduler.record_ns)
+
+    def handing_ns(self, batch: list[Entry]) -> int:
+        """A transfer was paid for as a launch."""
+        return self.batch_ns if batch[-1].kind == KERNEL else 0
+
+    def launched(self, entry: Entry) -> None:
+        if not self.open:
+            self.opened_ns = self.engine.now
+        super().launched(entry)
+        if entry.kind != KERNEL or self._is_time():
+            self.hand_over()
+
+    def _is_time(self) -> bool:
+        """Whether the open epoch is sent now; where a look finds the device busy, the next look is
+        so many tasks later."""
+        tasks, scheduler = len(self.open), self.scheduler
+        on_the_way = len(self.coming) + self.sending + bool(self.left)
+        if tasks >= scheduler.epoch_tasks:
+            return True
+        if tasks >= self.look:
+            if not on_the_way:
+                self.look = min(2 * self.look, scheduler.epoch_tasks)
+                return True
+            self.look = tasks + scheduler.first_look
+        return self.engine.now - self.opened_ns > scheduler.open_ns and on_the_way < 2
+
+    def paused(self) -> None:
+        super().paused()
+        self.look = self.scheduler.first_look
+
+    def dispatch(self, number: int, delay_ns: int) -> None:
+        """A task that is handed over is run by the groups that ran the one before."""
+        self.dispatched = True
+        if delay_ns and self.links[number]:
+            self.begin_in(self.links[number], number)
+        else:
+            super().dispatch(number, delay_ns)
+
+    # ---- groups that leave -----------------------------------------------------------------------
+
+    def begins(self, batch: list[Entry]) -> None:
+        if not self.scheduler.leaves:
+            return
+        self.epochs += 1
+        self.keeping = 0
+        self.gpu.open()
+        units = self.machine.gpu.units
+        self.groups = min(self.scheduler.launched * units, _width(batch))
+        takes = sum(self.gpu.costs.need(one).ns * one.groups for one in batch if one.groups)
+        slices = takes // max(1, self.scheduler.slice_ns * units)
+        self.again = 1 + slices if self.groups > 1 else 0
+        # a thread that takes the next kernel comes so late
+        self.engine.at(self.engine.now + self.host.edge_ns, HOST, self._look_around, self.epochs)
+
+    def ended(self, number: int) -> None:
+        """Who ended a task as the last one goes on with what became ready by that, if anything."""
+        epoch, self.dispatched = self.epochs, False
+        super().ended(number)
+        if self.scheduler.leaves and self.dispatched and self.epochs == epoch:
+            self.keeping += 1
+            soon = self.engine.now + max(self.edge_ns, self.scheduler.fused_ns) + self.node_ns
+            self.engine.at(soon, HOST, self._has_gone_on, epoch)
+
+    def _has_gone_on(self, epoch: int) -> None:
+        if epoch == self.epochs:
+            self.keeping -= 1
+            self._look_around(epoch)
+
+    def _freed(self) -> None:
+        """A group has run a tile. Where much waits and groups are missing it leaves, and all come
+        with the next launch."""
+        if self.again and self.gpu.closed and self.gpu.waiting >= self.groups:
+            self.again -= 1
+            self.gpu.open()
+        self.engine.at(self.engine.now, HOST, self._look_around, self.epochs)
+
+    def _look_around(self, epoch: int) -> None:
+        """Groups that find nothing look for a while and leave."""
+        gpu = self.gpu
+        if epoch != self.epochs or not self.left or gpu.waiting:
+            return
+        if len(gpu.free_units()) > self.keeping:
+            self.engine.at(self.engine.now + self.looks_ns, HOST, self._leave, epoch)
+
+    def _leave(self, epoch: int) -> None:
+        gpu = self.gpu
+        if epoch != self.epochs or not self.left or gpu.waiting:
+            return
+        idle = gpu.free_units()
+        for unit in idle[: len(idle) - self.keeping]:
+            long = gpu.free_since[unit] + self.looks_ns <= self.engine.now
+            if long and len(gpu.closed) + 1 < gpu.spec.units:
+                gpu.close(unit)
+
+
+def cut(trace: Trace, machine: Machine) -> Trace:
+    """The same with kernels cut into tiles for the groups of the scheduler."""
+    scheduler, gpu = machine.scheduler, machine.gpu
+    costs, resident = Costs(gpu), _resident(gpu, scheduler)
+    most = max(1, scheduler.most_tiles * scheduler.launched * gpu.units)
+    threads = min(max(1, scheduler.group), gpu.threads // resident // gpu.warp * gpu.warp)
+    entries = []
+    for entry in trace.entries:
+        if entry.kind == KERNEL and scheduler.group:
+            need = costs.need(entry)
+            items = max(scheduler.least_items, -(-entry.groups * entry.items // most), entry.items)
+            each = min(entry.groups, -(-items // entry.items))
+            side_by_side = max(1, -(-each * resident // need.fit))
+            tiles = -(-entry.groups // each)
+            full = tiles > resident * gpu.units
+            slower = max(1000, scheduler.slower_full if full else scheduler.slower_few)
+            entry = entry._replace(
+                groups=tiles, items=threads, registers=0, local_bytes=0,
+                group_ns=-(-need.ns * side_by_side * slower // 1000), bytes=each * entry.bytes,
+                total_ns=0, flops=0, steps=0, rounds=0,
+            )  # fmt: skip
+        entries.append(entry)
+    return trace._replace(entries=entries)
+
+
+def _resident(gpu: GpuSpec, scheduler: SchedulerSpec) -> int:
+    return max(1, min(gpu.groups, scheduler.groups, gpu.threads // gpu.warp))
+
+
+def _links(trace: Trace, scheduler: SchedulerSpec) -> list[int]:
+    """For each launch that follows one other alone, and alone follows it: what handing it over
+    takes, where groups do so without the queue; else 0."""
+    followers = [0] * (len(trace.entries) + 1)
+    for entry in trace.entries:
+        for other in entry.upstream:
+            followers[other] += 1
+    links = [0] * (len(trace.entries) + 1)
+    for entry in trace.entries:
+        if len(entry.upstream) == 1 and followers[entry.upstream[0]] == 1:
+            before = trace.entries[entry.upstream[0] - 1].groups
+            if before == entry.groups == 1:
+                links[entry.number] = scheduler.fused_ns
+            elif before > 1 and entry.groups > 1:
+                links[entry.number] = scheduler.gang_ns
+    return links
+
+
+def _width(batch: list[Entry]) -> int:
+    """How many tiles of a level there are at most."""
+    levels: dict[int, int] = {}
+    tiles: dict[int, int] = {}
+    for entry in batch:
+        level = 1 + max((levels.get(other, 0) for other in entry.upstream), default=0)
+        levels[entry.number] = level
+        tiles[level] = tiles.get(level, 0) + entry.groups
+    return max(tiles.values(), default=0)

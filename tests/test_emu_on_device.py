@@ -1,0 +1,125 @@
+"""The scheduler on the device as the emulator has it: tiles, links, groups that leave."""
+
+from __future__ import annotations
+
+import pytest
+from emu_runs import SMALL, check, random_trace, times
+
+from acs_cl.emu.on_device import OnDevice, cut
+from acs_cl.emu.policies import bounds, model
+from acs_cl.emu.spec import CPU_2, Machine, free, machine
+from acs_cl.emu.trace import Entry, Trace
+
+H200 = machine("h200-acs_cl")
+SCHEDULER = machine("cpu2").scheduler._replace(
+    record_ns=0, epoch_ns=0, queue_ns=100, fused_ns=10, task_ns=0, least_items=64
+)
+THREADS: Machine = free(machine("cpu2"))._replace(gpu=CPU_2, scheduler=SCHEDULER)
+"""Two threads that run tiles of at least one group of 64, nothing else taking time."""
+
+
+def kernel(number: int, groups: int, group_ns: int, *upstream: int) -> Entry:
+    return Entry(number, "k", upstream=upstream, groups=groups, items=64, group_ns=group_ns)
+
+
+def ran(trace: Trace, where: Machine) -> dict[int, tuple[int, int]]:
+    run = OnDevice(trace, where, log=True)
+    run.run()
+    check(run)
+    return times(run)
+
+
+# ---- tiles ---------------------------------------------------------------------------------------
+
+
+def test_a_gpu_gets_fewer_and_larger_groups() -> None:
+    """Four groups of 64 are a tile of 256, side by side on one unit; and so that no group of the
+    scheduler has more than four tiles, of which there are 660."""
+    trace = Trace("one", [kernel(1, 10, 1_000), kernel(2, 40_000, 1_000)])
+    few, many = cut(trace, H200).entries
+    assert (few.groups, few.items, few.group_ns) == (3, 256, 1_000)
+    assert (many.groups, many.items) == (2_500, 256)
+    assert many.group_ns == 3_000  # 16 groups and four others beside; a unit holds 32 at a time
+
+
+def test_a_thread_takes_one_group_of_a_tile_after_another() -> None:
+    trace = Trace("one", [kernel(1, 3, 1_000), kernel(2, 640, 1_000)])
+    few, many = cut(trace, machine("cpu2")).entries
+    assert (few.groups, few.items, few.group_ns) == (1, 1, 3_000)  # at least 256 items
+    assert (many.groups, many.group_ns) == (16, 40_000)  # at most two for each of eight groups
+
+
+def test_what_is_moved_and_what_takes_longer_is_kept() -> None:
+    scheduler = H200.scheduler._replace(slower_few=1_500, slower_full=2_000)
+    where = H200._replace(scheduler=scheduler)
+    entries = [kernel(1, 8, 1_000)._replace(bytes=10), kernel(2, 4_000, 1_000)]
+    few, full = cut(Trace("two", entries), where).entries
+    assert (few.group_ns, few.bytes, few.groups) == (1_500, 40, 2)
+    assert (full.group_ns, full.groups) == (2_000, 1_000)
+    less = where._replace(scheduler=scheduler._replace(slower_few=900))
+    assert cut(Trace("two", entries), less).entries[0].group_ns == 1_000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_hold_where_kernels_are_cut_and_groups_leave(seed: int) -> None:
+    scheduler = SCHEDULER._replace(least_items=40, launched=2)
+    for where in (SMALL, SMALL._replace(scheduler=scheduler), THREADS):
+        trace = random_trace(seed)
+        if where is THREADS:  # which has no roofline
+            entries = [one._replace(flops=0, bytes=0, group_ns=0) for one in trace.entries]
+            entries = [one._replace(total_ns=one.total_ns or 700) for one in entries]
+            trace = trace._replace(entries=entries)
+        run = model("on_device", trace, where, log=True)
+        outcome = run.run()
+        check(run)
+        assert outcome.makespan_ns >= max(bounds(trace, where).values())
+
+
+# ---- links ---------------------------------------------------------------------------------------
+
+
+def test_a_task_is_handed_over_by_groups_or_by_one_or_through_the_queue() -> None:
+    scheduler = H200.scheduler._replace(gang_ns=70, fused_ns=7, queue_ns=700, task_ns=0)
+    where = H200._replace(scheduler=scheduler)
+    for groups, link in ((1, 7), (12, 70)):
+        found = ran(Trace("chain", [kernel(1, groups, 900), kernel(2, groups, 900, 1)]), where)
+        assert found[2][0] - found[1][1] == link
+    fork = [kernel(1, 1, 900), kernel(2, 1, 900, 1), kernel(3, 1, 900, 1)]
+    found = ran(Trace("fork", fork), where)
+    assert found[2][0] - found[1][1] == 700
+
+
+# ---- groups that leave ---------------------------------------------------------------------------
+
+
+def test_who_finds_nothing_ready_leaves_for_good() -> None:
+    """Three tiles on two threads: while the third runs, the other finds nothing. The next three
+    tiles are run by one, and few as they are they bring no new launch."""
+    entries = [kernel(1, 3, 10_000), kernel(2, 3, 10_000, 1)]
+    assert ran(Trace("odd", entries), THREADS) == {1: (0, 20_000), 2: (20_100, 50_100)}
+    stay = THREADS._replace(scheduler=SCHEDULER._replace(leaves=False))
+    assert ran(Trace("odd", entries), stay)[2] == (20_100, 40_100)
+
+
+def test_who_finds_something_soon_stays() -> None:
+    """Two tiles that end together: within four looks of 100 ns the next are there."""
+    entries = [kernel(1, 2, 10_000), kernel(2, 2, 10_000, 1)]
+    assert ran(Trace("even", entries), THREADS) == {1: (0, 10_000), 2: (10_100, 20_100)}
+
+
+def test_where_much_waits_all_come_back_once() -> None:
+    """Eight groups were launched. At the second task one thread is left; after its first tile more
+    than eight wait, so there is another launch, until one finds nothing. At the third there is
+    no other launch any more."""
+    wide = [kernel(1, 3, 10_000), kernel(2, 16, 10_000, 1), kernel(3, 15, 10_000, 2)]
+    found = ran(Trace("wide", wide), THREADS)
+    assert found[2] == (20_100, 30_100 + 80_000)
+    assert found[3] == (110_200, 110_200 + 150_000)
+
+
+def test_an_epoch_begins_with_all_groups() -> None:
+    """The program waits: the next epoch has both threads again."""
+    last = kernel(3, 2, 10_000, 2)._replace(waits=(2,))
+    entries = [kernel(1, 3, 10_000), kernel(2, 3, 10_000, 1), last]
+    found = ran(Trace("epochs", entries), THREADS)
+    assert found[3][1] - found[3][0] == 10_000

@@ -1,0 +1,137 @@
+"""Constants of the emulator that cite results of ours: do these still say so?
+
+Results move with machines and with the library, so a constant may be off by `MOST`; beyond that its
+source says something else by now.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from acs_cl.backends.device import FIRST_LOOK
+from acs_cl.backends.sender import MOST_TASKS, Settings
+from acs_cl.emu import spec
+from acs_cl.tasks import SMALLEST_TILE
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+MOST = 1.5
+
+Found = Callable[[Any], float]
+
+
+def graph(chains: int, groups: int, *path: str) -> Found:
+    """Of the benchmark of the scheduler, in nanoseconds."""
+
+    def find(results: Any) -> float:
+        graphs = results["benchmarks"]["scheduler"]["graphs"]
+        found = next(one for one in graphs if (one["chains"], one["groups"]) == (chains, groups))
+        for key in path:
+            found = found[key]
+        return 1000 * (found["median"] if isinstance(found, dict) else found)
+
+    return find
+
+
+def node_built(results: Any) -> float:
+    graphs = [one["cuda"] for one in results["benchmarks"]["scheduler"]["graphs"]]
+    return 1000 * median(one["new_graph_us"] - one["replay_us"] for one in graphs)
+
+
+def launch(row: str, whose: str = "ours_us") -> Found:
+    """Of the benchmark of overhead, in windows of 64."""
+
+    def find(results: Any) -> float:
+        windows = results["benchmarks"]["overhead"]["rows"][row]["windows"]
+        return 1000 * float(windows["64"]["free"][whose]["median"])
+
+    return find
+
+
+def read_less_launch(name: str) -> Found:
+    def find(results: Any) -> float:
+        bare = results["benchmarks"]["latency"]["rows"][name]["bare"]["median"]
+        return 1000 * float(bare) - launch(f"{name}-eager", "bare_us")(results)
+
+    return find
+
+
+def resident(results: Any) -> float:
+    scheduler = results["benchmarks"]["scheduler"]["graphs"][0]["schedulers"][0]
+    return float(scheduler["resident_groups"] / results["machine"]["compute_units"])
+
+
+def epoch(results: Any) -> float:
+    return float(results["costs"]["epoch_ns"])
+
+
+CITED: dict[str, tuple[int, str, Found]] = {
+    "launch in a stream": (spec.CUDA.launch_ns, "nvidia-h200", graph(1, 1, "cuda", "stream_us")),
+    "a node built": (spec.CUDA.build_node_ns, "nvidia-h200", node_built),
+    "a node in 64 chains": (
+        spec.CUDA.graph_node_ns, "nvidia-h200", graph(64, 1, "cuda", "replay_us"),
+    ),
+    "acs_cl, H200, launch": (spec.ACS_CL_H200.launch_ns, "nvidia-h200", launch("serial-eager")),
+    "acs_cl, H200, event": (
+        spec.ACS_CL_H200.event_ns, "nvidia-h200",
+        lambda found: launch("lanes-eager")(found) - launch("serial-eager")(found),
+    ),
+    "acs_cl, H200, wait": (spec.ACS_CL_H200.sync_ns, "nvidia-h200", read_less_launch("serial")),
+    "acs_cl, PoCL, launch": (spec.ACS_CL_POCL.launch_ns, "pocl", launch("out_of_order-eager")),
+    "acs_cl, PoCL, wait": (spec.ACS_CL_POCL.sync_ns, "pocl", read_less_launch("out_of_order")),
+    "scheduler, H200, record": (
+        spec.SCHEDULER_H200.record_ns, "nvidia-h200", graph(64, 1, "new_graph_us"),
+    ),
+    "scheduler, H200, epoch": (spec.SCHEDULER_H200.epoch_ns, "validation-nvidia-h200", epoch),
+    "scheduler, H200, gang": (
+        spec.SCHEDULER_H200.gang_ns, "nvidia-h200", graph(1, 16, "device_us"),
+    ),
+    "scheduler, H200, fused": (
+        spec.SCHEDULER_H200.fused_ns, "nvidia-h200", graph(1, 1, "device_us"),
+    ),
+    "scheduler, H200, task": (
+        spec.SCHEDULER_H200.task_ns, "nvidia-h200", graph(1024, 1, "device_us"),
+    ),
+    "scheduler, H200, groups": (spec.SCHEDULER_H200.groups, "nvidia-h200", resident),
+    "scheduler, PoCL, record": (
+        spec.SCHEDULER_POCL.record_ns, "pocl", graph(64, 1, "new_graph_us"),
+    ),
+    "scheduler, PoCL, epoch": (spec.SCHEDULER_POCL.epoch_ns, "validation-pocl", epoch),
+    "scheduler, PoCL, fused": (spec.SCHEDULER_POCL.fused_ns, "pocl", graph(1, 1, "device_us")),
+    "scheduler, PoCL, task": (spec.SCHEDULER_POCL.task_ns, "pocl", graph(64, 1, "device_us")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CITED)
+def test_a_constant_is_what_its_source_says(what: str) -> None:
+    constant, name, find = CITED[what]
+    found = find(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
+    assert constant / MOST <= found <= constant * MOST, (
+        f"{what}: emu/spec.py has {constant}, {name}.json says {found:.0f}"
+    )
+
+
+def test_constants_of_the_code_are_the_codes() -> None:
+    for one in (spec.SCHEDULER_H200, spec.SCHEDULER_POCL):
+        assert one.first_look == FIRST_LOOK
+        assert one.epoch_tasks == MOST_TASKS
+        assert one.slice_ns == Settings().slice_s * 1e9
+    assert spec.SCHEDULER_POCL.least_items == SMALLEST_TILE
+    text = (ROOT / "acs_cl" / "schedulers.py").read_text(encoding="utf-8")
+    ours = spec.SCHEDULER_POCL.most_tiles, spec.SCHEDULER_H200.most_tiles
+    assert f"tiles = {ours[0]} * groups if self._loops else {ours[1]} * groups" in text
+    assert f"groups = {spec.SCHEDULER_POCL.launched} * units" in text
+
+
+def test_every_result_that_is_cited_is_looked_at() -> None:
+    """A file named in emu/spec.py has to be there, and some constant is held against it."""
+    text = (ROOT / "emu" / "spec.py").read_text(encoding="utf-8")
+    named = set(re.findall(r"benchmarks/results/([\w-]+)\.json", text))
+    assert named == {name for _, name, _ in CITED.values()}
