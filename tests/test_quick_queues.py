@@ -389,6 +389,33 @@ def test_threads_keep_their_order(device: cl.Device, backend: str) -> None:
             assert array.get().tolist() == [expected] * 8
 
 
+def test_a_kernel_may_be_taught_anew_while_others_launch_it(
+    device: cl.Device, backend: str
+) -> None:
+    """A crowded queue's driver is called without the GIL, and another thread may come then."""
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        slow = rt.zeros(1 << 14, "u4")
+        arrays = [rt.zeros(ROW, "u4") for _ in range(3)]
+        on = rt.array([1], "u4")[0]
+
+        def work(which: int) -> None:
+            array = arrays[which]
+            for step in range(1000):
+                if step % 250 == 0:
+                    program.some((1 << 14,), None, slow, 1 << 14)
+                program.some((8,), None, array, 8, when=on)
+                program.put((8,), None, array[8:], step, 0, 0)
+                program.some.infer_ranges = None
+
+        in_threads(work, 3)
+        expected = 0
+        for _ in range(1000):
+            expected = (expected * 7 + 8) % 2**32
+        for array in arrays:
+            assert array.get().tolist() == [expected] * 8 + [999] * 8
+
+
 def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
     """What the scheduler cannot take goes to lanes for a while without asking, and is counted."""
     with contextlib.ExitStack() as stack:

@@ -132,15 +132,20 @@ struct Reach {
     }
 };
 
-// A size of launches on queues, and what they touch, by the numbers that this depends on.
-struct OnQueues {
+// Sizes as the driver takes them.
+struct Extent {
     std::uint32_t axes = 0;
     bool has_local = false;
     std::size_t global[3], local[3];
-    std::map<std::string, Reach> reaches;
-    const std::pair<const std::string, Reach> *last = nullptr;
 
     Sizes sizes() const { return {axes, global, has_local ? local : nullptr, nullptr}; }
+};
+
+// A size of launches on queues, and what they touch, by the numbers that this depends on.
+struct OnQueues {
+    Extent extent;
+    std::map<std::string, Reach> reaches;
+    const std::pair<const std::string, Reach> *last = nullptr;
 };
 
 // To the queues of a host backend.
@@ -155,6 +160,21 @@ struct ToQueues : Route {
     std::int64_t left = -1;  // launches until Python decides again where they go; below 0: all
     std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
     BySizes<OnQueues> known;
+
+    // While a driver is called without the GIL, others may teach the kernel anew, or have it forget.
+    struct Use {
+        ToQueues &to;
+        explicit Use(ToQueues &used) : to(used) { to.users_++; }
+        ~Use() {
+            if (!--to.users_ && to.is_forgotten_) delete &to;
+        }
+        Use(const Use &) = delete;
+        Use &operator=(const Use &) = delete;
+    };
+    static void forget(ToQueues *to) {
+        if (to && to->users_) to->is_forgotten_ = true;
+        else delete to;
+    }
 
     std::string key(const char *values) const {
         std::string key;
@@ -219,6 +239,10 @@ struct ToQueues : Route {
         return is_set && gated->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset),
                                                       sizeof(flag.offset)});
     }
+
+private:
+    int users_ = 0;
+    bool is_forgotten_ = false;
 };
 
 // ---- calls --------------------------------------------------------------------------------------
@@ -294,9 +318,11 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
 PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
                   PyObject *&left) {
     ToQueues &to = *self->to_queues;
+    ToQueues::Use use(to);
     Ledger &ledger = *to.ledger;
     QueueKernel *kernel = when ? to.gated : to.kernel;
-    if (!kernel || !to.left || (to.until && ledger.number >= to.until) || !to.is_new() || many != to.parameters.size() + 2 || !ledger.is_plain())
+    if (!kernel || !to.left || (to.until && ledger.number >= to.until) || !to.is_new() ||
+        many != to.parameters.size() + 2 || !ledger.is_plain())
         return nullptr;
     OnQueues *size = to.known.find(args[0], args[1]);
     if (!size) return nullptr;
@@ -321,24 +347,28 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
             if (lock) lock->give_back();
         }
     } taken{ledger.lock};
+    const Extent extent = size->extent;
+    handle = nb::steal(filled(std::move(handle), self->runtime, to, touched));  // holds the spans
     bool is_set = to.set(kernel, values, args) && (!when || to.set(flag));
     const std::vector<Edge> *edges = is_set ? ledger.enter(touched) : nullptr;
     if (edges) {
+        reinterpret_cast<Handle *>(handle.ptr())->number = ledger.number;
         to.left -= to.left > 0;
         bool may_go = true;
         for (const Edge &edge : *edges) may_go = may_go && ledger.may_follow(edge.upstream);
-        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *kernel, size->sizes())) {
+        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *kernel, extent.sizes())) {
             nb::list upstream;
             for (const Edge &edge : *edges) upstream.append(edge.upstream);
             nb::object decides = when ? nb::borrow(when) : nb::none();
-            left = nb::make_tuple(ledger.number, nb::tuple(upstream), decides).release().ptr();
+            left = nb::make_tuple(ledger.number, nb::tuple(upstream), decides, to.ledger_object)
+                       .release().ptr();
             taken.lock = nullptr;
             return nullptr;
         }
         ledger.put_loose(ledger.number, to.name.ptr(), touched);
         if (!to.reason.is_none()) ledger.note(to.reason);
     }
-    return edges ? filled(std::move(handle), self->runtime, to, touched) : nullptr;
+    return edges ? handle.release().ptr() : nullptr;
 }
 
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
@@ -374,18 +404,15 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t given = many + (keywords && !left ? PyTuple_GET_SIZE(keywords) : 0);
     all.insert(all.end(), args, args + given);
     if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
-    PyObject *ledger_object = self->to_queues->ledger_object.inc_ref().ptr();  // which keeps the lock
-    Lock *lock = self->to_queues->ledger->lock;
     PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 4, nullptr);
-    lock->give_back();
-    Py_DECREF(left);
-    Py_DECREF(ledger_object);
+    nb::cast<Ledger *>(nb::handle(PyTuple_GET_ITEM(left, 3)))->lock->give_back();
+    Py_DECREF(left);  // and the ledger, which keeps the lock
     return finished;
 }
 
 void forget(Caller *self) {
     delete std::exchange(self->to_scheduler, nullptr);
-    delete std::exchange(self->to_queues, nullptr);
+    ToQueues::forget(std::exchange(self->to_queues, nullptr));
 }
 
 PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
@@ -518,7 +545,7 @@ void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::o
     made->kernel_object = std::move(native);
     made->by_address = by_address;
     if (!numbers.is_none()) made->numbers = nb::cast<std::vector<std::uint16_t>>(numbers);
-    delete std::exchange(self->to_queues, made.release());
+    ToQueues::forget(std::exchange(self->to_queues, made.release()));
 }
 
 // A size of its launches on queues, and what they touch with the numbers among `args`: how many bytes
@@ -551,11 +578,12 @@ bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
     }
     bool is_new = !to->known.find(global.ptr(), local.ptr());
     OnQueues *known = to->known.make(global.ptr(), local.ptr());
-    known->axes = std::uint32_t(sizes[0]);
-    known->has_local = sizes[4];
+    Extent &extent = known->extent;
+    extent.axes = std::uint32_t(sizes[0]);
+    extent.has_local = sizes[4];
     for (int at = 0; at < 3; at++) {
-        known->global[at] = std::size_t(sizes[at + 1]);
-        known->local[at] = std::size_t(sizes[at + 5]);
+        extent.global[at] = std::size_t(sizes[at + 1]);
+        extent.local[at] = std::size_t(sizes[at + 5]);
     }
     if (to->numbers) {
         known->last = nullptr;
