@@ -248,8 +248,10 @@ public:
     // ---- both ---------------------------------------------------------------------------------
 
     // Whether nothing is unusual, so that the core may make launches.
-    bool is_plain() const {
-        if (!usable || lock->is_held() || !has_room()) return false;
+    bool is_plain() const { return usable && !lock->is_held() && has_room() && is_simple(); }
+
+    // Whether nobody in Python waits for the end of some launch.
+    bool is_simple() const {
         for (const nb::object &one : empty)
             if (PyObject_Size(one.ptr())) return false;
         return true;

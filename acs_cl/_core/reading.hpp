@@ -35,14 +35,16 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
     if (!from.find(queues.classes())) return nb::none();
     Touched touched;
     touched.add(PyTuple_GET_ITEM(spans.ptr(), 0), true, false);
+    struct Taken {
+        Lock *lock;
+        ~Taken() { lock->give_back(); }
+    };
     nb::object handle;
     void *event = nullptr;
+    std::int64_t number = 0;
     {
         if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
-        struct Taken {
-            Lock *lock;
-            ~Taken() { lock->give_back(); }
-        } taken{ledger->lock};
+        Taken taken{ledger->lock};
         const std::vector<Edge> *edges = ledger->enter(touched);
         if (!edges) return nb::none();
         bool may_go = true;
@@ -52,6 +54,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
             for (const Edge &edge : *edges) upstream.append(edge.upstream);
             handle = runtime.attr("_finish_read")(ledger->number, nb::tuple(upstream), array, host);
         } else {
+            number = ledger->number;
             driver.retain_event(event);
             ledger->put_loose(ledger->number, name, touched);
             if (ledger->reasons.is_valid()) ledger->note(nb::str("a read runs on a lane"));
@@ -64,6 +67,12 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
     }
     bool has_ended_well = !event_status(event);
     driver.release_event(event);
+    if (ledger->lock->try_take()) {
+        Taken taken{ledger->lock};
+        nb::list ended = queues.poll_up_to(number);
+        bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
+        if (ended.size() && !(is_all_quick && ledger->is_simple())) runtime.attr("_retire")(ended);
+    }
     if (ledger->should_look()) runtime.attr("_look")();
     return nb::bool_(has_ended_well);
 }
