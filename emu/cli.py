@@ -41,7 +41,7 @@ def options(parser: argparse.ArgumentParser) -> Any:
     compare.add_argument("policies", nargs="*", help=f"each as for run; without any: all. {ALL}")
     sweep = commands.add_parser("sweep", help="one policy with one number at several values")
     sweep.add_argument("policy", help="as for run")
-    sweep.add_argument("axis", help=f"a number of the policy, or {', '.join(report.OF_MACHINE)}")
+    sweep.add_argument("axis", help=f"a number of the policy, or {', '.join(report.SWEPT)}")
     sweep.add_argument("values", nargs="+", type=int)
     for parser_ in (run, compare, sweep):
         _source(parser_)

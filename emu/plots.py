@@ -19,6 +19,12 @@ WIDTH, ROW = 11.0, 3.2  # inches
 POINTS = 128
 """Of a level over time."""
 
+SPENT = (
+    "program", "launch", "event", "check", "lock", "update", "sync", "build", "record", "epoch",
+    "insert (window)", "update (window)", "blocked", "waiting",
+)  # fmt: skip
+"""What time goes to, each with a colour of its own in all pictures."""
+
 
 def draw(found: Comparison | Sweep, path: str | Path) -> None:
     """Write a PNG; `UsageError` without matplotlib."""
@@ -89,10 +95,16 @@ def _legend(axes: Any) -> None:
 
 def _stack(axes: Any, found: Comparison, names: list[str]) -> None:
     """What the host's threads and the window unit did, one bar a policy."""
+    from matplotlib import colormaps
+
     reached = [0.0] * len(names)
-    for name in sorted({name for one in found.outcomes for name in one.overheads_ns}):
+    there = {name for one in found.outcomes for name in one.overheads_ns}
+    for name in (*SPENT, *sorted(there - set(SPENT))):
+        if name not in there:
+            continue
         spent = [one.overheads_ns.get(name, 0) / 1e6 for one in found.outcomes]
-        axes.barh(names, spent, left=reached, label=name)
+        color = colormaps["tab20"](SPENT.index(name)) if name in SPENT else "black"
+        axes.barh(names, spent, left=reached, label=name, color=color)
         reached = [before + more for before, more in zip(reached, spent, strict=True)]
     axes.set_xlim(0, 1.05 * max(*reached, 1e-6))
     axes.set_xlabel("host threads and window unit, ms", fontsize=8)
@@ -116,7 +128,10 @@ def _sweep(figure: Any, found: Sweep) -> None:
     window = [outcome.window_slots for outcome in found.outcomes]
     if any(window):
         slots = occupancy.twinx()
-        slots.plot(found.values, window, marker="s", color="#f58518")
+        slots.plot(  # hollow: where both lie together, both are seen
+            found.values, window, marker="s", markersize=11, markerfacecolor="none",
+            linestyle="--", color="#f58518",
+        )  # fmt: skip
         slots.set_ylim(0, 1.1 * max(window))
         slots.set_ylabel("slots of the window in use (squares)", fontsize=8)
     occupancy.set_ylabel("achieved occupancy, % (dots)", fontsize=8)

@@ -23,7 +23,10 @@ from acs_cl.errors import UsageError
 
 VERSION = 1
 OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "build_node_ns", "clock_mhz")
+OF_SCHEDULER = ("record_ns", "epoch_ns", "queue_ns", "slower_few", "slower_full")
 """What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
+
+SWEPT = (*OF_MACHINE, *OF_SCHEDULER)
 
 
 class Comparison(NamedTuple):
@@ -96,8 +99,12 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
     if axis in OF_MACHINE:
         change: dict[str, Any] = {axis: value}
         return machine._replace(host=machine.host._replace(**change)), policy
+    if axis in OF_SCHEDULER:
+        change = {axis: value}
+        return machine._replace(scheduler=machine.scheduler._replace(**change)), policy
     numbers = POLICIES[name].numbers if name in POLICIES else {}
-    raise UsageError(f"{policy} has no {axis!r}; vary {', '.join([*numbers, *OF_MACHINE])}")
+    known = ", ".join([*numbers, *OF_MACHINE, *OF_SCHEDULER])
+    raise UsageError(f"{policy} has no {axis!r}; vary {known}")
 
 
 # ---- text ----------------------------------------------------------------------------------------

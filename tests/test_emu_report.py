@@ -14,7 +14,7 @@ from acs_cl.benchmarks import emulator_speed
 from acs_cl.cli import main
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
-from acs_cl.emu.plots import draw
+from acs_cl.emu.plots import SPENT, draw
 from acs_cl.emu.policies import ALL
 from acs_cl.emu.report import compare, comparison_text, plain, sweep, sweep_text
 from acs_cl.emu.spec import MACHINES, WindowSpec
@@ -57,7 +57,8 @@ def test_a_trace_with_missing_edges_says_so() -> None:
     ("policy", "axis"),
     [("acs_hw(M=9)", "N"), ("acs_hw", "M"), ("acs_sw(N=4, threads=2)", "threads"),
      ("streams", "S"), ("serial", "units"), ("ideal", "units"), ("acs_hw", "clock_mhz"),
-     ("acs_sw", "latency_ns"), ("acs_sw", "sync_ns"), ("serial", "launch_ns")],
+     ("acs_sw", "latency_ns"), ("acs_sw", "sync_ns"), ("serial", "launch_ns"),
+     ("on_device", "record_ns"), ("on_device", "slower_few")],
 )  # fmt: skip
 def test_a_sweep_varies_one_number(policy: str, axis: str) -> None:
     found = sweep(random_trace(4), SMALL, policy, axis, [1, 2, 8])
@@ -165,6 +166,17 @@ def test_a_wrong_option_is_one_message(
     caught = capsys.readouterr()
     assert what in caught.err
     assert not caught.out
+
+
+def test_what_time_goes_to_has_a_colour_of_its_own() -> None:
+    names: set[str] = set()
+    for seed in range(6):
+        for outcome in compare(
+            random_trace(seed), SMALL, [*ALL, "acs_sw(N=2, threads=2)"]
+        ).outcomes:
+            names |= set(outcome.overheads_ns)
+    assert names <= set(SPENT)
+    assert len(names) > 10
 
 
 def test_units_of_all_combinations_are_estimated(capsys: pytest.CaptureFixture[str]) -> None:
