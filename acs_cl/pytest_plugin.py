@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 BACKENDS = ("serial", "out_of_order", "lanes", "device")
+OTHERS = ("auto", "emulated")
+"""Those that run where they are named."""
 POLICIES = ("eager", "ready_first")
 CHECKS = "access,order"
 SEEDS = 2
@@ -32,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--acs-cl-backends", metavar="NAMES", default=None,
         help="backends for the fixture acs_runtime, such as 'serial,lanes' or "
-        "'lanes:ready_first'; all of them with all policies by default",
+        "'lanes:ready_first'; all but 'auto' and 'emulated' with all policies by default",
     )  # fmt: skip
     group.addoption(
         "--acs-cl-check", metavar="CHECKS", default=None,
@@ -71,10 +73,10 @@ def configurations(given: str | None) -> list[tuple[str, str]]:
     found = []
     for word in given.split(","):
         backend, colon, issue = word.strip().partition(":")
-        if backend not in BACKENDS or (colon and issue not in POLICIES):
+        if backend not in (*BACKENDS, *OTHERS) or (colon and issue not in POLICIES):
             raise pytest.UsageError(
                 f"--acs-cl-backends={given}: there is no {word!r}; there are: "
-                f"{', '.join(BACKENDS)}, each with or without :{' or :'.join(POLICIES)}"
+                f"{', '.join((*BACKENDS, *OTHERS))}, each with or without :{' or :'.join(POLICIES)}"
             )
         several = POLICIES if backend in ("out_of_order", "lanes") else POLICIES[:1]
         found += [(backend, issue)] if colon else [(backend, one) for one in several]

@@ -21,6 +21,7 @@ BACKENDS = [
     ("lanes", "ready_first", "svm"),
     ("device", "eager", "svm"),
     ("emulated", "eager", "svm"),
+    ("auto", "eager", "svm"),
 ]
 ALL = "access,order=1,uninitialised"
 

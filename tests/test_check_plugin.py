@@ -56,6 +56,14 @@ def test_all_backends_by_default(pytester: pytest.Pytester, device: cl.Device) -
     assert outcomes.get("passed", 0) >= 5
 
 
+def test_other_backends_run_where_they_are_named(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, TEST % "", "--acs-cl-backends=auto,emulated", "--acs-cl-seeds=1")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*test_add?emulated-eager-0? PASSED*"])
+
+
 def test_a_wrong_reads_fails_with_launch_argument_and_line(
     pytester: pytest.Pytester, device: cl.Device
 ) -> None:
