@@ -235,4 +235,5 @@ def _waiting(original: Any) -> Callable[..., Any]:
         if others or not events:
             original(others)
 
-    return _named(wait_for_events, original, "wait_for_events")
+    replacement = command(original, wait_for_events, ("wait_for",))
+    return _named(replacement, original, "wait_for_events")

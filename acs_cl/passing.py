@@ -33,7 +33,7 @@ MULTI, BYTES, PACKED = range(3)
 """PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
 
 STEPS = (2, 2, 3)
-"""Items for each argument in their tuples."""
+"""Items for each argument in their tuples. One that takes an index and an argument has none."""
 
 _OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
 
@@ -130,7 +130,8 @@ def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords:
 
 
 def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
-    """A function of PyOpenCL's that may pass, by the core where it has one; else `otherwise`."""
+    """A function of PyOpenCL's that may pass, or waits for events, by the core where it has one;
+    else `otherwise`."""
     if not core.NATIVE:
         return otherwise
     queue, waits, blocks = (
@@ -249,7 +250,11 @@ def setter(name: str, original: Any) -> Any:
             known = self._acs_arguments = Arguments(self)
         note(known, *args)
 
-    if core.NATIVE and read in _READ:
+    if not core.NATIVE:
+        return setter
+    if read in _READ:
         which = _READ.index(read)
         return core.native.Setter(original, setter, note, which, STEPS[which])
+    if name == "set_arg":
+        return core.native.Setter(original, setter, note, MULTI, 0)
     return setter

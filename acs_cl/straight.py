@@ -6,7 +6,7 @@ Out: whether the next commands are launches, or one section, which the driver's 
 A launch costs the host several times what the driver's own enqueue does. That is lost where each
 command needs the one before it, and where the device keeps up with the host, so that nothing waits
 for anything. Whether there is more to gain is looked at again, seldom enough that looking takes no
-more than one part in `REST` of the time.
+more than one part in `REST` of the time, and less the longer nothing is found.
 
 Invariant: a section is behind all that its runtime had before it, and to the runtime it is one
 launch that touches all memory, entered before any that comes later.
@@ -39,7 +39,8 @@ SATISFIED = 2048
 """Launches until the next look where they do overlap."""
 
 REST, LONGEST_S = 40, 1.0
-"""How often as long as a look has taken it is not repeated, and the longest time."""
+"""How often as long as a look has taken it is not repeated, twice that after the second in vain and
+so on, and the longest time."""
 
 BEHIND = 16
 """Kernels in flight from which on the device does not keep up."""
@@ -88,6 +89,7 @@ class Section(Passing):
         self._look = Look()
         self._began = perf_counter()
         self._wanted = LOOKED
+        self._rest: float = REST
 
     def wants(self, number: int, runtime: Runtime) -> bool:
         """Whether the commands after this launch had better pass."""
@@ -109,8 +111,10 @@ class Section(Passing):
             return True
         if look.overlap >= ENOUGH:
             self._wanted = LOOKED + SATISFIED
+            self._rest = REST
             return False
-        self.rest(min(LONGEST_S, REST * (perf_counter() - self._began)))
+        self.rest(min(LONGEST_S, self._rest * (perf_counter() - self._began)))
+        self._rest *= 2
         return True
 
     # ---- passing ---------------------------------------------------------------------------------

@@ -178,14 +178,16 @@ PyType_Spec passing_spec = {"acs_cl._core.Passing", sizeof(Passing), 0,
 
 // ---- what kernels were given --------------------------------------------------------------------
 
-constexpr int SETTERS = 3;
+// Setters of several arguments, and then of one each, of the first some.
+constexpr int MULTI = 0, SETTERS = 3, PLACES = SETTERS + 16;
 
-// Tuples that a kernel's arguments were set from, of each setter the last, until somebody asks.
+// What a kernel's arguments were set from, in each place the last, until somebody asks: tuples, and
+// of single arguments the objects.
 struct Given {
     PyObject_HEAD
     PyObject *kernel;  // borrowed: it holds this
-    PyObject *tuples[SETTERS];
-    unsigned long long turns[SETTERS];
+    PyObject *last[PLACES];
+    unsigned long long turns[PLACES];
     void *handle;
     long long generation;
 };
@@ -213,12 +215,12 @@ int given_init(Given *self, PyObject *args, PyObject *keywords) {
 
 int given_traverse(Given *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    for (PyObject *tuple : self->tuples) Py_VISIT(tuple);
+    for (PyObject *one : self->last) Py_VISIT(one);
     return 0;
 }
 
 int given_clear(Given *self) {
-    for (PyObject *&tuple : self->tuples) Py_CLEAR(tuple);
+    for (PyObject *&one : self->last) Py_CLEAR(one);
     return 0;
 }
 
@@ -236,11 +238,14 @@ PyObject *given_take(Given *self, PyObject *) {
     PyObject *found = PyList_New(0);
     while (found) {
         int first = -1;
-        for (int kind = 0; kind < SETTERS; kind++)
-            if (self->tuples[kind] && (first < 0 || self->turns[kind] < self->turns[first]))
-                first = kind;
+        for (int place = 0; place < PLACES; place++)
+            if (self->last[place] && (first < 0 || self->turns[place] < self->turns[first]))
+                first = place;
         if (first < 0) break;
-        PyObject *one = Py_BuildValue("(iN)", first, std::exchange(self->tuples[first], nullptr));
+        PyObject *taken = std::exchange(self->last[first], nullptr);
+        PyObject *one = first < SETTERS
+                            ? Py_BuildValue("(iN)", first, taken)
+                            : Py_BuildValue("(i(iN))", MULTI, first - SETTERS, taken);
         if (!one || PyList_Append(found, one)) Py_CLEAR(found);
         Py_XDECREF(one);
     }
@@ -322,27 +327,30 @@ private:
 
 Types steady;
 
-bool is_steady(PyObject *tuple, Py_ssize_t step) {
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(tuple); at++)
-        if (at % step && !steady.has(Py_TYPE(PyTuple_GET_ITEM(tuple, at)))) return false;
+// Whether a tuple can be read later, in the place of `last` if there is one: it sets the same
+// arguments, for small numbers are one object each, and nothing in it can change.
+bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
+    Py_ssize_t many = PyTuple_GET_SIZE(tuple);
+    if (last && PyTuple_GET_SIZE(last) != many) return false;
+    for (Py_ssize_t at = 0; at < many; at += step) {
+        if (last && PyTuple_GET_ITEM(tuple, at) != PyTuple_GET_ITEM(last, at)) return false;
+        for (Py_ssize_t item = at + 1; item < std::min(at + step, many); item++) {
+            PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(tuple, item));
+            if (last && Py_TYPE(PyTuple_GET_ITEM(last, item)) == type) continue;
+            if (!steady.has(type)) return false;
+        }
+    }
     return true;
 }
 
-// Whether both set the same arguments. Small numbers are one object each.
-bool is_of_one_shape(PyObject *tuple, PyObject *other, Py_ssize_t step) {
-    if (PyTuple_GET_SIZE(tuple) != PyTuple_GET_SIZE(other)) return false;
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(tuple); at += step)
-        if (PyTuple_GET_ITEM(tuple, at) != PyTuple_GET_ITEM(other, at)) return false;
-    return true;
-}
-
-// A method of kernels that sets several arguments from a tuple: what PyOpenCL's does, and a note.
+// A method of kernels that sets arguments, from a tuple or by index: what PyOpenCL's does, and a
+// note.
 struct Setter {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *original, *otherwise, *note, *name, *doc;
     int kind;
-    Py_ssize_t step;  // from index to index in the tuple
+    Py_ssize_t step;  // from index to index in the tuple; 0: it takes an index and one argument
 
     static void dealloc(Setter *self) {
         PyTypeObject *type = Py_TYPE(self);
@@ -353,13 +361,29 @@ struct Setter {
     }
 };
 
+void keep(Given *given, int place, PyObject *object) {
+    given->turns[place] = ++turn;
+    Py_INCREF(object);
+    Py_XSETREF(given->last[place], object);
+}
+
+// Where what was set can be kept to be read later; -1: nowhere.
+int place_of(const Setter *self, const Given *given, PyObject *const *args) {
+    if (self->step)
+        return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
+    if (!PyLong_CheckExact(args[1]) || !steady.has(Py_TYPE(args[2]))) return -1;
+    Py_ssize_t index = PyLong_AsSsize_t(args[1]);
+    if (index == -1 && PyErr_Occurred()) PyErr_Clear();
+    return index >= 0 && index < PLACES - SETTERS ? SETTERS + int(index) : -1;
+}
+
 PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags,
                       PyObject *keywords) {
     auto *self = reinterpret_cast<Setter *>(object);
     Py_ssize_t many = PyVectorcall_NARGS(flags);
-    if (many != 2 || keywords || !PyTuple_CheckExact(args[1]))
+    if (keywords || many != (self->step ? 2 : 3) || (self->step && !PyTuple_CheckExact(args[1])))
         return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
-    PyObject *done = PyObject_Vectorcall(self->original, args, 2, nullptr);
+    PyObject *done = PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr);
     if (!done) {  // some of them may have been set
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
@@ -373,16 +397,14 @@ PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags
         Py_DECREF(done);
         return nullptr;
     }
-    PyObject *&last = given->tuples[self->kind];
-    if (is_steady(args[1], self->step) &&
-        (!last || is_of_one_shape(last, args[1], self->step))) {
-        given->turns[self->kind] = ++turn;
-        Py_INCREF(args[1]);
-        Py_XSETREF(last, args[1]);
+    int place = place_of(self, given, args);
+    if (place >= 0) {
+        keep(given, place, args[self->step ? 1 : 2]);
         return done;
     }
-    PyObject *noted = PyObject_CallFunctionObjArgs(self->note, reinterpret_cast<PyObject *>(given),
-                                                   args[1], nullptr);
+    auto *known = reinterpret_cast<PyObject *>(given);
+    PyObject *noted = PyObject_CallFunctionObjArgs(self->note, known, args[1],
+                                                   self->step ? nullptr : args[2], nullptr);
     if (!noted) Py_CLEAR(done);
     Py_XDECREF(noted);
     return done;
@@ -396,7 +418,7 @@ PyObject *setter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOin", const_cast<char **>(names),
                                      &original, &otherwise, &note, &kind, &step))
         return nullptr;
-    if (kind < 0 || kind >= SETTERS || step < 1) {
+    if (kind < 0 || kind >= SETTERS || step < 0) {
         PyErr_SetString(PyExc_ValueError, "there is no such setter");
         return nullptr;
     }
@@ -436,7 +458,8 @@ PyType_Spec setter_spec = {"acs_cl._core.Setter", sizeof(Setter), 0,
 PyObject *event_class, *nanny_class, *own_event_class, *event_of_handle;
 PyObject *wait_name, *queue_name;
 
-// A function of PyOpenCL's that takes a queue. Positions are those of parameters, -1: it has none.
+// A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
+// parameters, -1: it has none.
 struct Command {
     PyObject_HEAD
     vectorcallfunc call;
@@ -471,7 +494,9 @@ struct Arguments {
         if (at < positional) return at;
         for (Py_ssize_t index = positional; index < many; index++) {
             PyObject *given = PyTuple_GET_ITEM(keywords, index - positional);
-            if (given == name || PyUnicode_Compare(given, name) == 0) return index;
+            if (given == name) return index;
+            if (!PyUnicode_CHECK_INTERNED(given) && PyUnicode_Compare(given, name) == 0)
+                return index;
         }
         return -1;
     }
@@ -512,8 +537,8 @@ bool is_empty(PyObject *wait_for) {
 
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
-// What is left of a wait list without the commands of this queue, which are before anyway. FOR_SOME:
-// events of the driver, and others that PyOpenCL cannot take.
+// What is left of a wait list without the commands of this queue, which are before anyway.
+// FOR_SOME: events of the driver, and others that PyOpenCL cannot take.
 Waits look_at(Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
@@ -536,6 +561,15 @@ Waits look_at(Passing *way, PyObject *wait_for) {
         has_own = true;
     }
     return has_own && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
+}
+
+bool are_of_the_driver(PyObject *events) {
+    if (!PyList_CheckExact(events) && !PyTuple_CheckExact(events)) return false;
+    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(events); index++) {
+        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(events, index)));
+        if (type != event_class && type != nanny_class) return false;
+    }
+    return true;
 }
 
 // The argument at `at`, or what is left of it. False: there was no memory.
@@ -570,8 +604,8 @@ int take_size(PyObject *size, std::size_t *to, int many) {
 }
 
 // A kernel whose arguments were noted, as PyOpenCL would enqueue it. Null, without an error: it is
-// not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes between
-// the look at the way and the driver's call, for the GIL is held.
+// not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes
+// between the look at the way and the driver's call, for the GIL is held.
 PyObject *pass_kernel(Passing *way, PyObject *const *args, Py_ssize_t many) {
     if (many > 4 && args[4] != Py_None) return nullptr;
     for (Py_ssize_t at = 6; at < many; at++)
@@ -628,6 +662,11 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                        PyObject *keywords) {
     auto *self = reinterpret_cast<Command *>(object);
     Py_ssize_t many = PyVectorcall_NARGS(flags);
+    if (self->queue_at < 0) {
+        bool is_plain = many == 1 && !keywords && are_of_the_driver(args[0]);
+        return PyObject_Vectorcall(is_plain ? self->original : self->otherwise, args,
+                                   std::size_t(many), keywords);
+    }
     Passing *way = many > self->queue_at ? way_of(args[self->queue_at]) : nullptr;
     if (way) {
         PyObject *event = nullptr;
