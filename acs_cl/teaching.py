@@ -33,9 +33,10 @@ _NUMBERS = (
 )  # fmt: skip
 """Types of numbers that convert without any Python code, besides Python's own."""
 
-PATIENCE = 1024
+PATIENCE = 8192
 """Launches that the core may learn something new of a kernel by: the numbers that its ranges depend
-on may be other ones in each."""
+on may be other ones in each. A network's kernel has hundreds, and some are learned again when a
+scheduler was built."""
 
 
 def use(handle: type) -> None:
