@@ -4,10 +4,13 @@ In: a device. Out: `SchedulerCosts`: from a task to the next by the three ways t
 longer kernels take in it than alone, and what an epoch takes beyond the host's time to send it.
 
 Links are slopes: a chain of so many links more takes so much longer. How much longer kernels take
-is a ratio of slopes over what their work-items do, so that no launch is in it; it is the middle of
-three kinds of kernels, which no workload has: one operation after another, many side by side, and
-loads. A GPU's scheduler has fewer and larger groups than a kernel by itself, so it differs with
-whether these are enough for the kernel.
+is a ratio of slopes over what their work-items do, so that no launch is in it; it is the geometric
+mean over three kinds of kernels, which no workload has: one operation after another, many side by
+side, and loads. None is taken to be faster there than alone. A GPU's scheduler has fewer and larger
+groups than a kernel by itself, so it differs with whether these are enough for the kernel.
+
+On a CPU the clock is what the process has used of its cores, so that neither other programs nor a
+thread that has nothing to do are in it.
 
 Invariant: nothing of a workload is measured. Of samples the least counts, since whatever else the
 machine does can only add to it.
@@ -17,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import median
-from time import perf_counter
+from statistics import geometric_mean
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +34,7 @@ from acs_cl.benchmarks.harness import interleave
 ITEMS = 64
 """Of a group of the kernels alone."""
 FEW_GROUPS = 64
-LINKS = (64, 320)
+LINKS = (64, 1088)
 GANG_TILES = 16
 LEAST_S = 500e-6
 """Of what the longer one of two kernels takes more; then it is long enough."""
@@ -90,7 +93,8 @@ def measured(device: cl.Device, samples: int) -> SchedulerCosts:
         acs.Runtime(device, backend="device") as ours,
         acs.Runtime(device, backend="serial") as alone,
     ):
-        sides = {"ours": _Side(ours), "alone": _Side(alone)}
+        clock = process_time if loops else perf_counter
+        sides = {"ours": _Side(ours, clock), "alone": _Side(alone, clock)}
         there = ours.stats()["scheduler"]["schedulers"][0]
         group, groups = there["group"], there["resident_groups"]
         kinds: dict[str, dict[str, int]] = {}
@@ -99,23 +103,26 @@ def measured(device: cl.Device, samples: int) -> SchedulerCosts:
             kinds[kind] = {
                 name: _slower(sides, kind, items, samples) for name, items in sizes.items()
             }
-        few, full = (round(median(one[name] for one in kinds.values())) for name in sizes)
+        few, full = (
+            round(geometric_mean(max(1000, one[name]) for one in kinds.values())) for name in sizes
+        )
         side = sides["ours"]
         crossed = _link(side, _crossed(side), samples)
         return SchedulerCosts(
             group, groups,
             fused_ns=_link(side, partial(side.tick, 1), samples),
             gang_ns=0 if loops else _link(side, partial(side.tick, GANG_TILES * group), samples),
-            queue_ns=max(1, crossed // 2 if loops else crossed),  # one thread is left for both
-            slower_few=max(1000, few), slower_full=max(1000, full), kinds=kinds,
+            queue_ns=max(1, crossed // 2 if loops else crossed),  # on a CPU that of both tasks
+            slower_few=few, slower_full=full, kinds=kinds,
         )  # fmt: skip
 
 
 class _Side:
     """A runtime with all that is launched on it."""
 
-    def __init__(self, runtime: acs.Runtime) -> None:
+    def __init__(self, runtime: acs.Runtime, clock: Callable[[], float]) -> None:
         self.runtime = runtime
+        self.clock = clock
         self.prog: Any = runtime.build(SOURCE, options=[f"-DMASK={LOADED - 1}"])
         kernels = [getattr(self.prog, name) for name in ("tick", "join", *KINDS)]
         self.x = runtime.zeros(LOADED)
@@ -132,10 +139,10 @@ class _Side:
         if items not in self.values:
             self.values[items] = self.runtime.zeros(items)
         self.runtime.finish()
-        start = perf_counter()
+        start = self.clock()
         getattr(self.prog, kind)((items,), (ITEMS,), self.x, self.values[items], rounds)
         self.runtime.finish()
-        return perf_counter() - start
+        return self.clock() - start
 
 
 def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int:
@@ -185,10 +192,10 @@ def _link(side: _Side, launch: Callable[[int], None], samples: int) -> int:
 
     def once(graph: acs.Graph) -> float:
         runtime.finish()
-        start = perf_counter()
+        start = side.clock()
         graph.replay()
         runtime.finish()
-        return perf_counter() - start
+        return side.clock() - start
 
     samplers = {
         str(length): partial(once, graph) for length, graph in zip(LINKS, graphs, strict=True)

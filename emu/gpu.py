@@ -87,8 +87,6 @@ class Gpu:
         self._left = [self._empty] * spec.units
         """What is left of each unit, packed."""
         self._since = [0] * spec.units
-        self.free_since = [0] * spec.units
-        """When the last group of each unit ended."""
         self._bandwidth = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
@@ -236,7 +234,6 @@ class Gpu:
             left[unit] += count * need.packed
             if left[unit] == empty:
                 self.active_ns += now - self._since[unit]
-                self.free_since[unit] = now
             if freed is not None:
                 freed[unit] = None
             if self.log is not None:

@@ -42,11 +42,10 @@ class OnDevice(Batches):
         """Launches of the scheduler that are still to come in the epoch."""
         self.groups = 0
         """In a launch."""
-        self.looks_ns = self.scheduler.launched * self.scheduler.queue_ns
-        """For which the groups of a unit look for work, one after the other, before none is
-        left."""
         self.epochs = 0
         """That have come to the device."""
+        self.there_ns = 0
+        """When all threads have come to the epoch: they wake up as late as for any kernel."""
         self.keeping = 0
         """Groups that have ended a task and are about to go on with another."""
         self.dispatched = False
@@ -117,8 +116,8 @@ class OnDevice(Batches):
         takes = sum(self.gpu.costs.need(one).ns * one.groups for one in batch if one.groups)
         slices = takes // max(1, self.scheduler.slice_ns * units)
         self.again = 1 + slices if self.groups > 1 else 0
-        # a thread that takes the next kernel comes so late
-        self.engine.at(self.engine.now + self.host.edge_ns, HOST, self._look_around, self.epochs)
+        self.there_ns = self.engine.now + self.host.edge_ns
+        self.engine.at(self.there_ns, HOST, self._look_around, self.epochs)
 
     def ended(self, number: int) -> None:
         """Who ended a task as the last one goes on with what became ready by that, if anything."""
@@ -143,21 +142,13 @@ class OnDevice(Batches):
         self.engine.at(self.engine.now, HOST, self._look_around, self.epochs)
 
     def _look_around(self, epoch: int) -> None:
-        """Groups that find nothing look for a while and leave."""
+        """Groups that find nothing leave at once, and so do those behind them: a thread is gone."""
         gpu = self.gpu
-        if epoch != self.epochs or not self.left or gpu.waiting:
-            return
-        if len(gpu.free_units()) > self.keeping:
-            self.engine.at(self.engine.now + self.looks_ns, HOST, self._leave, epoch)
-
-    def _leave(self, epoch: int) -> None:
-        gpu = self.gpu
-        if epoch != self.epochs or not self.left or gpu.waiting:
+        if epoch != self.epochs or not self.left or gpu.waiting or self.engine.now < self.there_ns:
             return
         idle = gpu.free_units()
         for unit in idle[: len(idle) - self.keeping]:
-            long = gpu.free_since[unit] + self.looks_ns <= self.engine.now
-            if long and len(gpu.closed) + 1 < gpu.spec.units:
+            if len(gpu.closed) + 1 < gpu.spec.units:
                 gpu.close(unit)
 
 

@@ -101,10 +101,21 @@ def test_who_finds_nothing_ready_leaves_for_good() -> None:
     assert ran(Trace("odd", entries), stay)[2] == (20_100, 40_100)
 
 
-def test_who_finds_something_soon_stays() -> None:
-    """Two tiles that end together: within four looks of 100 ns the next are there."""
+def test_of_those_that_end_together_one_is_the_last() -> None:
+    """And the other finds nothing; but not where something else waits."""
     entries = [kernel(1, 2, 10_000), kernel(2, 2, 10_000, 1)]
-    assert ran(Trace("even", entries), THREADS) == {1: (0, 10_000), 2: (10_100, 20_100)}
+    assert ran(Trace("even", entries), THREADS) == {1: (0, 10_000), 2: (10_100, 30_100)}
+    found = ran(Trace("more", [*entries, kernel(3, 2, 10_000)]), THREADS)
+    assert found[3] == (10_000, 20_000)
+    assert found[2] == (20_000, 30_000)
+
+
+def test_a_thread_that_comes_late_has_not_left_before() -> None:
+    """The first task of one tile is over when the second thread comes."""
+    entries = [kernel(1, 1, 1_000), kernel(2, 2, 10_000, 1)]
+    late = THREADS._replace(host=THREADS.host._replace(edge_ns=3_000))
+    assert ran(Trace("late", entries), late)[2] == (1_100, 11_100)
+    assert ran(Trace("late", entries), THREADS)[2] == (1_100, 21_100)
 
 
 def test_where_much_waits_all_come_back_once() -> None:
