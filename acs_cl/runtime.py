@@ -169,6 +169,8 @@ class Runtime:
         self._kernels: WeakSet[Any] = WeakSet()
         """Those whose signature is known, for explanations."""
         self._recorders: dict[int, Graph] = {}
+        self._counted: set[int] = set()
+        """Launches with a count on the device, which may turn out wrong when they have ended."""
         """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
         self._measuring: Measure | None = None
@@ -494,6 +496,8 @@ class Runtime:
             launch = self._launches[number] = _new(Launch, (number, command, access, upstream))
             if self._failures.any:
                 self._meet_poison(launch)
+            if type(command) is DecidedCommand and command.decision.count is not None:
+                self._counted.add(number)
             on_host = command.on_host
             patient = on_host or self._ready_first
             if patient and self._ledger.quick:  # the window has to know what it waits for
@@ -575,8 +579,10 @@ class Runtime:
             if self._trace is not None:
                 self._trace.ended(launch, lane, event)
             command = launch.command
-            if type(command) is DecidedCommand and (error := command.error(number)) is not None:
-                self._fail(launch, error)
+            if type(command) is DecidedCommand:
+                self._counted.discard(number)
+                if (error := command.error(number)) is not None:
+                    self._fail(launch, error)
             retire(number)
             handed_out = done(number)
             if handed_out or self._skipped or self._user_events:

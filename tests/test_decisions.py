@@ -316,6 +316,19 @@ def test_wrong_count_is_an_error_that_names_the_launch_and_poisons_what_follows(
     assert y.get().tolist() == [3] * 8 + [0] * 56
 
 
+def test_a_get_of_what_a_wrong_count_did_not_write_is_an_error(setting: Setting) -> None:
+    rt, prog = setting
+    y, numbers = rt.zeros(64, "u4"), rt.array([8, 33], "u4")
+    for _ in range(3):  # the quick ways to launch and to read have been taken
+        prog.mark(acs.size(numbers[0], 32), None, y, 1)
+        assert y.get().tolist() == [1] * 8 + [0] * 56
+    prog.mark(acs.size(numbers[1], 32), None, y, 2)
+    with pytest.raises(acs.PoisonedError, match="is 33, expected 0 to 32"):
+        y.get()
+    y.fill(0)
+    assert not y.get().any()
+
+
 def test_wrong_count_nobody_asked_about_surfaces_at_the_end(device: cl.Device) -> None:
     rt = acs.Runtime(device)
     rt.build(SOURCE).mark(acs.size(rt.array([9], "u4"), 4), None, rt.zeros(16, "u4"), 1)

@@ -73,6 +73,26 @@ def test_poison_stays_until_overwritten_or_freed(rt: acs.Runtime) -> None:
     assert y.get().tolist() == [0] * 4 + [1] * 4 + [0] * 8
 
 
+def test_a_get_behind_a_refused_launch_waits_for_what_that_would_have_waited_for(
+    rt: acs.Runtime,
+) -> None:
+    """The driver has never seen the launch that wrote last, and what it was to wait for still
+    runs."""
+    if rt.options.issue != "eager" or rt.plan.backend == "emulated":
+        pytest.skip("what the driver refuses is told later")
+    program = rt.build(SOURCE)
+    x = rt.zeros(16, "i4")
+    rt.finish()
+    for turn in range(3):
+        x.fill(0)
+        program.spin((16,), None, x, 300_000)
+        with pytest.raises(acs.UsageError, match="local size"):
+            program.put((16,), (5,), x, turn)
+        assert (x.get() == spin(np.zeros(16), 300_000)).all()
+        program.put((16,), None, x, turn)
+        assert (x.get() == turn).all()
+
+
 def test_finish_tells_the_first_failure_once(rt: acs.Runtime) -> None:
     rt.call(failing, writes=[rt.zeros(4)])
     with pytest.raises(acs.PoisonedError, match="no such luck"):
