@@ -1,12 +1,15 @@
 """The choice between the scheduler and lanes, launch by launch, for a runtime that mixes them.
 
 In: what was measured of launches (their time on a lane, the tiles they have, how many tasks epochs
-had). Out: a reason to take a lane, or None. Pure: numbers in, sentences out.
+had, and how long they took). Out: a reason to take a lane, or None. Pure: numbers in, sentences
+out.
 
 The rule compares what a launch costs the host on a lane and in a record. A record saves
 `SAVED_US`, and may cost time on the device: a scheduler runs a kernel in fewer or narrower groups
 than a queue does. An epoch costs the host about as much as `FEW` launches on lanes, so that smaller
-ones go to lanes, and a program that makes nothing but small ones is left alone for a while.
+ones go to lanes, and a program that makes nothing but small ones is left alone for a while. So is
+one on a GPU whose tasks take the device longer than their launches would take the host: there the
+scheduler saves nothing, and a queue runs a kernel with as many registers and groups as suit it.
 """
 
 from __future__ import annotations
@@ -40,6 +43,15 @@ REST, LONGEST_REST = 64, 4096
 """Launches for which it is left alone, twice as many each time."""
 
 
+LONG_US = 20.0
+"""Time of the device for each task of an epoch from which on the host is not what limits: twice
+what a launch on a lane took it on an H200 (driver 580, 6 to 12 us). There kernels of 25 us on a
+queue took 49 in the scheduler; tasks of networks with shorter ones took at most 11."""
+
+LONG_STREAK = 2
+"""Long epochs in a row before the scheduler is left alone."""
+
+
 class Choice:
     """The rule with what it remembers. `on_cpu`: one work-item runs a group."""
 
@@ -49,8 +61,11 @@ class Choice:
         self._small = 0
         self._rest = REST
         self._builds = 0
+        self._long = 0
+        self._long_rest = REST
         self.resting_until = 0
         """The launch before which the scheduler is left alone."""
+        self.why_resting = ""
         self.trusts = False
         """Whether the next epoch is sent however small it turns out: the last one was large enough.
         Its launches need not be kept for lanes, so that the core may make all of them."""
@@ -61,6 +76,7 @@ class Choice:
         if builds != self._builds:
             self._builds = builds
             self._small, self._rest, self.resting_until = 0, REST, 0
+            self._long, self._long_rest = 0, REST
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
@@ -102,6 +118,27 @@ class Choice:
         self._small += 1
         if self._small >= STREAK:
             self._small = 0
-            self.resting_until = number + self._rest
+            self._leave_alone(
+                number, self._rest, "epochs were too small lately to be worth sending"
+            )
             self._rest = min(2 * self._rest, LONGEST_REST)
         return False
+
+    def took(self, us: float, tasks: int, number: int) -> None:
+        """An epoch of `tasks` took the device so long; `number` is the newest launch."""
+        if self.on_cpu or tasks < FEW:  # where launches are timed one by one; which says little
+            return
+        self._long = self._long + 1 if us > LONG_US * tasks else 0
+        if not self._long:
+            self._long_rest = REST
+        elif self._long >= LONG_STREAK:
+            self._leave_alone(
+                number, self._long_rest,
+                f"tasks took the device {us / tasks:.0f} us each lately, longer than launches take"
+                " the host",
+            )  # fmt: skip
+            self._long_rest = min(2 * self._long_rest, LONGEST_REST)
+
+    def _leave_alone(self, number: int, launches: int, why: str) -> None:
+        self.resting_until = number + launches
+        self.why_resting = why

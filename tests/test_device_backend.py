@@ -802,3 +802,50 @@ def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
     assert not choice.trusts
     assert not choice.epoch(FEW - 1, 40, False)
     assert not choice.trusts
+
+
+def test_tasks_that_take_longer_than_launches_leave_the_scheduler_alone() -> None:
+    choice = Choice(on_cpu=False)
+    choice.took(100 * 60.0, 100, 200)
+    assert choice.resting_until == 0  # once is no habit
+    choice.took(100 * 2.0, 100, 300)
+    choice.took(100 * 60.0, 100, 400)
+    assert choice.resting_until == 0
+    choice.took(100 * 60.0, 100, 500)
+    assert choice.resting_until == 500 + REST
+    choice.took(100 * 60.0, 100, 600)  # the first after the rest
+    assert choice.resting_until == 600 + 2 * REST
+    choice.took(100 * 2.0, 100, 800)
+    choice.took((FEW - 1) * 60.0, FEW - 1, 900)  # too few to say anything
+    choice.took((FEW - 1) * 60.0, FEW - 1, 1000)
+    for number in (1100, 1200):
+        choice.took(100 * 60.0, 100, number)
+    assert choice.resting_until == 1200 + REST
+    on_cpu = Choice(on_cpu=True)  # where each launch is timed by itself
+    for number in (100, 200, 300):
+        on_cpu.took(100 * 60.0, 100, number)
+    assert on_cpu.resting_until == 0
+
+
+def test_a_program_whose_tasks_are_long_goes_to_lanes(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where launches on lanes are not timed one by one."""
+    monkeypatch.setattr("acs_cl.choice.LONG_US", 0.0)
+    with acs.Runtime(device) as rt:
+        choice: Any = getattr(rt._backend, "_choice", None)
+        if choice is None:
+            pytest.skip("auto has no scheduler here")
+        choice.on_cpu = False
+        add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
+        rt.prebuild(add)
+        x = rt.zeros(8, "i4")
+        handle = None
+        for step in range(40):
+            for _ in range(50):
+                handle = add((8,), None, x)
+            assert x.get().tolist() == [50 * (step + 1)] * 8
+        epochs = rt.stats()["scheduler"]["epochs"]
+        assert 2 <= epochs <= 12, epochs
+        assert handle is not None
+        assert "longer than launches take the host" in str(rt.explain(handle))

@@ -78,7 +78,8 @@ class Device(Backend):
         choice: Choice | None,
         ledger: Ledger,
     ) -> None:
-        super().__init__(context, device, 1, lanes.profiling)
+        super().__init__(context, device, 1, lanes.profiling or choice is not None)
+        self.profiling = lanes.profiling
         self.lanes = lanes
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
@@ -486,6 +487,8 @@ class Device(Backend):
         status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
         if broken is not None or failures:
             self.settle()
+        elif self._choice is not None and (took := epoch.device_us()) is not None:
+            self._choice.took(took, epoch.recorder.tasks, ledger.number)
         del self._epochs[which]
         ended: Ended = []
         for number in ledger.leave(which):
@@ -559,7 +562,7 @@ class Device(Backend):
 def _at_once(choice: Choice, number: int, command: Any) -> str | None:
     """Why a launch takes a lane without further thought, if it does."""
     if number < choice.resting_until:
-        return "epochs were too small lately to be worth sending"
+        return choice.why_resting
     if type(command) is KernelCommand and command.kernel.launched < HOT:
         command.kernel.launched += 1
         reason: str = command.kernel.reason

@@ -82,8 +82,17 @@ class Epoch:
         self.counts: Any = None
         self.sent = 0.0
         self.kernel_event: Any = None
+        self.launches = 0
+        """Of the scheduler."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
+
+    def device_us(self) -> float | None:
+        """How long the scheduler ran for it, if that was one launch for launches of the program."""
+        event = self.kernel_event
+        if event is None or self.launches != 1 or self.segment is not None:
+            return None
+        return (event.profile.end - event.profile.start) / 1e3  # type: ignore[no-any-return]
 
 
 class Outcome(NamedTuple):
@@ -227,6 +236,7 @@ class Sender:
             )
             cleans, wait_for = 0, None
             self.launches += 1
+            epoch.launches += 1
             if epoch.kernel_event is None:
                 epoch.kernel_event = event
 
