@@ -3,6 +3,7 @@
     python -m acs_cl.benchmarks.validation --json benchmarks/results/validation-pocl.json
     python -m acs_cl.benchmarks.validation --device NVIDIA --within 180   # seconds, at most
     python -m acs_cl.benchmarks.validation --device NVIDIA --quick     # a look, not a figure
+    python -m acs_cl.benchmarks.validation --again FILE --traces FOLDER   # the model alone
     python -m acs_cl.benchmarks.validation --render                    # the tables of what there is
 
 In: workloads, a device. Out: for each workload the time of a step on `serial` and the speed-ups of
@@ -13,9 +14,6 @@ program does by itself between launches, and what it waits for is what it waited
 launch, an argument, a wait and an epoch cost the host, and what the scheduler on the device adds,
 is measured in the same run with kernels of no workload (`validation_costs`). The model knows
 nothing else of the runs that it is compared with.
-
-On a CPU device the program runs on the cores that run the kernels. The model has no such device, so
-its time is never taken as less than all cores would need for both.
 
 Invariant: real runs take turns; a modelled time stands beside a real one only here, under its name.
 """
@@ -40,21 +38,17 @@ from acs_cl.benchmarks.harness import interleave, quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.suite import Contestant, timer
 from acs_cl.benchmarks.validation_costs import FEW as FEW_ARRAYS
-from acs_cl.benchmarks.validation_costs import LANES, Costs, machine_of, measured
+from acs_cl.benchmarks.validation_costs import LANES, Costs, measured
+from acs_cl.benchmarks.validation_model import POLICIES, again, modelled
 from acs_cl.benchmarks.validation_tables import VERSION, errors, render
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
-from acs_cl.emu.cost import Costs as Needs
-from acs_cl.emu.policies import simulate
-from acs_cl.emu.spec import Machine
-from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved
+from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved, save
 from acs_cl.trace import Slice
 
 ROOT = Path(__file__).resolve().parent
 TABLES = ROOT.parent / "docs" / "emulator-validation.md"
 
-POLICIES = {"serial": "serial", "lanes": f"streams(S={LANES})", "device": "on_device"}
-"""Of the model, by backend."""
 FEW = ("chains", "stencil", "layers", "ant", "squeezenet", "vec")
 """With `--quick`."""
 TRACED = 5
@@ -73,6 +67,8 @@ class Plan(NamedTuple):
     quick: bool
     within_s: float = float("inf")
     """No workload but the first is begun that may end later."""
+    traces: Path | None = None
+    """A folder for what was recorded, which `--again` models without a device."""
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
@@ -113,23 +109,17 @@ def one(plan: Plan, workload: Workload, costs: Costs) -> dict[str, Any]:
     """A workload, real and modelled. Speed-ups are over `serial`."""
     trace = recorded(plan, workload, costs.argument_ns)
     real, tasks = timed(plan, workload)
-    modelled = {
-        backend: predicted(
-            bare(trace, costs.empty_ns) if backend == "device" else trace,
-            machine_of(costs, plan.device, backend), backend, costs.shared,
-        )
-        for backend in POLICIES
-    }  # fmt: skip
     medians = {backend: quantile(times, 0.5) for backend, times in real.items()}
+    if plan.traces is not None:
+        save(trace, plan.traces / f"{workload.name}.jsonl")
     return {
         "family": workload.family,
         "launches": len(trace.entries),
         "kernels_ms": round(sum(entry.total_ns for entry in trace.entries) / 1e6, 4),
         "tasks_on_device": tasks,
         "real_ms": {backend: spread(times, 4) for backend, times in real.items()},
-        "model_ms": {backend: round(ms, 4) for backend, ms in modelled.items()},
         "real": {name: round(medians["serial"] / medians[name], 3) for name in POLICIES},
-        "model": {name: round(modelled["serial"] / modelled[name], 3) for name in POLICIES},
+        **modelled(trace, costs),
     }
 
 
@@ -205,34 +195,6 @@ def timed(plan: Plan, workload: Workload) -> tuple[dict[str, list[float]], int]:
     return times, round(tasks / plan.runs)
 
 
-# ---- the model -----------------------------------------------------------------------------------
-
-
-def predicted(trace: Trace, where: Machine, backend: str, shared: int) -> float:
-    """Milliseconds. `shared`: how many cores run both the kernels and the program; 0: none do."""
-    outcome = simulate(POLICIES[backend], trace, where)
-    ns = outcome.makespan_ns
-    if shared:
-        needs = Needs(where.gpu)
-        work = sum(
-            needs.need(entry).ns * entry.groups if entry.kind == KERNEL else entry.total_ns
-            for entry in trace.entries
-        )
-        busy = ("launch", "event", "record", "epoch", "program")
-        host = sum(outcome.overheads_ns.get(name, 0) for name in busy)
-        ns = max(ns, (work + host) // shared)
-    return ns / 1e6
-
-
-def bare(trace: Trace, empty_ns: int) -> Trace:
-    """Without what a queue puts around each kernel."""
-    entries = [
-        entry._replace(total_ns=max(1, entry.total_ns - empty_ns)) if entry.groups else entry
-        for entry in trace.entries
-    ]
-    return trace._replace(entries=entries)
-
-
 # ---- the command ---------------------------------------------------------------------------------
 
 
@@ -262,23 +224,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--within", type=float, metavar="S", help="leave out workloads that would end later")
     add("--quick", action="store_true", help="few workloads and samples: a look, not a figure")
     add("--json", metavar="FILE", help="write everything measured there")
+    add("--traces", metavar="FOLDER", help="keep there what was recorded")
+    add("--again", metavar="FILE", help="measure nothing: model what is in FILE and --traces again")
     add("--render", action="store_true", help="measure nothing: the tables of committed results")
     add("--check", action="store_true", help="write nothing: are the tables those of the results?")
     args = parser.parse_args(argv)
     if args.render or args.check:
         return _tables(args.check)
+    if args.again:
+        return _again(args)
     runs = min(args.runs, 3) if args.quick else args.runs
     start = perf_counter()
     try:
         workloads = chosen(args.workloads, args.quick)
         within_s = args.within if args.within is not None else float("inf")
         device = devices.choose(args.device)
-        plan = Plan(device, workloads, args.preset, runs, args.quick, within_s)
+        traces = Path(args.traces) if args.traces else None
+        if traces is not None:
+            traces.mkdir(parents=True, exist_ok=True)
+        plan = Plan(device, workloads, args.preset, runs, args.quick, within_s, traces)
         document = measure(plan, lambda text: print(text, file=sys.stderr))
     except acs.AcsError as error:
         print(f"validation: {error}", file=sys.stderr)
         return 1
     document["took_s"] = round(perf_counter() - start, 1)
+    if args.json:
+        Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(render([document]))
+    return 0
+
+
+def _again(args: argparse.Namespace) -> int:
+    try:
+        if not args.traces:
+            raise UsageError("--again needs --traces: where the traces of that run are")
+        document = again(Path(args.again), Path(args.traces))
+    except acs.AcsError as error:
+        print(f"validation: {error}", file=sys.stderr)
+        return 1
     if args.json:
         Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(render([document]))

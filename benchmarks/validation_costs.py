@@ -112,10 +112,10 @@ def measured(device: cl.Device, quick: bool) -> Costs:
     )
 
 
-def machine_of(costs: Costs, device: cl.Device, backend: str) -> Machine:
-    """The model of a backend on this device: measured on the host, else from the nearest preset."""
+def machine_of(costs: Costs, backend: str) -> Machine:
+    """The model of a backend on that device: measured on the host, else from the nearest preset."""
     base = preset("cpu2" if costs.kind == "CPU" else "h200-acs_cl")
-    gpu = base.gpu._replace(name=device.name.strip(), units=costs.units)
+    gpu = base.gpu._replace(units=costs.units)
     launch, sync = costs.launch_ns[backend], costs.sync_ns
     if backend == "device":  # what is launched there by itself is a transfer
         launch, sync = costs.epoch_read_ns, costs.epoch_wait_ns

@@ -28,7 +28,7 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl import devices
+from acs_cl import DeviceError, devices
 from acs_cl.benchmarks.harness import interleave
 
 ITEMS = 64
@@ -106,6 +106,9 @@ def measured(device: cl.Device, samples: int) -> SchedulerCosts:
         few, full = (
             round(geometric_mean(max(1000, one[name]) for one in kinds.values())) for name in sizes
         )
+        tasks = ours.stats()["scheduler"]["tasks"]
+        if tasks < len(KINDS) * len(sizes) * 2 * samples:
+            raise DeviceError(f"the scheduler ran {tasks} kernels that were to be measured in it")
         side = sides["ours"]
         crossed = _link(side, _crossed(side), samples)
         return SchedulerCosts(

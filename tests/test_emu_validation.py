@@ -10,6 +10,7 @@ import pytest
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import validation, validation_tables
 from acs_cl.benchmarks.validation_costs import FEW, Costs, machine_of
+from acs_cl.benchmarks.validation_model import bare, predicted
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -41,10 +42,8 @@ def kernels(count: int, groups: int = 1) -> Trace:
 
 def test_a_prediction_is_made_of_measured_costs_and_kernel_times() -> None:
     """Serial: a launch, four kernels with what lies between, a wait. Lanes: two at a time."""
-    device = devices.choose()
     serial, lanes = (
-        validation.predicted(kernels(4), machine_of(COSTS, device, name), name, 0)
-        for name in ("serial", "lanes")
+        predicted(kernels(4), machine_of(COSTS, name), name, 0) for name in ("serial", "lanes")
     )
     assert serial * 1e6 == 1_000 + 4 * 100_000 + 3 * 300 + 5_000
     assert lanes * 1e6 == 2_000 + 2 * 100_000 + 2_000 + 5_000
@@ -53,27 +52,26 @@ def test_a_prediction_is_made_of_measured_costs_and_kernel_times() -> None:
 def test_the_scheduler_is_that_which_was_measured() -> None:
     """Records, an epoch, then tiles of four groups each; a wait for the epoch, not for a launch. A
     read behind it costs what it was measured to cost there."""
-    device = devices.choose()
-    where = machine_of(COSTS, device, "device")
+    where = machine_of(COSTS, "device")
     assert (where.scheduler.launched, where.scheduler.groups, where.scheduler.group) == (4, 1, 1)
-    found = validation.predicted(kernels(2), where, "device", 0)
+    found = predicted(kernels(2), where, "device", 0)
     tiles = 100_000 * 2  # one behind the other, since a launch of one task has one group
     assert found * 1e6 <= 2 * 500 + 7_000 + tiles + 200 + 6_000
     read = Entry(3, "read", "read", upstream=(2,), total_ns=1_000)
     trace = kernels(2)
     behind = trace._replace(entries=[*trace.entries, read])
-    assert validation.predicted(behind, where, "device", 0) > found
-    shorter = validation.bare(trace, COSTS.empty_ns)
+    assert predicted(behind, where, "device", 0) > found
+    shorter = bare(trace, COSTS.empty_ns)
     assert [one.total_ns for one in shorter.entries] == [99_950, 99_950]
-    assert validation.bare(behind, COSTS.empty_ns).entries[2].total_ns == 1_000
+    assert bare(behind, COSTS.empty_ns).entries[2].total_ns == 1_000
 
 
 def test_cores_that_run_both_are_never_used_twice() -> None:
     """Eight kernels of two groups on two cores, and the program beside them."""
     trace = kernels(8, groups=2)
-    where = machine_of(COSTS, devices.choose(), "serial")
+    where = machine_of(COSTS, "serial")
     where = where._replace(host=where.host._replace(launch_ns=90_000))
-    apart, shared = (validation.predicted(trace, where, "serial", cores) for cores in (0, 2))
+    apart, shared = (predicted(trace, where, "serial", cores) for cores in (0, 2))
     assert apart < shared
     assert shared * 1e6 == (8 * 2 * 100_000 + 8 * 90_000) // 2
 
@@ -128,13 +126,30 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     monkeypatch.setattr(validation, "measured", lambda device, quick: COSTS)
     path = tmp_path / "found.json"
     words = ["static", "--preset", "tiny", "--quick", "--within", "0", "--json", str(path)]
-    assert validation.main(words) == 0
+    traces = tmp_path / "traces"
+    assert validation.main([*words, "--traces", str(traces)]) == 0
     document = json.loads(path.read_text(encoding="utf-8"))
     assert list(document["rows"]) == ["nasnet"]
     assert document["left_out"] == ["amoebanet", "squeezenet", "randwire"]
     text = capsys.readouterr().out
     assert "Not measured for want of time: " in text
     assert "kernels take 1.00 of their time where they are smaller than it is, 1.10" in text
+    # the model alone says the same again, and something else of other costs
+    words = ["--again", str(path), "--traces", str(traces), "--json", str(tmp_path / "again.json")]
+    assert validation.main(words) == 0
+    assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8")) == document
+    document["costs"]["launch_ns"]["serial"] *= 9
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert validation.main(words) == 0
+    other = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["rows"]["nasnet"]
+    assert other["model_ms"]["serial"] > document["rows"]["nasnet"]["model_ms"]["serial"]
+    assert other["real_ms"] == document["rows"]["nasnet"]["real_ms"]
+    capsys.readouterr()
+    assert validation.main(words[:2]) == 1
+    assert "--again needs --traces" in capsys.readouterr().err
+    (tmp_path / "old.json").write_text('{"costs": {}}', encoding="utf-8")
+    assert validation.main(["--again", str(tmp_path / "old.json"), "--traces", "."]) == 1
+    assert "old.json: not what this version measures" in capsys.readouterr().err
 
 
 def test_what_is_not_there_is_refused() -> None:
