@@ -82,6 +82,9 @@ class Kernel(core.Caller):
         self._narrow: Narrow | None = None
         self._lessons = 0
 
+    def __repr__(self) -> str:
+        return f"<acs_cl.Kernel {self.name}>"
+
     @property
     def native(self) -> Any:
         """The runtime's own `pyopencl.Kernel`; its arguments change with every launch."""

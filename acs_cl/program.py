@@ -53,6 +53,9 @@ class Program:
         names = self._native.get_info(cl.program_info.KERNEL_NAMES)
         return tuple(name for name in names.split(";") if name)
 
+    def __repr__(self) -> str:
+        return f"<acs_cl.Program with {', '.join(self.kernels) or 'no kernels'}>"
+
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):
             raise AttributeError(name)

@@ -50,6 +50,15 @@ def test_there_are_at_most_twelve_names_and_they_are_these() -> None:
     assert len(NAMES) <= MOST
 
 
+def test_programs_kernels_and_arrays_say_what_they_are(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="serial") as rt:
+        program = rt.build("kernel void one(global int *x) { *x = 1; } kernel void two() { }")
+        assert repr(program) == "<acs_cl.Program with one, two>"
+        assert repr(program.one) == "<acs_cl.Kernel one>"
+        assert repr(rt.zeros((2, 3), "i4")) == "<acs_cl.Array (2, 3) int32>"
+        assert repr(rt).startswith("<acs_cl.Runtime serial on ")
+
+
 def public(names: Any) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 

@@ -7,6 +7,7 @@ import faulthandler
 import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter, time_ns
@@ -20,6 +21,7 @@ from conftest import in_threads
 import acs_cl as acs
 from acs_cl import schedulers
 from acs_cl.errors import BuildError
+from acs_cl.schedulers import Schedulers
 from acs_cl.translate import functions
 
 SOURCE = """
@@ -328,6 +330,47 @@ def test_results_are_right_before_during_and_after_a_build(rt: acs.Runtime) -> N
         inside += tasks(rt) - before
     assert (x.get() == host).all()
     assert inside >= 300, "no scheduler was built in a minute"
+
+
+@pytest.mark.parametrize("backend", ["device", "auto"])
+@pytest.mark.parametrize("stuck", ["_translate", "_build"])
+def test_no_launch_waits_for_a_build_however_long_it_takes(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, backend: str, stuck: str
+) -> None:
+    """The compiler is held until all is launched, read and asked: a call that waited for it would
+    never come back."""
+    inside, go = threading.Event(), threading.Event()
+    real = getattr(Schedulers, stuck)
+
+    def held(*arguments: Any) -> Any:
+        inside.set()
+        assert go.wait(90)
+        return real(*arguments)
+
+    monkeypatch.setattr(Schedulers, stuck, held)
+    with acs.Runtime(device, backend=backend) as rt:
+        if not hasattr(rt._backend, "schedulers"):
+            pytest.skip(f"no scheduler beside {rt.plan.backend}: {rt.plan.why}")
+        program = rt.build(SOURCE + many(4))
+        x, y = rt.zeros(64, "u4"), rt.zeros(64, "u4")
+        try:
+            for step in range(200):
+                program.inc((64,), None, x, step)
+                getattr(program, f"k{step % 4}")((64,), None, y)
+            assert inside.wait(60), "no build was begun"
+            for step in range(200):
+                handle = program.inc((64,), None, x, step)
+                getattr(program, f"k{step % 4}")((64,), None, y)
+            assert (x.get() == 2 * 19900).all()
+            assert (y.get() == 100 * (1 + 2 + 3 + 4)).all()
+            handle.wait()
+            assert "not built yet" in str(rt.explain(handle))
+            assert tasks(rt) == 0
+            rt.finish()
+        finally:
+            go.set()
+        rt.prebuild(program.inc)
+        assert rt.stats()["scheduler"]["builds"] >= 1
 
 
 def test_threads_that_launch_while_schedulers_are_built_get_right_results(rt: acs.Runtime) -> None:
