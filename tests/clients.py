@@ -6,6 +6,9 @@ twice, unchanged: on `pyopencl.CommandQueue`, and with every queue an `acs.Queue
 `acs-cl run -m pytest` does. Every test has to end the same way in both. The outcome is written to
 docs/clients.json, and as a table to docs/clients.md. Nothing that was fetched is kept elsewhere.
 
+`--check access` runs them once more on our queues, with what is declared and inferred for their
+kernels checked: a wrong range fails the test that launches it.
+
 A test that ends the process, as drivers make some do, is noted as crashed, and the rest goes on.
 """
 
@@ -108,6 +111,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what there is")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for one file")
     parser.add_argument("--no-fetch", action="store_true", help="use what is there")
+    parser.add_argument("--check", metavar="CHECKS", help="only this: on acs.Queue, under checks")
     args = parser.parse_args()
     if args.list:
         print("\n".join(CLIENTS))
@@ -121,14 +125,19 @@ def main() -> int:
         client = CLIENTS[name]
         if not args.no_fetch:
             fetch(client)
-        outcome = compare(client, args.timeout)
-        different += len(outcome["different"])
         record = json.loads(table.read_text("utf-8")) if table.exists() else {"clients": {}}
-        record["clients"][name] = outcome
+        outcome: dict[str, object] = record["clients"].setdefault(name, {})
+        if args.check:
+            outcome["checked"] = checked(client, args.timeout, args.check)
+            print(f"{name}: {outcome['checked']}")
+            different += len(outcome["checked"]["failed"])
+        else:
+            outcome.update(compare(client, args.timeout))
+            different += len(outcome["different"])
+            print(f"{name}: {outcome['plain']}; different: {outcome['different'] or 'none'}")
         record["with"] = versions()
         table.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         (table.parent / "clients.md").write_text(as_text(record), encoding="utf-8")
-        print(f"{name}: {outcome['plain']}; different: {outcome['different'] or 'none'}")
     return 1 if different else 0
 
 
@@ -215,7 +224,29 @@ def compare(client: Client, timeout_s: float) -> dict[str, object]:
     }
 
 
-def run_file(client: Client, file: str, with_ours: bool, timeout_s: float) -> dict[str, str]:
+def checked(client: Client, timeout_s: float, checks: str) -> dict[str, object]:
+    """Run all files on our queues under checks, and those that fail there on their own."""
+    ours: dict[str, str] = {}
+    plain: dict[str, str] = {}
+    for file in client.files:
+        here = run_file(client, file, True, timeout_s, checks)
+        ours |= here
+        if {"failed", "crashed", "timed out"} & {*here.values()}:
+            plain |= run_file(client, file, False, timeout_s)
+    return {
+        "checks": checks,
+        "date": datetime.date.today().isoformat(),
+        "acs.Queue": dict(Counter(ours.values())),
+        "failed": sorted(
+            test for test, how in ours.items()
+            if how in ("failed", "crashed", "timed out") and plain.get(test) == "passed"
+        ),
+    }  # fmt: skip
+
+
+def run_file(
+    client: Client, file: str, with_ours: bool, timeout_s: float, checks: str = ""
+) -> dict[str, str]:
     """The outcome of each test of one file."""
     outcome: dict[str, str] = {}
     where = PLACE / f"outcome-{os.getpid()}.jsonl"
@@ -233,6 +264,7 @@ def run_file(client: Client, file: str, with_ours: bool, timeout_s: float) -> di
             subprocess.run(
                 command, cwd=folder(client), check=False, timeout=timeout_s,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env={**os.environ, **({"ACS_CL_CHECK": checks} if checks else {})},
             )  # fmt: skip
             timed_out = False
         except subprocess.TimeoutExpired:
@@ -290,6 +322,16 @@ def as_text(record: dict[str, dict[str, object]]) -> str:
             f"| {name} {one['version']} | {one['date']} | {counts(one['plain'])} "
             f"| {counts(one['acs.Queue'])} | {different} |"
         )
+    for name, one in clients.items():
+        if "checked" in one:
+            found: dict[str, object] = one["checked"]  # type: ignore[assignment]
+            failed = ", ".join(f"`{test}`" for test in found["failed"])  # type: ignore[attr-defined]
+            lines += [
+                "",
+                f"{name} on acs.Queue with `ACS_CL_CHECK={found['checks']}`: "
+                f"{counts(found['acs.Queue'])}; failed though right on its own queue: "
+                f"{failed or 'none'}.",
+            ]
     lines += [
         "",
         "What fails, crashes or is skipped on the plain queue is the driver's or the package's "

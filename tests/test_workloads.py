@@ -65,6 +65,16 @@ def test_on_every_backend(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
+def test_what_is_inferred_of_its_kernels_is_what_they_touch(name: str) -> None:
+    workload = CATALOGUE[name]
+    with acs.Runtime(backend="serial", check="access,every=1") as rt:
+        assert not ran(workload, workload.make, building_once(rt), 0)
+        report = rt.stats()["check"]
+    assert report["runs"] >= 10
+    assert not (report["found"] or report["passed"] or report["unchecked"] or report["unsteady"])
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_in_bare_pyopencl(name: str) -> None:
     workload = CATALOGUE[name]
     device = devices.choose()
