@@ -862,6 +862,33 @@ def test_run_from_outside(tmp_path: Path, device: cl.Device) -> None:
     assert "not being understood: nothing" in said
 
 
+MEASURED = """
+import numpy as np, pyopencl as cl, pyopencl.array
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+x = cl.array.to_device(queue, np.arange(10, dtype="f4"))
+with queue.runtime.measure() as m:
+    y = x + x
+assert y.get()[9] == 18
+assert sum(one.launches for one in m.phases) == 1
+print(queue.runtime.stats().get("check", {}).get("launches", 0))
+"""
+
+
+@pytest.mark.parametrize(("name", "value"), [("CHECK", "access,order"), ("BACKEND", "device")])
+def test_run_from_outside_makes_queues_of_its_own(
+    name: str, value: str, tmp_path: Path, device: cl.Device
+) -> None:
+    """Those that checks and measuring need are the driver's."""
+    program = tmp_path / "program.py"
+    program.write_text(MEASURED)
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", str(program)], capture_output=True, text=True,
+        check=False, timeout=120, env={**os.environ, f"ACS_CL_{name}": value},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (int(done.stdout.split()[0]) > 0) == (name == "CHECK")
+
+
 def test_run_says_what_is_wrong(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "acs_cl", "run", str(tmp_path / "missing.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

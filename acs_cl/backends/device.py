@@ -29,7 +29,7 @@ from .. import epochs
 from ..choice import FEW, HOT, Choice
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
-from ..driver import STATUS
+from ..driver import STATUS, CommandQueue
 from ..errors import DeviceError
 from ..ledger import Ledger
 from ..memory import Store
@@ -533,7 +533,7 @@ class Device(Backend):
         if queues is None:
             old = self.queues[0]
             timed = cl.command_queue_properties.PROFILING_ENABLE
-            queues = [cl.CommandQueue(old.context, old.device, properties=timed)]
+            queues = [CommandQueue(old.context, old.device, properties=timed)]
         self.lanes, self.queues, self.profiling = lanes, queues, lanes.profiling
         self._sender.requeue(queues[0], lanes)
         return before

@@ -27,7 +27,7 @@ import pyopencl as cl
 from .. import life
 from ..commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
 from ..devices import kind as device_kind
-from ..driver import COMPLETE, status, wait_for_event
+from ..driver import COMPLETE, CommandQueue, status, wait_for_event
 from ..errors import CheckError, CheckWarning
 from ..progress import on_host_task
 from ..records import Access, Span
@@ -70,7 +70,7 @@ class Checker:
         self.modes = modes
         self.guard = GUARD
         self.memory = Memory(
-            cl.CommandQueue(runtime.context, runtime.device), device_kind(runtime.device) == "CPU"
+            CommandQueue(runtime.context, runtime.device), device_kind(runtime.device) == "CPU"
         )
         self._runtime = runtime
         self.looks = modes.access or modes.uninitialised
