@@ -27,7 +27,7 @@ from random_launches import PROGRAMS
 POOLS = 50
 """In one process."""
 LIMIT_S = 1800
-"""For one process; a single program that hangs ends it after a minute."""
+"""For one process; a single program that hangs ends it sooner."""
 
 TOOL = Path(__file__).with_name("random_launches.py")
 Report = dict[str, Any]
