@@ -19,9 +19,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
+from acs_cl.ranges import Rectangle, rectangle
 from acs_cl.signature import Parameter
 
-Rectangle = tuple[int, int, int, int]
 Affine = tuple[int, int, int, int]  # a constant and the factors of gid0, gid1, gid2
 
 # A program is a flat tuple: the first four operators are followed by their operand.
@@ -76,13 +76,13 @@ class Declaration(NamedTuple):
         offset = tuple(global_offset or ())
         values = tuple(int(scalars[name]) for name in self.names)
         for clause in self.clauses:
-            for rectangle in _clause_ranges(
+            for found in _clause_ranges(
                 clause, tuple(global_size), offset, values, element_bytes, limit_bytes
             ):
                 if "r" in clause.mode:
-                    reads.append(rectangle)
+                    reads.append(found)
                 if "w" in clause.mode:
-                    writes.append(rectangle)
+                    writes.append(found)
         return reads, writes
 
 
@@ -188,23 +188,6 @@ def _union(
     if width <= 0:
         return None
     return rectangle(first, last, width, steps)
-
-
-def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:
-    """The rectangle that runs of `width` cover, which lie at all sums of some of the steps
-    `(distance, count)` from `first` on and end at `last`; their hull where it takes more."""
-    pitch, rows = width, 1
-    for step, count in sorted(steps):
-        if rows == 1 and step <= width:
-            width += step * (count - 1)
-            pitch = width
-        elif rows == 1:
-            pitch, rows = step, count
-        elif step % pitch == 0 and step // pitch <= rows:
-            rows += step // pitch * (count - 1)
-        else:
-            return first, last - first, 1, last - first
-    return first, pitch, rows, width
 
 
 def _clip(start: int, pitch: int, rows: int, width: int, limit: int) -> list[Rectangle]:

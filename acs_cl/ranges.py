@@ -13,6 +13,9 @@ from math import prod
 
 from .records import Span
 
+Rectangle = tuple[int, int, int, int]
+"""Start, pitch, rows and width, of whatever base."""
+
 EXACT_ROWS = 4096
 """Rows compared one by one when two pitches differ; beyond that the hulls decide."""
 
@@ -117,3 +120,20 @@ def spans_of_view(
     for stride, length in planes:
         starts = [start + step * stride for start in starts for step in range(length)]
     return tuple(Span(base, start, pitch, rows, width) for start in starts)
+
+
+def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:
+    """The rectangle that runs of `width` cover, which lie at all sums of some of the steps
+    `(distance, count)` from `first` on and end at `last`; their hull where it takes more."""
+    pitch, rows = width, 1
+    for step, count in sorted(steps):
+        if rows == 1 and step <= width:
+            width += step * (count - 1)
+            pitch = width
+        elif rows == 1:
+            pitch, rows = step, count
+        elif step % pitch == 0 and step // pitch <= rows:
+            rows += step // pitch * (count - 1)
+        else:
+            return first, last - first, 1, last - first
+    return first, pitch, rows, width

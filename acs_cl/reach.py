@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Any, NamedTuple
 
-from acs_cl.declare import Rectangle, rectangle
+from acs_cl.ranges import Rectangle, rectangle
 
 MOST_STEPS = 20_000
 """Operations that are run for one launch before it is given up."""

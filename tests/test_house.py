@@ -98,7 +98,7 @@ MAY_IMPORT = {
     " translate.nodes"
     " translate.outline translate.steadiness translate.macros errors",
     "declare": "records ranges signature errors",
-    "reach": "declare",
+    "reach": "ranges",
     "scalars": "signature errors",
     "views": "errors",
     "building": "errors",
