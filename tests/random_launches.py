@@ -9,7 +9,8 @@ oracle touched.
 
     python tests/random_launches.py --programs 1000 --first 50
 
-prints where it is, ends with the seed of whatever is wrong, or of what takes longer than five minutes.
+prints where it is, ends with the seed of whatever is wrong, or of what takes longer than five
+minutes.
 `random_batches.py` runs many of them, each in a process of its own.
 """
 
