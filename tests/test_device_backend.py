@@ -849,3 +849,13 @@ def test_a_program_whose_tasks_are_long_goes_to_lanes(
         assert 2 <= epochs <= 12, epochs
         assert handle is not None
         assert "longer than launches take the host" in str(rt.explain(handle))
+
+
+def test_the_oldest_reasons_are_forgotten_many_at_a_time() -> None:
+    kept = device_module.REMEMBERED
+    where = dict.fromkeys(range(2 * kept - 1), "why")
+    device_module.forget_oldest(where)
+    assert len(where) == 2 * kept - 1
+    where[2 * kept - 1] = "why"
+    device_module.forget_oldest(where)
+    assert list(where) == list(range(kept, 2 * kept))

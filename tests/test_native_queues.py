@@ -172,6 +172,18 @@ class Driver:
         self.references[event[0]] += 1
         return 0
 
+    def read_buffer(self, *_: Any) -> int:
+        return REFUSED  # nothing here reads back
+
+    copy_svm = read_buffer
+
+    def retain_event(self, event: int) -> int:
+        self.references[event] += 1
+        return 0
+
+    def wait_for_events(self, *_: Any) -> int:
+        return REFUSED  # nor waits in the driver
+
     def functions(self) -> list[Any]:
         """As C calls them."""
         some = ctypes.POINTER(VOID)
@@ -182,6 +194,9 @@ class Driver:
             "release_event": (VOID,), "flush": (VOID,), "kernel_info": info,
             "create_kernel": (VOID, ctypes.c_char_p, ctypes.POINTER(STATUS)),
             "release_kernel": (VOID,), "marker": (VOID, INT, VOID, some),
+            "read_buffer": (VOID, VOID, INT, SIZE, SIZE, VOID, INT, some, some),
+            "copy_svm": (VOID, INT, VOID, VOID, SIZE, INT, some, some),
+            "retain_event": (VOID,), "wait_for_events": (INT, some),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(

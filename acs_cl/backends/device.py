@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, islice
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -175,8 +175,7 @@ class Device(Backend):
     def look(self) -> None:
         """An epoch may be full."""
         self.send_if_due()
-        while len(self._where) > REMEMBERED:
-            del self._where[next(iter(self._where))]
+        forget_oldest(self._where)
 
     def about(self) -> dict[str, Any]:
         """Counters, reasons and schedulers, in plain values."""
@@ -300,8 +299,7 @@ class Device(Backend):
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         number = launch.number
         self._where[number] = reason
-        if len(self._where) > REMEMBERED:
-            del self._where[next(iter(self._where))]
+        forget_oldest(self._where)
         command = launch.command
         if type(command) is TaskCommand:
             launch = launch._replace(command=command.plain())
@@ -557,6 +555,14 @@ class Device(Backend):
         self._sender.let_go()
         self._sent.clear()
         self._epochs.clear()
+
+
+def forget_oldest(where: dict[int, str]) -> None:
+    """Half of what is remembered, when that is twice as much as it has to be: the first key of a
+    dictionary is found behind all that were taken out before."""
+    if len(where) >= 2 * REMEMBERED:
+        for number in list(islice(where, len(where) - REMEMBERED)):
+            del where[number]
 
 
 def _at_once(choice: Choice, number: int, command: Any) -> str | None:
