@@ -39,7 +39,7 @@ LINES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
 """What could be reached, in ms: its name, its style, and what it is; 0 where there is no line."""
 SPREAD = 0.8
 """Of the room between two workloads."""
-TICKS = tuple(base * 10.0**power for power in range(-3, 4) for base in (1, 2, 5))
+TICKS = tuple(base * 10.0**power for power in range(-3, 8) for base in (1, 2, 5))
 
 
 def check() -> None:

@@ -11,31 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from acs_cl import UsageError
+from acs_cl.benchmarks import suite_plots
+from acs_cl.benchmarks.suite_plots import COLOURS, OTHER, TICKS
 from acs_cl.benchmarks.sweeps import UNITS, grouped
-
-COLOURS = {
-    "bare": "#9aa0a6",
-    "serial": "#9aa0a6",
-    "expert": "#2b2b2b",
-    "out_of_order": "#72b7b2",
-    "lanes": "#4c78a8",
-    "lanes, ready_first": "#b279a2",
-    "device": "#f58518",
-    "auto": "#54a24b",
-}
-BY_POWERS = ("window", "lanes", "groups")
-"""Whose values double or so from one to the next."""
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write `sweep-<parameter>.png` for each; where they are."""
-    try:
-        from matplotlib.figure import Figure  # without pyplot: no window, whatever is configured
-    except ImportError as error:
-        raise UsageError(
-            f"a picture needs matplotlib ({error}): pip install 'acs_cl[plots]'"
-        ) from None
+    suite_plots.check()
+    from matplotlib.figure import Figure  # without pyplot: no window, whatever is configured
+
     folder.mkdir(parents=True, exist_ok=True)
     there = result["machine"]
     paths = []
@@ -47,16 +32,22 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
         upper.axhline(1, color="#2b2b2b", lw=0.6, ls=":")
         upper.set_ylabel("times faster than the baseline")
         lower.set_ylabel("launches/s")
-        lower.set_yscale("log")
         lower.set_xlabel(f"{parameter} ({UNITS[parameter]})")
-        if parameter in BY_POWERS:
-            lower.set_xscale("log", base=2)
-        lower.set_xticks(list(by_value), [f"{value:,}" for value in by_value])
-        lower.minorticks_off()
+        lower.set_xticks(range(len(by_value)), [f"{value:,}" for value in by_value])
         for axes in (upper, lower):
+            axes.set_yscale("log")
+            least, most = axes.get_ylim()
+            ticks = [tick for tick in TICKS if least <= tick <= most]
+            axes.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
+            axes.minorticks_off()
             axes.grid(lw=0.3)
-        upper.legend(fontsize=8, ncols=3)
-        upper.set_title(f"{there['device']}, {there['date']}", fontsize=10, loc="left")
+        figure.legend(*upper.get_legend_handles_labels(), loc="outside lower center", fontsize=8,
+                      ncols=4)  # fmt: skip
+        unrest = max(one["unrest"] for one in there["noise"])
+        upper.set_title(
+            f"{there['device']}, {there['date']}, unrest of the machine {unrest:.0%}",
+            fontsize=10, loc="left",
+        )  # fmt: skip
         path = folder / f"sweep-{parameter}.png"
         figure.savefig(path, dpi=120)
         paths.append(path)
@@ -67,14 +58,14 @@ def _line(
     upper: Any, lower: Any, name: str, by_value: Mapping[int, Mapping[str, Mapping[str, Any]]]
 ) -> None:
     points = [
-        (value, rows[name])
-        for value, rows in by_value.items()
+        (place, rows[name])
+        for place, rows in enumerate(by_value.values())
         if name in rows and "failed" not in rows[name]
     ]
     if not points:
         return
-    values = [value for value, _ in points]
-    colour = COLOURS.get(name, "#9d755d")
+    values = [place for place, _ in points]
+    colour = COLOURS.get(name, OTHER)
     style = "--" if name in ("bare", "serial", "expert") else "-"
     upper.plot(
         values, [row["speed_up"] for _, row in points], style, marker="o", ms=3.5, color=colour,

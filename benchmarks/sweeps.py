@@ -43,7 +43,7 @@ VALUES: dict[str, tuple[int, ...]] = {
     "length": (0, 5, 10, 20, 50, 100, 200),
     "groups": (1, 2, 5, 10, 20, 50, 100, 200),
 }
-UNITS = {"window": "launches", "lanes": "queues", "length": "us", "groups": "groups"}
+UNITS = {"window": "launches", "lanes": "queues", "length": "us", "groups": "of a kernel"}
 WIDTH, FAN_IN = 32, 3
 DEPTH = {True: 8, False: 16}  # by "is a CPU"
 LENGTH_US = {True: 50.0, False: 20.0}  # by "is a CPU"; where it is not what is swept
