@@ -197,6 +197,31 @@ def test_of_a_view_only_what_a_launch_touches_counts(device: cl.Device, long_way
         assert [span.nbytes for span in handle.access.writes] == [64]
 
 
+def test_what_is_known_of_some_arrays_holds_for_others_that_lie_as_they_do(
+    device: cl.Device, long_way: Counted
+) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        program = rt.build(SOURCE)
+        program.add((16,), None, rt.zeros(16, "u4"), rt.zeros(16, "u4"), 1)
+        rt.finish()
+        kept = []
+        for turn in range(4):
+            one, two, whole = rt.zeros(16, "u4"), rt.zeros(16, "u4"), rt.zeros(64, "u4")
+            kept += [one, two, whole]
+            pairs = [(one, two), (one, one), (whole[:16], whole[40:56]), (whole[:32], two)]
+            for x, y in pairs:
+                before = long_way.many
+                handle = program.add((8,), None, x, y, 1)
+                assert long_way.many - before == (turn == 0)
+                with slowly(rt):
+                    access = program.add((8,), None, x, y, 1).access
+                assert handle.access == access
+                assert {type(span) for span in handle.access.reads} == {acs.records.Span}
+                assert [span.nbytes for span in access.reads] == [32, 32]
+            assert one.get().tolist() == [3] * 8 + [0] * 8
+            rt.finish()
+
+
 def test_host_tasks_reads_and_events_find_them(device: cl.Device, backend: str) -> None:
     with acs.Runtime(device, backend=backend) as rt:
         program = rt.build(SOURCE)

@@ -9,7 +9,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "columns.hpp"
 #include "handles.hpp"
 #include "queues.hpp"
+#include "reach.hpp"
 
 namespace acs_cl {
 
@@ -99,39 +99,6 @@ struct ToScheduler : Route {
     bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
 };
 
-// An access as Python found it.
-struct Found {
-    Touched touched;
-
-    // Null where it has too many spans.
-    static std::unique_ptr<Found> of(nb::handle access) {
-        auto made = std::make_unique<Found>();
-        for (int written = 0; written < 2; written++)
-            for (nb::handle span : access[written]) {
-                if (made->touched.many >= MOST_SPANS - 1) return nullptr;  // one may decide
-                made->touched.add(span.inc_ref().ptr(), !written, written);
-            }
-        return made;
-    }
-    Found() = default;
-    ~Found() { touched.let_go(); }
-    Found(const Found &) = delete;
-    Found &operator=(const Found &) = delete;
-};
-
-// What launches of one size and the same numbers touch: all of their arrays where each has `covers`
-// bytes at most; if not, what Python found for arrays of these bytes.
-struct Reach {
-    std::vector<std::int64_t> covers;
-    std::unordered_map<std::string, std::unique_ptr<Found>> found;
-
-    static std::string key(const Touched &whole) {
-        Span spans[MOST_SPANS];
-        for (std::uint32_t at = 0; at < whole.many; at++) spans[at] = span_of(whole.spans[at]);
-        return {reinterpret_cast<const char *>(spans), whole.many * sizeof(Span)};
-    }
-};
-
 // Sizes as the driver takes them.
 struct Extent {
     std::uint32_t axes = 0;
@@ -145,7 +112,7 @@ struct Extent {
 struct OnQueues {
     Extent extent;
     std::map<std::string, Reach> reaches;
-    const std::pair<const std::string, Reach> *last = nullptr;
+    std::pair<const std::string, Reach> *last = nullptr;
 };
 
 // To the queues of a host backend.
@@ -191,13 +158,11 @@ struct ToQueues : Route {
             size.last = known == size.reaches.end() ? nullptr : &*known;
         }
         if (!size.last) return false;
-        const Reach &reach = size.last->second;
+        Reach &reach = size.last->second;
         if (is_covered(reach, args)) return true;
-        if (reach.found.empty()) return false;
-        auto found = reach.found.find(Reach::key(touched));
-        if (found == reach.found.end()) return false;
-        touched = found->second->touched;
-        return true;
+        const Touched *found = reach.find(touched);
+        if (found) touched = *found;
+        return found;
     }
 
     bool is_covered(const Reach &reach, PyObject *const *args) const {
@@ -324,8 +289,9 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (!kernel || !to.left || (to.until && ledger.number >= to.until) || !to.is_new() ||
         many != to.parameters.size() + 2 || !ledger.is_plain())
         return nullptr;
+    nb::object handle = new_handle();
     OnQueues *size = to.known.find(args[0], args[1]);
-    if (!size) return nullptr;
+    if (!size || !handle.is_valid()) return nullptr;
     args += 2;
     char values[8 * MOST_PARAMETERS] = {};
     Touched touched;
@@ -339,8 +305,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (!to.narrow(*size, values, args, touched)) return nullptr;
     Flag flag;
     if (when && !flag.take(when, self->runtime, to.by_address, touched)) return nullptr;
-    nb::object handle = new_handle();
-    if (!handle.is_valid() || !ledger.lock->try_take()) return nullptr;
+    if (!ledger.lock->try_take()) return nullptr;
     struct Taken {
         Lock *lock;
         ~Taken() {
@@ -591,10 +556,9 @@ bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
         auto [at, is_reach_new] = known->reaches.try_emplace(to->key(values));
         Reach &reach = at->second;
         if (covers) reach.covers = std::move(*covers);
-        auto found = to->is_covered(reach, reinterpret_cast<PyTupleObject *>(args.ptr())->ob_item)
-                         ? nullptr : Found::of(access);
+        if (!to->is_covered(reach, reinterpret_cast<PyTupleObject *>(args.ptr())->ob_item))
+            is_new |= reach.learn(whole, access);
         is_new |= is_reach_new;
-        if (found) is_new |= reach.found.insert_or_assign(Reach::key(whole), std::move(found)).second;
     }
     to->left = left;
     to->until = until;
