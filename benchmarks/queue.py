@@ -1,8 +1,9 @@
 """Programs of PyOpenCL's, unmodified, on `acs.Queue` against their own in-order queue.
 
-In: a device. Out: times of two programs on either queue, in turns, as ratios: `array`, arithmetic
-of `pyopencl.array` with kernels that take no time, so that only the host's work counts; `chains`,
-independent chains of kernels of one group each, where there is something to gain. Both have to give
+In: a device. Out: times of four programs on either queue, in turns, as ratios. Kernels that take no
+time, so that only the host's work counts: `array`, arithmetic of `pyopencl.array`; `calls`, kernels
+with typed arguments, called; `enqueues`, one with the same arguments, enqueued. `chains`:
+independent chains of kernels of one group each, where there is something to gain. All have to give
 equal results. No queue of ours lives while the plain one is timed, so that nothing is intercepted.
 """
 
@@ -22,6 +23,7 @@ from acs_cl.benchmarks.harness import Settings, no_collection, spread, target, t
 
 TURNS = {False: 15, True: 3}  # by "is quick"
 STEPS = {False: 300, True: 40}
+CALLS = {False: 2000, True: 200}
 CHAINS, LENGTH = 8, 8
 LEAST_RATIO = 0.95
 LEAST_GAIN = 1.5
@@ -37,11 +39,13 @@ ROUNDS = 40_000  # some hundred microseconds on a CPU
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """Both programs."""
+    """All programs."""
     context = settings.context()
     turns = TURNS[settings.quick]
     rows = {
         "array": _row(context, turns, _array(context, STEPS[settings.quick])),
+        "calls": _row(context, turns, _calls(context, CALLS[settings.quick], called=True)),
+        "enqueues": _row(context, turns, _calls(context, CALLS[settings.quick], called=False)),
         "chains": _row(context, turns, _chains(context)),
     }
     return {
@@ -50,6 +54,10 @@ def measure(settings: Settings) -> dict[str, Any]:
             target("an unmodified `pyopencl.array` program on `acs.Queue`, speed over its own "
                    "in-order queue", rows["array"]["ratio"]["median"], "at least", LEAST_RATIO, "x",
                    rows["array"]["ratio"]),
+            target("the same of one that calls a kernel", rows["calls"]["ratio"]["median"],
+                   "at least", LEAST_RATIO, "x", rows["calls"]["ratio"]),
+            target("the same of one that enqueues a kernel", rows["enqueues"]["ratio"]["median"],
+                   "at least", LEAST_RATIO, "x", rows["enqueues"]["ratio"]),
             target("the same of one with 8 independent chains", rows["chains"]["ratio"]["median"],
                    "at least", LEAST_GAIN, "x", rows["chains"]["ratio"]),
         ],
@@ -90,6 +98,28 @@ def _array(context: cl.Context, steps: int) -> Program:
             y += x
             y[:8] = step
         return y.get()
+
+    return program
+
+
+def _calls(context: cl.Context, many: int, called: bool) -> Program:
+    """A chain of one kernel, each of which needs the one before."""
+    kernel = typed_kernel(cl.CommandQueue(context), SOURCE, "work", None, np.uint32)
+    start = np.arange(32, dtype=np.uint32)
+
+    def program(queue: Any) -> Any:
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, start.nbytes)
+        cl.enqueue_copy(queue, buffer, start)
+        if called:
+            for _ in range(many):
+                kernel(queue, (32,), (32,), buffer, 1)
+        else:
+            kernel.set_args(buffer, 1)
+            for _ in range(many):
+                cl.enqueue_nd_range_kernel(queue, kernel, (32,), (32,))
+        found = np.empty_like(start)
+        cl.enqueue_copy(queue, found, buffer)
+        return found
 
     return program
 

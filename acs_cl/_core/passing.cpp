@@ -131,7 +131,8 @@ int passing_set(Passing *self, PyObject *value, void *) {
 // A command has passed. Where the one some commands ago has not ended, work is waiting.
 void count(Passing *self, PyObject *event, void *handle) {
     self->passed++;
-    if (self->keeps_events) Py_XSETREF(self->place_of(event), Py_NewRef(event));
+    if (self->keeps_events && event != Py_None)  // barriers of old have no event
+        Py_XSETREF(self->place_of(event), Py_NewRef(event));
     if (--self->left > 0) return;
     self->left = self->behind;
     bool waits = self->in_flight && event_status(self->in_flight_handle) > 0;
