@@ -7,13 +7,15 @@ out.
 The rule compares what a launch costs the host on a lane and in a record. A record saves
 `SAVED_US`, and may cost time on the device: a scheduler runs a kernel in fewer or narrower groups
 than a queue does. An epoch costs the host about as much as `FEW` launches on lanes, so that smaller
-ones go to lanes, and a program that makes nothing but small ones is left alone for a while. So is
-one on a GPU whose tasks take the device longer than their launches would take the host: there the
-scheduler saves nothing, and a queue runs a kernel with as many registers and groups as suit it.
+ones go to lanes, and a program that makes nothing but small ones is left alone for a while. On a
+GPU kernels are left alone whose tasks take the device longer than their launches would take the
+host: there the scheduler saves nothing, and a queue runs a kernel with as many registers and groups
+as suit it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 HOT = 32
@@ -49,7 +51,10 @@ what a launch on a lane took it on an H200 (driver 580, 6 to 12 us). There kerne
 queue took 49 in the scheduler; tasks of networks with shorter ones took at most 11."""
 
 LONG_STREAK = 2
-"""Long epochs in a row before the scheduler is left alone."""
+"""Long epochs in a row before their kernels are left alone."""
+
+LONG_REST, LONGEST = 1024, 1 << 16
+"""Launches for which they are, twice as many each time."""
 
 
 class Choice:
@@ -62,10 +67,11 @@ class Choice:
         self._rest = REST
         self._builds = 0
         self._long = 0
-        self._long_rest = REST
+        self._long_rest = LONG_REST
+        self._long_names: dict[str, tuple[int, str]] = {}
+        """{kernel: the launch before which it is left alone, and why}."""
         self.resting_until = 0
         """The launch before which the scheduler is left alone."""
-        self.why_resting = ""
         self.trusts = False
         """Whether the next epoch is sent however small it turns out: the last one was large enough.
         Its launches need not be kept for lanes, so that the core may make all of them."""
@@ -76,7 +82,6 @@ class Choice:
         if builds != self._builds:
             self._builds = builds
             self._small, self._rest, self.resting_until = 0, REST, 0
-            self._long, self._long_rest = 0, REST
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
@@ -88,9 +93,11 @@ class Choice:
             self._times.clear()
         self._times.setdefault(key, []).append(us)
 
-    def refusal(self, key: Any, tiles: int, groups: int) -> str | None:
-        """Why a launch of `key` with so many tiles should take a lane, where the scheduler has
-        `groups` groups."""
+    def refusal(self, number: int, key: Any, tiles: int, groups: int) -> str | None:
+        """Why launch `number`, of `key` and with so many tiles, should take a lane, where the
+        scheduler has `groups` groups."""
+        if key is not None and (alone := self._long_names.get(key[0])) and number < alone[0]:
+            return alone[1]
         if tiles > max(1, groups // 2):
             return (
                 f"it fills the device by itself: {tiles} tiles, the scheduler has {groups} groups"
@@ -118,27 +125,31 @@ class Choice:
         self._small += 1
         if self._small >= STREAK:
             self._small = 0
-            self._leave_alone(
-                number, self._rest, "epochs were too small lately to be worth sending"
-            )
+            self.resting_until = number + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
         return False
 
-    def took(self, us: float, tasks: int, number: int) -> None:
-        """An epoch of `tasks` took the device so long; `number` is the newest launch."""
+    def took(self, us: float, tasks: int, number: int, names: Callable[[], Iterable[str]]) -> bool:
+        """An epoch of `tasks`, of kernels with these names, took the device so long; `number` is
+        the newest launch. Whether any are left alone from now on."""
         if self.on_cpu or tasks < FEW:  # where launches are timed one by one; which says little
-            return
+            return False
         self._long = self._long + 1 if us > LONG_US * tasks else 0
         if not self._long:
-            self._long_rest = REST
-        elif self._long >= LONG_STREAK:
-            self._leave_alone(
-                number, self._long_rest,
-                f"tasks took the device {us / tasks:.0f} us each lately, longer than launches take"
-                " the host",
-            )  # fmt: skip
-            self._long_rest = min(2 * self._long_rest, LONGEST_REST)
+            self._long_rest = LONG_REST
+        if self._long < LONG_STREAK:
+            return False
+        why = f"in the scheduler a task took {us / tasks:.0f} us, a launch takes the host less"
+        for name in names():
+            self._long_names[name] = number + self._long_rest, why
+        self._long_rest = min(2 * self._long_rest, LONGEST)
+        return True
 
-    def _leave_alone(self, number: int, launches: int, why: str) -> None:
-        self.resting_until = number + launches
-        self.why_resting = why
+    def left_alone(self, number: int, name: str) -> tuple[int, str]:
+        """Before which launch `number`, of a kernel of this name, has to take a lane, and why."""
+        until, why = self._long_names.get(name, (0, ""))
+        if number < until:
+            return until, why
+        if number < self.resting_until:
+            return self.resting_until, "epochs were too small lately to be worth sending"
+        return 0, ""

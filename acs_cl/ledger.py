@@ -11,7 +11,7 @@ settled it is one of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import Any, NamedTuple
 
@@ -59,6 +59,10 @@ class Ledger:
     def numbers(self, epoch: int) -> list[int]:
         """The launches of an epoch, by task."""
         return list(self._numbers.get(epoch, ()))
+
+    def names(self, epoch: int) -> Iterable[str]:
+        """The kernels of the quick launches of an epoch."""
+        return ()
 
     def leave(self, epoch: int) -> list[int]:
         """The launches of an epoch are in it no more: those that are not quick."""

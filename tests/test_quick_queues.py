@@ -488,7 +488,6 @@ def test_while_the_scheduler_rests_lanes_are_quick(device: cl.Device, long_way: 
         program.flip._forget()  # what it was taught for other reasons
         choice.look_again(rt._backend.schedulers.builds)
         end = choice.resting_until = rt._number + 200
-        choice.why_resting = "were too small"
         before = long_way.many
         handles = [program.flip((8,), None, x)]
         while rt._number < end - 2:

@@ -82,6 +82,16 @@ public:
         return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
     }
 
+    // The kernels of the quick launches of an epoch.
+    nb::object names(std::uint32_t epoch) const {
+        nb::object names = nb::steal(PySet_New(nullptr));
+        auto batch = batches_.find(epoch);
+        if (names.is_valid() && batch != batches_.end())
+            for (const Quick &one : batch->second.quick)
+                if (PySet_Add(names.ptr(), one.name)) throw PythonError();
+        return names;
+    }
+
     std::vector<std::int64_t> leave(std::uint32_t epoch) {
         std::vector<std::int64_t> ordinary;
         auto batch = batches_.find(epoch);

@@ -63,7 +63,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 13;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 14;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -111,6 +111,7 @@ NB_MODULE(_core, module) {
         .def("epoch", &Ledger::epoch)
         .def("task", &Ledger::task)
         .def("numbers", &Ledger::numbers)
+        .def("names", &Ledger::names)
         .def("leave", &Ledger::leave)
         .def("__len__", &Ledger::placed)
         .def("join", [](Ledger &self, nb::object hazards, nb::object lock, nb::handle launches,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count, islice
 from math import prod
 from time import perf_counter
@@ -166,8 +167,9 @@ class Device(Backend):
         if reason is None or (choice is not None and choice.wants_time(key)):
             return 0, 0, None
         if choice is not None:
-            if number < choice.resting_until:
-                until = choice.resting_until - 1
+            rests_until, _ = choice.left_alone(number, key[0])
+            if rests_until:
+                until = rests_until - 1
             elif kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
         return left, until, reason
@@ -212,7 +214,7 @@ class Device(Backend):
                 record, blob, shape, tiles = task
             if choice is not None:
                 key = _key(command)
-                refusal = choice.refusal(key, tiles, scheduler.limits.groups)
+                refusal = choice.refusal(launch.number, key, tiles, scheduler.limits.groups)
                 if refusal is not None:
                     raise Unfit(refusal)
         except Unfit as unfit:
@@ -239,6 +241,7 @@ class Device(Backend):
                 self._wait_for_lane(epoch, upstream)
         at = epoch.recorder.add(record, blob, shape, inside)
         ledger.put(launch.number, epoch.number, at)
+        epoch.names.add(command.name)
         if not epoch.trusted and at < FEW:
             self._commands.append(launch)
         self.send_if_due()
@@ -264,7 +267,7 @@ class Device(Backend):
         if choice is None:
             return True
         tiles, groups = command.tiles, command.scheduler.limits.groups
-        return choice.refusal(_key(command), tiles, groups) is None
+        return choice.refusal(self._ledger.number, _key(command), tiles, groups) is None
 
     def _task(self, command: Any) -> tuple[Scheduler, Task]:
         """The long way to a task. Raises `Unfit`."""
@@ -486,7 +489,9 @@ class Device(Backend):
         if broken is not None or failures:
             self.settle()
         elif self._choice is not None and (took := epoch.device_us()) is not None:
-            self._choice.took(took, epoch.recorder.tasks, ledger.number)
+            names = partial(self._names, epoch)
+            if self._choice.took(took, epoch.recorder.tasks, ledger.number, names):
+                ledger.generation += 1
         del self._epochs[which]
         ended: Ended = []
         for number in ledger.leave(which):
@@ -497,6 +502,10 @@ class Device(Backend):
                 (number, status if error is None else min(status, DECIDED), epoch.kernel_event, -1)
             )
         return ended
+
+    def _names(self, epoch: Epoch) -> set[str]:
+        """Of the kernels in it."""
+        return epoch.names.union(self._ledger.names(epoch.number))
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended a launch, where the driver's status does not tell."""
@@ -515,7 +524,9 @@ class Device(Backend):
         )  # fmt: skip
 
         def refusal(command: Any, tiles: int, groups: int) -> str | None:
-            return None if choice is None else choice.refusal(_key(command), tiles, groups)
+            if choice is None:
+                return None
+            return choice.refusal(self._ledger.number, _key(command), tiles, groups)
 
         return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
 
@@ -567,8 +578,9 @@ def forget_oldest(where: dict[int, str]) -> None:
 
 def _at_once(choice: Choice, number: int, command: Any) -> str | None:
     """Why a launch takes a lane without further thought, if it does."""
-    if number < choice.resting_until:
-        return choice.why_resting
+    until, why = choice.left_alone(number, command.name)
+    if until:
+        return why
     if type(command) is KernelCommand and command.kernel.launched < HOT:
         command.kernel.launched += 1
         reason: str = command.kernel.reason

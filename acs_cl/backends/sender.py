@@ -84,6 +84,8 @@ class Epoch:
         self.kernel_event: Any = None
         self.launches = 0
         """Of the scheduler."""
+        self.names: set[str] = set()
+        """Of the kernels in it, but for quick launches."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
 
