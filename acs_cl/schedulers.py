@@ -336,12 +336,15 @@ class Schedulers:
         self._translated[origin] = found.functions[name], found.text, found.options
 
     def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
-        """Build the scheduler of a set; where that fails, without the kernel that is to blame."""
+        """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
+        kernel with which half of the groups would run at the same time, or less, than did without
+        it stays on lanes: all others would pay for it."""
         there.stale = False
+        before = there.built
+        aside: dict[Origin, tuple[Function, str]] = {}
         while there.functions:
             try:
-                there.built = self._build(there, group, options)
-                return
+                built = self._build(there, group, options)
             except Exception as error:  # of the compiler, of the driver: there are lanes
                 newest = next(reversed(there.functions))
                 function = there.functions.pop(newest)[0]
@@ -349,6 +352,24 @@ class Schedulers:
                     lines = str(error).splitlines()
                     said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
                     self._refuse(newest, group, f"its scheduler does not build: {said}")
+                continue
+            if before is not None and 2 * built.limits.groups <= before.limits.groups:
+                fresh = [origin for origin in there.functions if origin not in before.bodies]
+                if fresh:  # the newest, or one before it
+                    aside[fresh[-1]] = there.functions.pop(fresh[-1])
+                    continue
+            if not aside:
+                there.built = built
+                return
+            heavy, (function, _) = aside.popitem()
+            if not function.tiled or group == self.tiled_group:
+                self._refuse(
+                    heavy, group, f"with its registers fewer than {built.limits.groups} groups "
+                    "would run at the same time: half of them at most",
+                )  # fmt: skip
+            while aside:
+                origin, pair = aside.popitem()
+                there.functions[origin] = pair
         there.built = None
 
     def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:

@@ -283,6 +283,34 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
     assert tasks(rt) == 2
 
 
+def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came with others, in the middle, and they are not made to pay for it."""
+    real = Schedulers._limits
+
+    def limits(self: Schedulers, group: int, registers: Any, there: Any) -> Any:
+        found = real(self, group, registers, there)
+        heavy = any(origin[2] == "k1" for origin in there.functions)
+        return found._replace(groups=max(1, found.groups // 2)) if heavy else found
+
+    monkeypatch.setattr(Schedulers, "_limits", limits)
+    program, x = rt.build(SOURCE + many(4)), rt.zeros(64, "u4")
+    rt.prebuild(program.inc)
+    rt.prebuild(program.k0, program.k1, program.k2)
+    assert kernels_by_group(rt) == {1: {"inc", "k0", "k2"}}
+    for _ in range(2):
+        for name in ("inc", "k0", "k1", "k2"):
+            arguments = (x, 5) if name == "inc" else (x,)
+            handle = getattr(program, name)((64,), None, *arguments)
+            where = str(rt.explain(handle))
+            assert ("half of them at most" in where) == (name == "k1"), where
+    assert (x.get() == 2 * (5 + 1 + 2 + 3)).all()
+    assert tasks(rt) == 6
+    rt.prebuild(program.k1, program.k3)
+    assert kernels_by_group(rt) == {1: {"inc", "k0", "k2", "k3"}}
+
+
 def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
