@@ -200,12 +200,15 @@ def collected(documents: Sequence[Document]) -> str:
         ]
         for title in titles:
             row.append(_of_family(document, title))
-        row.append(there["date"])
+        unrest = max(one["unrest"] for one in there["noise"])
+        row += [f"{unrest:.0%}", there["acs_cl"], there["date"]]
         rows.append(row)
-    return table(rows, ["device", "driver", "preset", *titles, "date"], "github")
+    head = ["device", "driver", "preset", *titles, "unrest", "acs_cl", "date"]
+    return table(rows, head, "github")
 
 
-def _of_family(document: Document, family: str) -> float | None:
+def _of_family(document: Document, family: str) -> float | str | None:
+    """A mean over some members only says over how many."""
     values = []
     for entry in document["workloads"].values():
         if entry["family"] == family:
@@ -214,4 +217,8 @@ def _of_family(document: Document, family: str) -> float | None:
             if not found:
                 return None
             values.append(found[0])
-    return geomean(values) if values else None
+    if not values:
+        return None
+    members = len(FAMILIES.get(family, GRCUDA))
+    mean = geomean(values)
+    return mean if len(values) == members else f"{mean:.2f} ({len(values)} of {members})"

@@ -63,7 +63,9 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     said = suite_tables.details(document)
     assert any(limit in said for limit in ("critical path", "work", "launches"))
     assert document["machine"]["driver"] in suite_tables.footer(document)
-    assert document["machine"]["date"] in suite_tables.collected([document])
+    together = suite_tables.collected([document])
+    assert document["machine"]["date"] in together
+    assert "(1 of 6)" in together  # a family's mean is one of all its members, or says so
 
 
 def test_what_is_wrong_is_reported_and_not_timed() -> None:
