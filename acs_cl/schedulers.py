@@ -241,6 +241,9 @@ class Schedulers:
                 self._busy = True
             try:
                 self._build_all(asked)
+            except Exception as error:  # a fault of ours: these have lanes, others get their turn
+                for origin, group in asked:
+                    self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
             finally:
                 with self._lock:
                     self._busy = False

@@ -283,6 +283,21 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
     assert tasks(rt) == 2
 
 
+def test_a_fault_of_ours_while_building_keeps_nobody_waiting(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, x = rt.build(SOURCE + many(2)), rt.zeros(64, "u4")
+    with monkeypatch.context() as broken:
+        broken.setattr(Schedulers, "_renew", lambda *_: 1 / 0)
+        rt.prebuild(program.k0)
+        handle = program.k0((64,), None, x)
+        assert "ZeroDivisionError" in str(rt.explain(handle))
+    rt.prebuild(program.k1)
+    program.k1((64,), None, x)
+    assert (x.get() == 1 + 2).all()
+    assert tasks(rt) == 1
+
+
 def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
