@@ -288,11 +288,13 @@ def _check(contestant: Contestant, workload: Workload, expected: Results) -> str
         if wrong:
             return wrong
         if turn and isinstance(platform, acs.Runtime):
-            for _ in range(more):  # a kernel has to be used some times to be built in
-                run.reset()
-                run.step()
-            platform.finish()
-            platform.prebuild()
+            # a kernel has to be used some times to be built in, and the core learns it anew then
+            for waits in (platform.prebuild, platform.finish):
+                for _ in range(more):
+                    run.reset()
+                    run.step()
+                platform.finish()
+                waits()
     return ""
 
 
