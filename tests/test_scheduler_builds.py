@@ -298,32 +298,36 @@ def test_a_fault_of_ours_while_building_keeps_nobody_waiting(
     assert tasks(rt) == 1
 
 
+@pytest.mark.parametrize("is_enough", [False, True])
 def test_a_kernel_that_halves_the_groups_that_run_at_once_stays_on_lanes(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, is_enough: bool
 ) -> None:
-    """It came with others, in the middle, and they are not made to pay for it."""
+    """It came with others, in the middle, and they are not made to pay for it. Where those that are
+    left are enough it may come."""
     real = Schedulers._limits
+    enough = schedulers.ENOUGH_GROUPS * int(rt.device.max_compute_units)
 
     def limits(self: Schedulers, group: int, registers: Any, there: Any) -> Any:
-        found = real(self, group, registers, there)
         heavy = any(origin[2] == "k1" for origin in there.functions)
-        return found._replace(groups=max(1, found.groups // 2)) if heavy else found
+        groups = enough - (not is_enough) if heavy else 4 * enough
+        return real(self, group, registers, there)._replace(groups=groups)
 
     monkeypatch.setattr(Schedulers, "_limits", limits)
     program, x = rt.build(SOURCE + many(4)), rt.zeros(64, "u4")
     rt.prebuild(program.inc)
     rt.prebuild(program.k0, program.k1, program.k2)
-    assert kernels_by_group(rt) == {1: {"inc", "k0", "k2"}}
+    alone = set() if is_enough else {"k1"}
+    assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2"} - alone}
     for _ in range(2):
         for name in ("inc", "k0", "k1", "k2"):
             arguments = (x, 5) if name == "inc" else (x,)
             handle = getattr(program, name)((64,), None, *arguments)
             where = str(rt.explain(handle))
-            assert ("half of them at most" in where) == (name == "k1"), where
+            assert ("half of them at most" in where) == (name in alone), where
     assert (x.get() == 2 * (5 + 1 + 2 + 3)).all()
-    assert tasks(rt) == 6
+    assert tasks(rt) == 8 - 2 * len(alone)
     rt.prebuild(program.k1, program.k3)
-    assert kernels_by_group(rt) == {1: {"inc", "k0", "k2", "k3"}}
+    assert kernels_by_group(rt) == {1: {"inc", "k0", "k1", "k2", "k3"} - alone}
 
 
 def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
