@@ -29,6 +29,9 @@ FIGURES, WORKLOADS = "figures", "workloads"
 OF_THE_CORE = ("native", "queue", "taskbench", "overlap", "memory")
 """Benchmarks whose figures docs/native.md shows."""
 
+NOT_IN_README = ("native", "checking")
+"""Benchmarks of many figures, which docs/native.md and docs/checks.md show."""
+
 SHOWN = ("serial", "lanes", "device", "auto", "replay", "expert")
 """Contestants of the workloads that the README shows."""
 
@@ -167,7 +170,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         documents = load(args.results)
         texts = {args.readme: args.readme.read_text(encoding="utf-8")}
-        new = {args.readme: updated(texts[args.readme], render(documents))}
+        names = {name for document in documents for name in document["benchmarks"]}
+        table = render(documents, sorted(names.difference(NOT_IN_README)))
+        new = {args.readme: updated(texts[args.readme], table)}
         if table := workloads(args.results):
             new[args.readme] = updated(new[args.readme], table, WORKLOADS)
         if args.native or native.exists():

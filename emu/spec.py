@@ -225,25 +225,25 @@ CUDA = HostSpec(
     graph_node_ns=170,  # benchmarks/results/nvidia-h200.json: replays, 64 chains
 )
 ACS_CL_H200 = CUDA._replace(
-    name="acs_cl in Python, H200",
-    launch_ns=17_800,  # benchmarks/results/nvidia-h200.json: serial-eager, free, window 64
-    event_ns=2_100,  # the same, lanes-eager (20.0 us) over serial-eager
-    sync_ns=10_900,  # the same, latency: bare launch and read, 20.5 us, less 9.6 for the launch
+    name="acs_cl, H200",
+    launch_ns=13_800,  # benchmarks/results/nvidia-h200-native.json: serial-eager, free, window 64
+    event_ns=3_000,  # the same, lanes-eager (16.8 us) over serial-eager
+    sync_ns=16_300,  # the same, latency: bare launch and read, 30.4 us, less 14.0 for the launch
     queue_depth=8_192,  # the runtime's backlog
     checks=NO_CHECKS,  # hazards are part of launch_ns
 )
 ACS_CL_POCL = HostSpec(
-    name="acs_cl in Python, PoCL",
-    launch_ns=15_000,  # benchmarks/results/pocl.json: out_of_order-eager, free, window 64
+    name="acs_cl, PoCL",
+    launch_ns=1_760,  # benchmarks/results/pocl-native.json: out_of_order-eager, free, window 64
     latency_ns=1_450,  # measured from C: 0.6-1.0 us on the host, 1.6-2.9 end to end
     event_ns=1_500,  # measured from PyOpenCL: 2.8 us, 4.3 with wait_for
-    sync_ns=45_900,  # the first: bare launch and read, 52.8 us, less 7.0 for the launch
+    sync_ns=58_400,  # the first: bare launch and read, 61.1 us, less 2.6 for the launch
     edge_ns=1_450,  # as latency_ns: a thread takes the next kernel from the driver's list
     queue_depth=8_192,  # the runtime's backlog
     update_ns=0,  # part of launch_ns, as hazards are
     checks=NO_CHECKS,
-    build_node_ns=15_000,  # no command buffers there: recording, taken as a launch
-    launch_graph_ns=15_000,
+    build_node_ns=1_760,  # no command buffers there: recording, taken as a launch
+    launch_graph_ns=1_760,
     graph_edge_ns=1_450,
     graph_node_ns=0,
 )

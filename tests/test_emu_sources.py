@@ -23,6 +23,8 @@ from acs_cl.tasks import SMALLEST_TILE
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MOST = 1.5
+H200, POCL = "nvidia-h200-native", "pocl-native"
+"""Results of launches that the core makes."""
 
 Found = Callable[[Any], float]
 
@@ -78,14 +80,14 @@ CITED: dict[str, tuple[int, str, Found]] = {
     "a node in 64 chains": (
         spec.CUDA.graph_node_ns, "nvidia-h200", graph(64, 1, "cuda", "replay_us"),
     ),
-    "acs_cl, H200, launch": (spec.ACS_CL_H200.launch_ns, "nvidia-h200", launch("serial-eager")),
+    "acs_cl, H200, launch": (spec.ACS_CL_H200.launch_ns, H200, launch("serial-eager")),
     "acs_cl, H200, event": (
-        spec.ACS_CL_H200.event_ns, "nvidia-h200",
+        spec.ACS_CL_H200.event_ns, H200,
         lambda found: launch("lanes-eager")(found) - launch("serial-eager")(found),
     ),
-    "acs_cl, H200, wait": (spec.ACS_CL_H200.sync_ns, "nvidia-h200", read_less_launch("serial")),
-    "acs_cl, PoCL, launch": (spec.ACS_CL_POCL.launch_ns, "pocl", launch("out_of_order-eager")),
-    "acs_cl, PoCL, wait": (spec.ACS_CL_POCL.sync_ns, "pocl", read_less_launch("out_of_order")),
+    "acs_cl, H200, wait": (spec.ACS_CL_H200.sync_ns, H200, read_less_launch("serial")),
+    "acs_cl, PoCL, launch": (spec.ACS_CL_POCL.launch_ns, POCL, launch("out_of_order-eager")),
+    "acs_cl, PoCL, wait": (spec.ACS_CL_POCL.sync_ns, POCL, read_less_launch("out_of_order")),
     "scheduler, H200, record": (
         spec.SCHEDULER_H200.record_ns, "nvidia-h200", graph(64, 1, "new_graph_us"),
     ),
