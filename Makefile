@@ -58,13 +58,14 @@ fuzz: $(STAMP)
 # Python itself is not built that way: what it never frees is not reported, and the sanitizer's
 # library has to come first.
 SANITIZED := build/sanitize
+SANITIZED_FUZZ ?= 400
 sanitize: $(STAMP)
 	$(RUN) -m pip --disable-pip-version-check install --quiet "nanobind>=2.4"
 	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
 	    -DPython_EXECUTABLE=$(abspath $(RUN)) \
 	    -Dnanobind_DIR="$$($(RUN) -m nanobind --cmake_dir)"
 	cmake --build $(SANITIZED)
-	ACS_CL_FUZZ=$(FUZZ) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
+	ACS_CL_FUZZ=$(SANITIZED_FUZZ) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
 	    LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
 	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py $(ARGS)

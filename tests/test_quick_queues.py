@@ -23,7 +23,7 @@ import acs_cl as acs
 
 pytestmark = needs_core
 
-FUZZ = int(os.environ.get("ACS_CL_FUZZ", "24"))
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
 PARTS = 4
 HOST = ("serial", "out_of_order", "lanes")
 
