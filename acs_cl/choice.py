@@ -96,7 +96,7 @@ class Choice:
     def refusal(self, number: int, key: Any, tiles: int, groups: int) -> str | None:
         """Why launch `number`, of `key` and with so many tiles, should take a lane, where the
         scheduler has `groups` groups."""
-        if key is not None and (alone := self._long_names.get(key[0])) and number < alone[0]:
+        if key is not None and (alone := self._too_long(number, key[0])) is not None:
             return alone[1]
         if tiles > max(1, groups // 2):
             return (
@@ -147,9 +147,14 @@ class Choice:
 
     def left_alone(self, number: int, name: str) -> tuple[int, str]:
         """Before which launch `number`, of a kernel of this name, has to take a lane, and why."""
-        until, why = self._long_names.get(name, (0, ""))
-        if number < until:
-            return until, why
+        alone = self._too_long(number, name)
+        if alone is not None:
+            return alone
         if number < self.resting_until:
             return self.resting_until, "epochs were too small lately to be worth sending"
         return 0, ""
+
+    def _too_long(self, number: int, name: str) -> tuple[int, str] | None:
+        """The same for its tasks' time alone; None where nothing is known against it."""
+        alone = self._long_names.get(name)
+        return alone if alone is not None and number < alone[0] else None

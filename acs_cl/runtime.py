@@ -169,9 +169,9 @@ class Runtime:
         self._kernels: WeakSet[Any] = WeakSet()
         """Those whose signature is known, for explanations."""
         self._recorders: dict[int, Graph] = {}
+        """{thread: what it records at the moment}."""
         self._counted: set[int] = set()
         """Launches with a count on the device, which may turn out wrong when they have ended."""
-        """{thread: what it records at the moment}."""
         self._backlog = self.options.backlog
         self._measuring: Measure | None = None
         self._sections: list[Any] = []

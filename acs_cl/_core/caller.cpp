@@ -306,12 +306,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     Flag flag;
     if (when && !flag.take(when, self->runtime, to.by_address, touched)) return nullptr;
     if (!ledger.lock->try_take()) return nullptr;
-    struct Taken {
-        Lock *lock;
-        ~Taken() {
-            if (lock) lock->give_back();
-        }
-    } taken{ledger.lock};
+    Taken taken(ledger.lock);
     const Extent extent = size->extent;
     handle = nb::steal(filled(std::move(handle), self->runtime, to, touched));  // holds the spans
     bool is_set = to.set(kernel, values, args) && (!when || to.set(flag));
@@ -319,15 +314,12 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (edges) {
         reinterpret_cast<Handle *>(handle.ptr())->number = ledger.number;
         to.left -= to.left > 0;
-        bool may_go = true;
-        for (const Edge &edge : *edges) may_go = may_go && ledger.may_follow(edge.upstream);
-        if (!may_go || to.queues->submit_quick(ledger.number, *edges, *kernel, extent.sizes())) {
-            nb::list upstream;
-            for (const Edge &edge : *edges) upstream.append(edge.upstream);
+        if (!ledger.may_follow(*edges) ||
+            to.queues->submit_quick(ledger.number, *edges, *kernel, extent.sizes())) {
             nb::object decides = when ? nb::borrow(when) : nb::none();
-            left = nb::make_tuple(ledger.number, nb::tuple(upstream), decides, to.ledger_object)
+            left = nb::make_tuple(ledger.number, upstream_of(*edges), decides, to.ledger_object)
                        .release().ptr();
-            taken.lock = nullptr;
+            taken.leave();
             return nullptr;
         }
         ledger.put_loose(ledger.number, to.name.ptr(), touched);

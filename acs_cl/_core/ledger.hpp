@@ -44,6 +44,12 @@ struct Touched {
     void let_go() const { std::for_each_n(spans, many, [](PyObject *span) { Py_DECREF(span); }); }
 };
 
+inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
+    nb::list upstream;
+    for (const Edge &edge : edges) upstream.append(edge.upstream);
+    return nb::tuple(upstream);
+}
+
 class Ledger {
 public:
     Ledger() = default;
@@ -239,7 +245,12 @@ public:
                quick_ + PyDict_GET_SIZE(slots.ptr()) < window;
     }
 
-    // Whether a launch that nobody holds may go to a driver that then waits for `upstream`.
+    // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
+    bool may_follow(const std::vector<Edge> &edges) const {
+        return std::all_of(edges.begin(), edges.end(),
+                           [this](const Edge &edge) { return may_follow(edge.upstream); });
+    }
+
     bool may_follow(std::int64_t upstream) const {
         if (ready_first || epoch(upstream)) return false;
         if (!PySet_GET_SIZE(watched.ptr())) return true;

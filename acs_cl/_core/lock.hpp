@@ -34,6 +34,21 @@ struct Lock {
     }
 };
 
+// A lock that was taken, until the end of the block or until somebody else has to give it back.
+struct Taken {
+    explicit Taken(Lock *lock) : lock_(lock) {}
+    ~Taken() {
+        if (lock_) lock_->give_back();
+    }
+    Taken(const Taken &) = delete;
+    Taken &operator=(const Taken &) = delete;
+
+    void leave() { lock_ = nullptr; }
+
+private:
+    Lock *lock_;
+};
+
 PyTypeObject *lock_type();
 
 }  // namespace acs_cl

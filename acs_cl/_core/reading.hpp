@@ -35,24 +35,19 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
     if (!from.find(queues.classes())) return nb::none();
     Touched touched;
     touched.add(PyTuple_GET_ITEM(spans.ptr(), 0), true, false);
-    struct Taken {
-        Lock *lock;
-        ~Taken() { lock->give_back(); }
-    };
     nb::object handle;
     void *event = nullptr;
     std::int64_t number = 0;
     {
+        // again, for whoever made the buffer may have run code
         if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
-        Taken taken{ledger->lock};
+        Taken taken(ledger->lock);
         const std::vector<Edge> *edges = ledger->enter(touched);
         if (!edges) return nb::none();
-        bool may_go = true;
-        for (const Edge &edge : *edges) may_go = may_go && ledger->may_follow(edge.upstream);
-        if (!may_go || queues.submit_read(ledger->number, *edges, from, &event)) {
-            nb::list upstream;
-            for (const Edge &edge : *edges) upstream.append(edge.upstream);
-            handle = runtime.attr("_finish_read")(ledger->number, nb::tuple(upstream), array, host);
+        if (!ledger->may_follow(*edges) ||
+            queues.submit_read(ledger->number, *edges, from, &event)) {
+            handle =
+                runtime.attr("_finish_read")(ledger->number, upstream_of(*edges), array, host);
         } else {
             number = ledger->number;
             driver.retain_event(event);
@@ -68,7 +63,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
     bool has_ended_well = !event_status(event);
     driver.release_event(event);
     if (ledger->lock->try_take()) {
-        Taken taken{ledger->lock};
+        Taken taken(ledger->lock);
         nb::list ended = queues.poll_up_to(number);
         bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
         if (ended.size() && !(is_all_quick && ledger->is_simple())) runtime.attr("_retire")(ended);
