@@ -22,12 +22,14 @@ MOST = 10
 
 def leaks(runtime: Runtime, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
     """What is alive. `arrays`: where bases were made, `launches`: where launches were."""
-    bases: dict[int, Array] = {}
+    bases: dict[int, Array] = {}  # the largest view of each: the collector's order says nothing
     handles: list[Handle] = []
     for one in gc.get_objects():
         kind = type(one)
         if kind is Array and one._runtime is runtime and one._base is not None:
-            bases.setdefault(one._base.number, one)
+            known = bases.setdefault(one._base.number, one)
+            if one.nbytes > known.nbytes:
+                bases[one._base.number] = one
         elif issubclass(kind, Handle) and one._runtime is runtime:
             handles.append(one)
     lines = []
