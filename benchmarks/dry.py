@@ -35,6 +35,7 @@ from acs_cl.emu.trace import Entry, Trace
 from acs_cl.inference import from_source
 from acs_cl.ranges import spans_of_view
 from acs_cl.records import Span
+from acs_cl.signature import Signature
 
 Twins = Mapping[str, Callable[..., None]]
 
@@ -106,8 +107,11 @@ def _address(values: Any) -> int:
 class DryKernel:
     """A kernel; calling it writes it down."""
 
-    def __init__(self, platform: Dry, name: str, modes: Sequence[str]) -> None:
-        self._platform, self._name, self._modes = platform, name, modes
+    def __init__(self, platform: Dry, found: Signature) -> None:
+        self._platform, self._name = platform, found.kernel
+        self._modes = [one.mode for one in found.parameters]
+        local = any(one.space == "local" for one in found.parameters)
+        self._whole = local or found.has_local_variables
 
     def __call__(
         self,
@@ -132,7 +136,9 @@ class DryKernel:
                 reads += arg.spans() if "r" in mode else ()
                 writes += arg.spans() if "w" in mode else ()
         groups = prod(-(-n // size) for n, size in zip(global_size, local_size, strict=True))
-        self._platform.kernel(self._name, groups, prod(local_size), args, reads, writes)
+        self._platform.kernel(
+            self._name, groups, prod(local_size), args, reads, writes, self._whole
+        )
 
 
 class DryProgram:
@@ -147,7 +153,7 @@ class DryProgram:
         found = from_source(self._source, name, self._options, None)
         if found.anywhere or found.program_globals:
             raise UsageError(f"kernel {name} may touch memory that no argument names")
-        kernel = DryKernel(self._platform, name, [one.mode for one in found.parameters])
+        kernel = DryKernel(self._platform, found)
         setattr(self, name, kernel)
         return kernel
 
@@ -207,8 +213,9 @@ class Dry:
         args: Sequence[Any],
         reads: Sequence[Span],
         writes: Sequence[Span],
+        whole: bool,
     ) -> None:
-        """A launch: written down, and run if there are twins."""
+        """A launch: written down, and run if there are twins. `whole`: its groups share memory."""
         if self._group_ns:
             costs = {"group_ns": self._group_ns}
         else:
@@ -216,7 +223,8 @@ class Dry:
             nbytes = sum(span.nbytes for span in (*reads, *writes))
             costs = {"steps": done.steps, "rounds": done.rounds}
             costs |= {"flops": -(-done.flops // groups), "bytes": -(-nbytes // groups)}
-        self._add(name, "kernel", reads, writes, groups=groups, items=items, **costs)
+        costs |= {"groups": groups, "items": items, "whole_groups": int(whole)}
+        self._add(name, "kernel", reads, writes, **costs)
         if self._twins is not None:
             self._twins[name](*(arg.values if isinstance(arg, DryArray) else arg for arg in args))
 

@@ -12,10 +12,11 @@ In: workloads, a device. Out: for each workload the time of a step on `serial` a
 How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
 program does by itself between launches, and what it waits for is what it waited for there. What a
 launch, an argument, a wait and an epoch cost the host, and what the scheduler on the device adds,
-is measured in the same run with kernels of no workload (`validation_costs`). The model knows
-nothing else of the runs that it is compared with.
+is measured in the same run with kernels of no workload (`validation_costs`). Of the runs that it is
+compared with the model knows no time, and only which kernels the scheduler took, and in which
+groups: what the library decides.
 
-Invariant: real runs take turns; a modelled time stands beside a real one only here, under its name.
+Invariant: a modelled time stands beside a real one only here, under its name.
 """
 
 from __future__ import annotations
@@ -24,51 +25,27 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
-
-import pyopencl as cl
+from typing import Any
 
 import acs_cl as acs
 from acs_cl import UsageError, devices
-from acs_cl.benchmarks.harness import interleave, quantile, spread
+from acs_cl.benchmarks.harness import quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
-from acs_cl.benchmarks.suite import Contestant, timer
-from acs_cl.benchmarks.validation_costs import FEW as FEW_ARRAYS
-from acs_cl.benchmarks.validation_costs import LANES, Costs, measured
-from acs_cl.benchmarks.validation_model import POLICIES, again, modelled
+from acs_cl.benchmarks.validation_costs import Costs, measured
+from acs_cl.benchmarks.validation_model import POLICIES, again, marked, modelled
+from acs_cl.benchmarks.validation_runs import Plan, recorded, timed
 from acs_cl.benchmarks.validation_tables import VERSION, errors, render
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
-from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved, save
-from acs_cl.trace import Slice
+from acs_cl.emu.trace import save
 
 ROOT = Path(__file__).resolve().parent
 TABLES = ROOT.parent / "docs" / "emulator-validation.md"
 
 FEW = ("chains", "stencil", "layers", "ant", "squeezenet", "vec")
 """With `--quick`."""
-TRACED = 5
-"""Runs on `serial` of which a kernel's median is taken, as it is of real runs."""
-SETTLED = 6
-"""Runs before those that count: kernels have to be used some times to be built in."""
-
-
-class Plan(NamedTuple):
-    """What is to be measured."""
-
-    device: cl.Device
-    workloads: Sequence[Workload]
-    preset: str
-    runs: int
-    quick: bool
-    within_s: float = float("inf")
-    """No workload but the first is begun that may end later."""
-    traces: Path | None = None
-    """A folder for what was recorded, which `--again` models without a device."""
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
@@ -107,8 +84,8 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
 
 def one(plan: Plan, workload: Workload, costs: Costs) -> dict[str, Any]:
     """A workload, real and modelled. Speed-ups are over `serial`."""
-    trace = recorded(plan, workload, costs.argument_ns)
-    real, tasks = timed(plan, workload)
+    real, taken = timed(plan, workload)
+    trace = marked(recorded(plan, workload, costs), taken, costs.scheduler.group)
     medians = {backend: quantile(times, 0.5) for backend, times in real.items()}
     if plan.traces is not None:
         save(trace, plan.traces / f"{workload.name}.jsonl")
@@ -116,83 +93,12 @@ def one(plan: Plan, workload: Workload, costs: Costs) -> dict[str, Any]:
         "family": workload.family,
         "launches": len(trace.entries),
         "kernels_ms": round(sum(entry.total_ns for entry in trace.entries) / 1e6, 4),
-        "tasks_on_device": tasks,
+        "tasks_on_device": taken.tasks,
+        "taken": taken._asdict(),
         "real_ms": {backend: spread(times, 4) for backend, times in real.items()},
         "real": {name: round(medians["serial"] / medians[name], 3) for name in POLICIES},
-        **modelled(trace, costs),
+        **modelled(trace, costs, taken),
     }
-
-
-# ---- real runs -----------------------------------------------------------------------------------
-
-
-def recorded(plan: Plan, workload: Workload, argument_ns: int) -> Trace:
-    """The launches of a step, each with its time alone."""
-    size = workload.presets[plan.preset]
-    make = workload.host_decided or workload.make
-    runs: list[list[Slice]] = []
-    with acs.Runtime(plan.device, backend="serial", trace=True) as runtime:
-        run = make(runtime, size, 0)
-        for _ in range(1 + TRACED):  # the first is cold
-            run.reset()
-            runtime.finish()
-            runtime.trace.clear()
-            run.step()
-            runtime.finish()
-            runs.append(sorted(runtime.trace.slices, key=lambda one: one.number))
-    names = [[one.name for one in slices] for slices in runs]
-    if any(other != names[1] for other in names[2:]):
-        raise UsageError(f"{workload.name} does not launch the same at every step")
-    first = runs[1][0].number if runs[1] else 1
-    entries = [
-        _entry(number, first, same, argument_ns)
-        for number, same in enumerate(zip(*runs[1:], strict=True), 1)
-    ]
-    return resolved(Trace(workload.name, entries, "device", "spans"))
-
-
-def _entry(number: int, start: int, same: Sequence[Slice], argument_ns: int) -> Entry:
-    """A launch from its slices of several runs; in the first of them launches begin at `start`."""
-    first = same[0]
-    waits = tuple(max(ALL_BEFORE, other - start + 1) for other in first.waits)
-    total_ns = max(1, round(median(one.end_ns - one.start_ns for one in same)))
-    kind = KERNEL if first.groups else HOST if first.clock == "host" else first.name
-    more = max(0, len(first.reads) + len(first.writes) - FEW_ARRAYS)
-    entry = Entry(
-        number, first.name, kind, total_ns=total_ns, reads=first.reads, writes=first.writes,
-        host_ns=round(median(one.program_ns for one in same)) + argument_ns * more,
-        waits=tuple(dict.fromkeys(waits)),
-    )  # fmt: skip
-    if kind == KERNEL:
-        entry = entry._replace(groups=first.groups, items=first.items)
-    return entry
-
-
-def timed(plan: Plan, workload: Workload) -> tuple[dict[str, list[float]], int]:
-    """Milliseconds of a step on each backend, in turns; and how many launches of the last one the
-    scheduler on the device ran."""
-    size = workload.presets[plan.preset]
-    make = workload.host_decided or workload.make
-    with ExitStack() as open_ones:
-        timers = {}
-        for backend in POLICIES:
-            lanes = LANES if backend == "lanes" else None
-            runtime = open_ones.enter_context(
-                acs.Runtime(plan.device, backend=backend, lanes=lanes)
-            )
-            run = make(runtime, size, 0)
-            for turn in range(SETTLED):
-                run.reset()
-                run.step()
-                runtime.finish()
-                if turn == SETTLED // 2:
-                    runtime.prebuild()
-            timers[backend] = timer(Contestant(runtime, run))
-        before = runtime.stats()["scheduler"]["tasks"]
-        samples = interleave(timers, plan.runs)
-        tasks = runtime.stats()["scheduler"]["tasks"] - before
-    times = {name: [one.total * 1e3 for one in taken] for name, taken in samples.items()}
-    return times, round(tasks / plan.runs)
 
 
 # ---- the command ---------------------------------------------------------------------------------

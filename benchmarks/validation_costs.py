@@ -10,7 +10,7 @@ Invariant: only kernels that do nothing, or a known chain, are measured: none of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -64,6 +64,11 @@ class Costs(NamedTuple):
     launch_ns: dict[str, int]
     argument_ns: int
     """Of each array more."""
+    own_ns: int
+    """What a timeline has for the program's own time between such launches, where there is none:
+    the beginning of a call, which is in `launch_ns`, too;"""
+    own_argument_ns: int
+    """and the same for each array more."""
     sync_ns: int
     edge_ns: int
     empty_ns: int
@@ -96,12 +101,15 @@ def measured(device: cl.Device, quick: bool) -> Costs:
             if backend == "device":
                 epoch, epoch_wait, epoch_read = _epoch(runtime, samples)
     edge, empty = _edge(device)
+    own, own_many = _own(device)
     return Costs(
         kind=devices.kind(device),
         units=device.max_compute_units,
         shared=device.max_compute_units if devices.kind(device) == "CPU" else 0,
         launch_ns=launch,
         argument_ns=round(quantile(arguments, 0.5)),
+        own_ns=round(own),
+        own_argument_ns=max(0, round((own_many - own) / (MANY - FEW))),
         sync_ns=max(1, round(sync)),
         edge_ns=edge,
         empty_ns=empty,
@@ -132,14 +140,22 @@ def machine_of(costs: Costs, backend: str) -> Machine:
 
 # ---- samples, in nanoseconds ---------------------------------------------------------------------
 
+Calls = Sequence[Callable[[int], Any]]
 
-def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
-    """A launch of few and of many arrays, while the device keeps up."""
+
+def _calls(runtime: acs.Runtime) -> tuple[Calls, Calls]:
+    """Launches of few and of many arrays, independent of each other."""
     prog = runtime.build(SOURCE)
     sources = [runtime.zeros(64, np.uint32) for _ in range(MANY - 1)]
     outs = [runtime.zeros(64, np.uint32) for _ in range(ARRAYS)]
     few = [partial(prog.few, ONE, ONE, sources[0], y) for y in outs]
     many = [partial(prog.many, ONE, ONE, *sources, y) for y in outs]
+    return few, many
+
+
+def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
+    """A launch of few and of many arrays, while the device keeps up."""
+    few, many = _calls(runtime)
     found: list[list[float]] = [[], []]
     for turn in range(samples + 2):
         for calls, times in zip((few, many), found, strict=True):
@@ -152,6 +168,21 @@ def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
         if turn == 0:
             runtime.prebuild()
     return quantile(found[0][2:], 0.5), quantile(found[1][2:], 0.5)
+
+
+def _own(device: cl.Device) -> tuple[float, float]:
+    """What a timeline has for the program's own time between the same launches."""
+    with acs.Runtime(device, backend="serial", trace=True) as runtime:
+        found = []
+        for calls in _calls(runtime):
+            runtime.finish()
+            runtime.trace.clear()
+            for number in range(COUNT):
+                calls[number % ARRAYS](number)
+            runtime.finish()
+            own = [one.program_ns for one in runtime.trace.slices if one.program_ns]
+            found.append(quantile(own[COUNT // 4 :], 0.5))
+    return found[0], found[1]
 
 
 def _wait(runtime: acs.Runtime, samples: int) -> float:

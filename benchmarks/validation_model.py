@@ -1,7 +1,8 @@
 """What the emulator says of a workload that was run for real.
 
-In: the trace of a step, and what was measured beside it (`validation_costs`). Out: milliseconds and
-speed-ups by backend. `again` does so for all of a run that is over, without its device.
+In: the trace of a step, what was measured beside it (`validation_costs`), and what the scheduler on
+the device took of it. Out: milliseconds and speed-ups by backend. `again` does so for all of a run
+that is over, without its device.
 
 On a CPU device the program runs on the cores that run the kernels. The model has no such device, so
 its time is never taken as less than all cores would need for both.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.validation_costs import LANES, Costs, machine_of
@@ -28,15 +29,46 @@ POLICIES = {"serial": "serial", "lanes": f"streams(S={LANES})", "device": "on_de
 """Of the model, by backend."""
 
 
-def modelled(trace: Trace, costs: Costs) -> dict[str, Any]:
+class Taken(NamedTuple):
+    """What the scheduler on the device took of a step."""
+
+    tasks: int
+    epochs: int
+    on_lanes: dict[str, int]
+    """How many launches ran on lanes, by the reason."""
+    schedulers: list[dict[str, Any]]
+    """Each with the size of its groups, how many of them are resident, and its kernels."""
+
+
+def marked(trace: Trace, taken: Taken, group: int) -> Trace:
+    """With what keeps kernels from being cut into groups of `group`, or from any scheduler: they
+    are only in one with groups of their own, or in none."""
+    found = {(name, one["group"]) for one in taken.schedulers for name in one["kernels"]}
+    entries = []
+    for entry in trace.entries:
+        if entry.kind == KERNEL and (entry.name, group) not in found:
+            whole = (entry.name, entry.items) in found
+            entry = entry._replace(whole_groups=int(whole), on_lane=int(not whole))
+        entries.append(entry)
+    return trace._replace(entries=entries)
+
+
+def machine_for(costs: Costs, backend: str, taken: Taken) -> Machine:
+    """The machine as measured, with as many groups of the scheduler as the workload's own has."""
+    where = machine_of(costs, backend)
+    for one in taken.schedulers:
+        if one["group"] == costs.scheduler.group and not where.scheduler.leaves:
+            each = max(1, one["resident_groups"] // costs.units)
+            return where._replace(scheduler=where.scheduler._replace(groups=each, launched=each))
+    return where
+
+
+def modelled(trace: Trace, costs: Costs, taken: Taken) -> dict[str, Any]:
     """What a row says of the model."""
-    ms = {
-        backend: predicted(
-            bare(trace, costs.empty_ns) if backend == "device" else trace,
-            machine_of(costs, backend), backend, costs.shared,
-        )
-        for backend in POLICIES
-    }  # fmt: skip
+    ms = {}
+    for backend in POLICIES:
+        known = bare(trace, costs.empty_ns) if backend == "device" else trace
+        ms[backend] = predicted(known, machine_for(costs, backend, taken), backend, costs.shared)
     return {
         "model_ms": {backend: round(value, 4) for backend, value in ms.items()},
         "model": {backend: round(ms["serial"] / value, 3) for backend, value in ms.items()},
@@ -50,10 +82,11 @@ def again(path: Path, traces: Path) -> dict[str, Any]:
         found = document["costs"]
         costs = Costs(**{**found, "scheduler": SchedulerCosts(**found["scheduler"])})
         rows = document["rows"]
+        taken = {name: Taken(**row["taken"]) for name, row in rows.items()}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path.name}: not what this version measures: {error!r}") from error
     for name, row in rows.items():
-        row.update(modelled(load(traces / f"{name}.jsonl"), costs))
+        row.update(modelled(load(traces / f"{name}.jsonl"), costs, taken[name]))
     document["errors"] = errors(rows)
     return document
 

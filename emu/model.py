@@ -161,7 +161,7 @@ class Model:
         self.end_ns = max(self.end_ns, self.last_end_ns + self.host.sync_ns)
         self.window.add(0)
         gpu, makespan = self.gpu, max(1, self.end_ns)
-        flights, threads = gpu.in_flight, gpu.spec.threads
+        flights, threads = gpu.in_flight, self.machine.gpu.threads
         return Outcome(
             policy=self.name,
             trace=self.trace.name,

@@ -1,14 +1,15 @@
 """This project's scheduler on the device (`docs/scheduler.md`) as a policy.
 
 In: a trace and a machine. Out: runs. The program records launches into an epoch, which is sent when
-it is full, when the program waits, when the device is idle at a look, and after a millisecond while
-it has less than two. Transfers and host tasks are not tasks: they go alone, as epochs and lanes
-wait for each other.
+it is full, when the program waits, when the device is idle at a look, after a millisecond while it
+has less than two, and where the next launch needs another scheduler. Transfers, host tasks and what
+no scheduler can run go alone, as epochs and lanes wait for each other.
 
 A kernel is cut anew, into tiles that suit the groups of the scheduler: fewer than it has groups of
-its own, and run by fewer groups than the device has room for. A group that finds nothing ready may
-leave for the rest of the launch; what is ready later has one unit less. Half-way a launch whose
-groups have mostly left ends for another one, once for an epoch that is not long.
+its own, and run by fewer groups than the device has room for. One whose groups are whole keeps
+them, and has a scheduler with groups of that size. A group that finds nothing ready may leave for
+the rest of the launch; what is ready later has one unit less. Half-way a launch whose groups have
+mostly left ends for another one, once for an epoch that is not long.
 
 Invariant: as of `batches`. A tile is of whole groups, and takes no less than they do, so that the
 bounds of a trace hold here too.
@@ -17,10 +18,14 @@ bounds of a trace hold here too.
 from __future__ import annotations
 
 from acs_cl.emu.batches import Batches
-from acs_cl.emu.cost import Costs
+from acs_cl.emu.cost import Costs, Need
 from acs_cl.emu.engine import HOST
 from acs_cl.emu.spec import GpuSpec, Machine, SchedulerSpec
 from acs_cl.emu.trace import KERNEL, Entry, Trace
+
+LANE, CUT = -1, 0
+"""Where a launch goes that is no task, and a task whose groups are cut anew; others go to the
+scheduler with groups of their size."""
 
 
 class OnDevice(Batches):
@@ -36,6 +41,9 @@ class OnDevice(Batches):
         self.node_ns = self.scheduler.task_ns
         self.batch_ns = self.scheduler.epoch_ns
         self.links = _links(self.trace, self.scheduler)
+        self.homes = [home_of(entry) for entry in trace.entries]
+        self.home = LANE
+        """Of the last launch."""
         self.look = self.scheduler.first_look
         self.opened_ns = 0
         self.again = 0
@@ -55,26 +63,31 @@ class OnDevice(Batches):
     def device(self) -> GpuSpec:
         """Groups of the scheduler are resident, not those of the kernels."""
         gpu = self.machine.gpu
-        return gpu._replace(groups=_resident(gpu, self.scheduler))
+        groups, threads = _resident(gpu, self.scheduler)
+        return gpu._replace(threads=groups * threads) if threads else gpu
 
     # ---- epochs ----------------------------------------------------------------------------------
 
     def node_cost(self, entry: Entry) -> int:
-        if entry.kind != KERNEL:
-            if self.open:
-                self.hand_over()
+        before, self.home = self.home, self._home(entry)
+        if self.open and self.home != before:
+            self.hand_over()
+        if self.home == LANE:
             return self.book("launch", self.host.launch_ns)
         return self.book("record", self.scheduler.record_ns)
 
+    def _home(self, entry: Entry) -> int:
+        return self.homes[entry.number - 1]
+
     def handing_ns(self, batch: list[Entry]) -> int:
-        """A transfer was paid for as a launch."""
-        return self.batch_ns if batch[-1].kind == KERNEL else 0
+        """What is no task was paid for as a launch."""
+        return 0 if self._home(batch[-1]) == LANE else self.batch_ns
 
     def launched(self, entry: Entry) -> None:
         if not self.open:
             self.opened_ns = self.engine.now
         super().launched(entry)
-        if entry.kind != KERNEL or self._is_time():
+        if self._home(entry) == LANE or self._is_time():
             self.hand_over()
 
     def _is_time(self) -> bool:
@@ -155,30 +168,47 @@ class OnDevice(Batches):
 def cut(trace: Trace, machine: Machine) -> Trace:
     """The same with kernels cut into tiles for the groups of the scheduler."""
     scheduler, gpu = machine.scheduler, machine.gpu
-    costs, resident = Costs(gpu), _resident(gpu, scheduler)
-    most = max(1, scheduler.most_tiles * scheduler.launched * gpu.units)
-    threads = min(max(1, scheduler.group), gpu.threads // resident // gpu.warp * gpu.warp)
-    entries = []
-    for entry in trace.entries:
-        if entry.kind == KERNEL and scheduler.group:
-            need = costs.need(entry)
-            items = max(scheduler.least_items, -(-entry.groups * entry.items // most), entry.items)
-            each = min(entry.groups, -(-items // entry.items))
-            side_by_side = max(1, -(-each * resident // need.fit))
-            tiles = -(-entry.groups // each)
-            full = tiles > resident * gpu.units
-            slower = max(1000, scheduler.slower_full if full else scheduler.slower_few)
-            entry = entry._replace(
-                groups=tiles, items=threads, registers=0, local_bytes=0,
-                group_ns=-(-need.ns * side_by_side * slower // 1000), bytes=each * entry.bytes,
-                total_ns=0, flops=0, steps=0, rounds=0,
-            )  # fmt: skip
-        entries.append(entry)
+    if not scheduler.group:
+        return trace
+    costs = Costs(gpu)
+    entries = [
+        _tiled(entry, costs.need(entry), gpu, scheduler) if entry.kind == KERNEL else entry
+        for entry in trace.entries
+    ]
     return trace._replace(entries=entries)
 
 
-def _resident(gpu: GpuSpec, scheduler: SchedulerSpec) -> int:
-    return max(1, min(gpu.groups, scheduler.groups, gpu.threads // gpu.warp))
+def _tiled(entry: Entry, need: Need, gpu: GpuSpec, scheduler: SchedulerSpec) -> Entry:
+    """A kernel as its scheduler runs it, or its lane."""
+    groups, threads = _resident(gpu, scheduler)
+    home, room = home_of(entry), groups * threads
+    if home == CUT:
+        most = max(1, scheduler.most_tiles * scheduler.launched * gpu.units)
+        least = max(scheduler.least_items, -(-entry.groups * entry.items // most), entry.items)
+        each, items = min(entry.groups, -(-least // entry.items)), threads
+    else:
+        each, items, groups = 1, min(entry.items, room), max(1, room // entry.items)
+    tiles = -(-entry.groups // each)
+    slower = scheduler.slower_full if tiles > groups * gpu.units else scheduler.slower_few
+    ns = need.ns * -(-each * groups // need.fit) * (1000 if home == LANE else max(1000, slower))
+    return entry._replace(
+        groups=tiles, items=items, registers=0, local_bytes=0, bytes=each * entry.bytes,
+        group_ns=-(-ns // 1000), total_ns=0, flops=0, steps=0, rounds=0,
+    )  # fmt: skip
+
+
+def home_of(entry: Entry) -> int:
+    """The scheduler that runs it, by the size of its groups."""
+    if entry.kind != KERNEL or entry.on_lane:
+        return LANE
+    return entry.items if entry.whole_groups or entry.local_bytes else CUT
+
+
+def _resident(gpu: GpuSpec, scheduler: SchedulerSpec) -> tuple[int, int]:
+    """Groups of the scheduler on a unit, and threads of each; 0 where kernels are not cut."""
+    groups = max(1, min(gpu.groups, scheduler.groups, gpu.threads // gpu.warp))
+    threads = min(scheduler.group, gpu.threads // groups)
+    return groups, threads and max(1, threads // gpu.warp) * gpu.warp
 
 
 def _links(trace: Trace, scheduler: SchedulerSpec) -> list[int]:

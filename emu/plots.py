@@ -12,12 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from acs_cl.emu.model import Outcome
 from acs_cl.emu.report import Comparison, Sweep
 from acs_cl.errors import UsageError
 
-WIDTH, ROW = 11.0, 3.2  # inches
+WIDTH, ROW, STRIP = 11.0, 3.2, 0.75  # inches
 POINTS = 128
-"""Of a level over time."""
+"""Of a level over time: more of them are a smear."""
 
 SPENT = (
     "program", "launch", "event", "check", "lock", "update", "sync", "build", "record", "epoch",
@@ -38,33 +39,35 @@ def draw(found: Comparison | Sweep, path: str | Path) -> None:
         title = f"{found.trace}; machine {found.machine}"
     else:
         _sweep(figure, found)
-        title = f"{found.trace}; {found.policy} by {found.axis}"
+        title = f"{found.trace}; {found.policy} by {found.axis}; machine {found.machine}"
     figure.suptitle(f"Simulated: {title}", fontsize=10)
     figure.savefig(path, format="png", dpi=110)
 
 
 def _comparison(figure: Any, found: Comparison) -> None:
+    """Speed-ups, a strip of occupancy for each policy, windows, what time went to."""
     inside = [one for one in found.outcomes if one.window]
-    figure.set_size_inches(WIDTH, (4 if inside else 3) * ROW)
-    panels = figure.subplots(4 if inside else 3, 1)
+    bars = 0.8 + 0.3 * len(found.outcomes)
+    heights = [bars, *[STRIP] * len(found.outcomes), *[ROW] * bool(inside), bars]
+    figure.set_size_inches(WIDTH, sum(heights))
+    panels = list(figure.subplots(len(heights), 1, height_ratios=heights))
     names = [outcome.policy for outcome in found.outcomes]
     colors = {name: f"C{place}" for place, name in enumerate(names)}
-    _speedups(panels[0], found, names, colors)
-    for outcome in found.outcomes:
-        _levels(panels[1], outcome.occupied, outcome.policy, colors)
-    panels[1].set_ylabel("threads in use", fontsize=8)
-    for outcome in inside:
-        _levels(panels[2], outcome.window, outcome.policy, colors)
+    _speedups(panels.pop(0), found, names, colors)
+    _stack(panels.pop(), found, names)
+    end_ms = max(one.makespan_ns for one in found.outcomes) / 1e6
+    for panel in panels:
+        panel.set_xlim(0, end_ms)
     if inside:
-        panels[2].set_ylabel("launches in the window, or\nbatches on the device", fontsize=8)
-        panels[2].sharex(panels[1])
-        panels[2].set_yscale("symlog", base=2, linthresh=1)  # a window beside a whole graph
-    for panel in panels[1:-1]:
-        panel.set_xlabel("model time, ms", fontsize=8)
-        panel.set_ylim(bottom=0)
-        panel.set_xlim(left=0)
-        _legend(panel)
-    _stack(panels[-1], found, names)
+        _windows(panels.pop(), inside, colors)
+    for panel, outcome in zip(panels, found.outcomes, strict=True):
+        _strip(panel, outcome, found.threads, colors[outcome.policy])
+        panel.tick_params(labelbottom=panel is panels[-1])
+    most = max(panel.get_ylim()[1] for panel in panels)
+    for panel in panels:
+        panel.set_ylim(0, most)
+    panels[0].set_title("threads in use over time, % of the device's", fontsize=8)
+    panels[-1].set_xlabel("model time, ms", fontsize=8)
 
 
 def _speedups(axes: Any, found: Comparison, names: list[str], colors: dict[str, str]) -> None:
@@ -79,13 +82,39 @@ def _speedups(axes: Any, found: Comparison, names: list[str], colors: dict[str, 
     axes.invert_yaxis()
 
 
-def _levels(axes: Any, levels: list[tuple[int, float]], name: str, colors: dict[str, str]) -> None:
-    """A level over time, in POINTS averages: more of them are a smear."""
+def _averages(levels: list[tuple[int, float]]) -> tuple[list[float], list[float]]:
+    """Times in ms and levels, in at most POINTS steps; the last ends where they end."""
     together = max(1, -(-len(levels) // POINTS))
     parts = [levels[start : start + together] for start in range(0, len(levels), together)]
     times = [part[0][0] / 1e6 for part in parts]
     means = [sum(level for _, level in part) / len(part) for part in parts]
-    axes.step(times, means, where="post", linewidth=1.1, label=name, color=colors[name])
+    bin_ns = levels[1][0] - levels[0][0] if len(levels) > 1 else 1
+    return [*times, (levels[-1][0] + bin_ns) / 1e6], [*means, means[-1]]
+
+
+def _strip(axes: Any, outcome: Outcome, threads: int, color: str) -> None:
+    """How full the device is under one policy."""
+    if outcome.occupied:
+        times, means = _averages(outcome.occupied)
+        axes.fill_between(times, [100 * n / threads for n in means], step="post", color=color)
+    axes.set_ylim(bottom=0)
+    axes.locator_params(axis="y", nbins=3)
+    axes.tick_params(labelsize=7)
+    axes.set_ylabel(outcome.policy, fontsize=8, rotation=0, ha="right", va="center")
+
+
+def _windows(axes: Any, inside: list[Outcome], colors: dict[str, str]) -> None:
+    """Launches in windows over time."""
+    for outcome in inside:
+        times, means = _averages(outcome.window)
+        name = outcome.policy
+        axes.step(times, means, where="post", linewidth=1.1, label=name, color=colors[name])
+    axes.set_yscale("symlog", base=2, linthresh=1)  # a window beside a whole graph
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("launches in the window, or\nin the batch on the device", fontsize=8)
+    axes.set_xlabel("model time, ms", fontsize=8)
+    _legend(axes)
 
 
 def _legend(axes: Any) -> None:

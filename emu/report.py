@@ -37,6 +37,8 @@ class Comparison(NamedTuple):
     complete: bool
     clock: str
     """Of the durations in the trace."""
+    threads: int
+    """Of the whole device."""
     bounds_ns: dict[str, int]
     outcomes: tuple[Outcome, ...]
 
@@ -45,6 +47,7 @@ class Sweep(NamedTuple):
     """One policy at several values of one number."""
 
     trace: str
+    machine: str
     policy: str
     axis: str
     values: tuple[int, ...]
@@ -65,9 +68,11 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
     trace = resolved(trace)
     texts = ["serial", *(text for text in policies if text != "serial")]
     outcomes = tuple(simulate(text, trace, machine) for text in texts)
+    threads = machine.gpu.threads * machine.gpu.units
     return Comparison(
-        trace.name, machine.name, trace.complete, trace.clock, bounds(trace, machine), outcomes
-    )
+        trace.name, machine.name, trace.complete, trace.clock, threads, bounds(trace, machine),
+        outcomes,
+    )  # fmt: skip
 
 
 def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequence[int]) -> Sweep:
@@ -80,7 +85,8 @@ def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequen
         outcomes.append(simulate(text, trace, here))
         same = bool(serial) and here is machine
         serial.append(serial[0] if same else simulate("serial", trace, here))
-    return Sweep(trace.name, policy, axis, tuple(values), tuple(outcomes), tuple(serial))
+    found = tuple(outcomes), tuple(serial)
+    return Sweep(trace.name, machine.name, policy, axis, tuple(values), *found)
 
 
 def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, str]:
@@ -109,6 +115,9 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
 
 # ---- text ----------------------------------------------------------------------------------------
 
+LEGEND = """occupancy: threads in use over all; achieved: the same while a unit has something to do
+in flight: kernels, while there is one; window: launches in it, or in the batch on the device"""
+
 
 def comparison_text(found: Comparison) -> str:
     """Tables of a comparison."""
@@ -117,7 +126,7 @@ def comparison_text(found: Comparison) -> str:
     least = max(found.bounds_ns.values())
     for name, ns in found.bounds_ns.items():
         rows.append([f"bound: {name}", _ms(ns), _over(serial.makespan_ns, ns)])
-    lines = [_title(found.trace, found.machine), "", _table(rows), ""]
+    lines = [_title(found.trace, found.machine), "", _table(rows), "", LEGEND, ""]
     lines.append("Host threads and window unit, ms (simulated):")
     lines += ["", _overheads(found.outcomes), ""]
     lines.append(f"No run on this device can be shorter than {_ms(least)} ms.")
@@ -136,8 +145,8 @@ def sweep_text(found: Sweep) -> str:
         _row(outcome, serial, value)
         for value, outcome, serial in zip(found.values, found.outcomes, found.serial, strict=True)
     ]
-    title = _title(found.trace, found.outcomes[0].machine)
-    return f"{title}\n{found.policy}, by {found.axis}\n\n{_table(rows, found.axis)}"
+    title = _title(found.trace, found.machine)
+    return f"{title}\n{found.policy}, by {found.axis}\n\n{_table(rows, found.axis)}\n\n{LEGEND}"
 
 
 def _title(trace: str, machine: str) -> str:
@@ -165,12 +174,13 @@ def _table(rows: list[list[object]], first: str = "policy") -> str:
 
 
 def _overheads(outcomes: Sequence[Outcome]) -> str:
-    names = sorted({name for outcome in outcomes for name in outcome.overheads_ns})
+    spent = [outcome.overheads_ns for outcome in outcomes]
+    names = sorted({name for one in spent for name in one})
     if not names:
         return "none"
     rows = [
-        [outcome.policy, *(_ms(outcome.overheads_ns.get(name, 0)) for name in names)]
-        for outcome in outcomes
+        [outcome.policy, *(_ms(ns) if (ns := one.get(name, 0)) else "" for name in names)]
+        for outcome, one in zip(outcomes, spent, strict=True)
     ]
     right = ["right"] * len(names)
     heads = ["policy", *names]

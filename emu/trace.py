@@ -1,6 +1,6 @@
 """Traces: what a program launched, in program order, as the emulator reads it.
 
-In: JSON Lines of version 2 (`docs/emulator.md` has the format), or entries made by a program. Out:
+In: JSON Lines of version 3 (`docs/emulator.md` has the format), or entries made by a program. Out:
 a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches read and write
 into what they wait for, with the library's own definition of a hazard.
 
@@ -20,9 +20,10 @@ from acs_cl.errors import UsageError
 from acs_cl.hazards import Hazards
 from acs_cl.records import EVERYTHING, Span
 
-VERSION = 2
-READABLE = (1, VERSION)
-"""Version 1 had no ALL_BEFORE among waits, and is the same else."""
+VERSION, BEFORE_WHOLE = 3, 2
+READABLE = (1, BEFORE_WHOLE, VERSION)
+"""Version 1 had no ALL_BEFORE among waits, version 2 none of `OURS`; all else is the same. A trace
+that has none of these is written as version 2."""
 HEAD = "acs_cl_emu_trace"
 KERNEL, HOST = "kernel", "host"
 KINDS = (KERNEL, HOST, "copy", "fill", "read", "write")
@@ -63,6 +64,10 @@ class Entry(NamedTuple):
     """What the program did by itself before this launch."""
     segments: int = 0
     """Ranges that a check for hazards looks at."""
+    whole_groups: int = 0
+    """1: the work-items of a group work together, so nobody may cut them into other groups."""
+    on_lane: int = 0
+    """1: this project's scheduler on the device cannot run it."""
     reads: tuple[Span, ...] = ()
     writes: tuple[Span, ...] = ()
 
@@ -80,7 +85,8 @@ class Trace(NamedTuple):
 
 ROOFLINE = ("flops", "steps", "rounds")
 WORK = ("group_ns", "total_ns", "bytes", *ROOFLINE)
-NUMBERS = ("groups", "items", "registers", "local_bytes", "host_ns", "segments", *WORK)
+OURS = ("whole_groups", "on_lane")
+NUMBERS = ("groups", "items", "registers", "local_bytes", "host_ns", "segments", *WORK, *OURS)
 KEYS = {"number", "name", "kind", "upstream", "waits", "reads", "writes", *NUMBERS}
 HEAD_KEYS = {HEAD, "name", "launches", "clock", "unit", "edges", "complete"}
 
@@ -111,8 +117,9 @@ def save(trace: Trace, path: str | Path) -> None:
 
 def lines_of(trace: Trace) -> Iterable[str]:
     """The lines of a file, the head first."""
+    ours = any(entry.whole_groups or entry.on_lane for entry in trace.entries)
     head = {
-        HEAD: VERSION,
+        HEAD: VERSION if ours else BEFORE_WHOLE,
         "name": trace.name,
         "launches": len(trace.entries),
         "clock": trace.clock,
@@ -219,6 +226,8 @@ def check(entry: Entry, edges: str) -> None:
     if edges == "upstream" and (entry.reads or entry.writes):
         raise ValueError("this trace is ordered by upstream, got spans")
     said = [key for key in ("group_ns", "total_ns") if getattr(entry, key)]
+    if not {entry.whole_groups, entry.on_lane} <= {0, 1}:
+        raise ValueError(f"{' and '.join(map(repr, OURS))} are 0 or 1")
     if entry.kind == KERNEL:
         if entry.groups < 1 or entry.items < 1:
             raise ValueError("a kernel needs 'groups' and 'items' of at least 1")

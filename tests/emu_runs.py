@@ -59,6 +59,8 @@ def _varied(entry: Entry, rng: Random) -> Entry:
         local_bytes=rng.choice((0, 0, 100, 512)),
         group_ns=rng.choice((1, 500, 4_000, 50_000)),
         host_ns=rng.choice((0, 0, 0, 700)),
+        whole_groups=int(rng.random() < 0.2),
+        on_lane=int(rng.random() < 0.1),
     )
     if entry.number > 2 and rng.random() < 0.05:
         entry = entry._replace(waits=(rng.randint(ALL_BEFORE, entry.number - 1),))

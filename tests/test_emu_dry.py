@@ -72,6 +72,12 @@ def test_so_are_those_of_workloads_that_nobody_has_counted(
     assert {one.group_ns for one in dry.entries if one.kind == "kernel"} == {700}
 
 
+def test_groups_that_share_memory_are_whole() -> None:
+    entries = traced(THERE["hits"], "tiny", group_ns=700).entries
+    names = {(one.name, one.whole_groups) for one in entries if one.kind == "kernel"}
+    assert names == {("gather", 0), ("divide_by_root", 0), ("partial_dots", 1), ("sum_of", 1)}
+
+
 def test_a_program_that_reads_waits_for_the_read() -> None:
     entries = traced(THERE["ant"], "tiny").entries
     reads = [one.number for one in entries if one.kind == "read"]

@@ -75,6 +75,43 @@ def test_bounds_hold_where_kernels_are_cut_and_groups_leave(seed: int) -> None:
         assert outcome.makespan_ns >= max(bounds(trace, where).values())
 
 
+# ---- schedulers ----------------------------------------------------------------------------------
+
+
+def test_a_kernel_whose_groups_are_whole_keeps_them() -> None:
+    """Its scheduler has more and smaller groups: 20 of 64 where there are five of 256."""
+    entries = [kernel(1, 8, 1_000)._replace(whole_groups=1), kernel(2, 8, 1_000)]
+    entries.append(entries[0]._replace(number=3, whole_groups=0, local_bytes=512))
+    found = cut(Trace("three", entries), H200).entries
+    assert [(one.groups, one.items) for one in found] == [(8, 64), (2, 256), (8, 64)]
+    for groups, rounds in ((20 * 132, 1), (20 * 132 + 1, 2)):
+        wide = [kernel(1, groups, 1_000)._replace(whole_groups=1)]
+        begin, end = ran(Trace("wide", wide), H200)[1]
+        assert end - begin == rounds * 1_000
+
+
+def test_an_epoch_ends_where_the_scheduler_changes() -> None:
+    """Six launches of three kernels: cut, whole with 64, whole with 32."""
+    whole, narrow = {"whole_groups": 1}, {"whole_groups": 1, "items": 32}
+    what: tuple[dict[str, int], ...] = ({}, {}, whole, narrow, narrow, {})
+    entries = [kernel(n, 1, 1_000)._replace(**more) for n, more in enumerate(what, 1)]
+    outcome = model("on_device", Trace("six", entries), H200).run()
+    scheduler = H200.scheduler
+    assert outcome.overheads_ns["epoch"] == 4 * scheduler.epoch_ns
+    assert outcome.overheads_ns["record"] == 6 * scheduler.record_ns
+
+
+def test_what_no_scheduler_can_run_is_launched_alone() -> None:
+    entries = [kernel(n, 3, 1_000, *range(1, n)) for n in (1, 2, 3)]
+    entries[1] = entries[1]._replace(on_lane=1)
+    run = model("on_device", Trace("lane", entries), H200, log=True)
+    outcome = run.run()
+    check(run)
+    assert outcome.overheads_ns["launch"] == H200.host.launch_ns
+    assert outcome.overheads_ns["epoch"] == 2 * H200.scheduler.epoch_ns
+    assert times(run)[2][1] - times(run)[2][0] == 1_000
+
+
 # ---- links ---------------------------------------------------------------------------------------
 
 

@@ -32,18 +32,23 @@ def test_every_field_reads_back(tmp_path: Path) -> None:
     first = Entry(1, "up", "write", total_ns=5, host_ns=7, writes=(Span(0, 0, 1, 1, 1),))
     second = Entry(2, "k", groups=3, items=64, registers=40, local_bytes=96, flops=9, bytes=8)
     second = second._replace(
-        waits=(1,), segments=4, steps=7, rounds=6, reads=(Span(2, 8, 64, 3, 32),)
-    )
+        waits=(1,), segments=4, steps=7, rounds=6, reads=(Span(2, 8, 64, 3, 32),),
+        whole_groups=1, on_lane=1,
+    )  # fmt: skip
     trace = Trace("all", [first, second], "device", "spans", complete=False)
     save(trace, tmp_path / "trace.jsonl")
     assert load(tmp_path / "trace.jsonl") == trace
 
 
-def test_files_of_version_1_are_read() -> None:
+def test_files_of_versions_before_are_read_and_written_where_they_say_all() -> None:
     lines = list(lines_of(SMALL))
     assert '"acs_cl_emu_trace": 2' in lines[0]
-    lines[0] = lines[0].replace(": 2,", ": 1,", 1)
-    assert parse(lines, "here") == SMALL
+    for version in (1, 3):
+        lines[0] = lines[0].replace(lines[0][:22], f'{{"acs_cl_emu_trace": {version}', 1)
+        assert parse(lines, "here") == SMALL
+    last = SMALL.entries[-1]._replace(whole_groups=1)
+    newer = SMALL._replace(entries=[*SMALL.entries[:-1], last])
+    assert '"acs_cl_emu_trace": 3' in next(iter(lines_of(newer)))
 
 
 def test_a_file_is_the_same_bytes_each_time() -> None:
@@ -73,6 +78,7 @@ WRONG = {
     "no duration": ({"group_ns": 0}, "how long"),
     "an unknown kind": ({"kind": "jump"}, "one of"),
     "a copy with groups": ({"kind": "copy"}, "no groups"),
+    "half whole groups": ({"whole_groups": 2}, "'whole_groups' and 'on_lane' are 0 or 1"),
     "no name": ({"name": 5}, "text"),
 }
 
@@ -99,7 +105,7 @@ def test_a_wrong_span_is_named(span: object) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"acs_cl_emu_trace": 3},
+        {"acs_cl_emu_trace": 4},
         {"acs_cl_emu_trace": True},
         {"clock": "wall"},
         {"unit": "us"},

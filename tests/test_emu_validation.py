@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from acs_cl import UsageError, devices
-from acs_cl.benchmarks import validation, validation_tables
+from acs_cl.benchmarks import validation, validation_runs, validation_tables
 from acs_cl.benchmarks.validation_costs import FEW, Costs, machine_of
-from acs_cl.benchmarks.validation_model import bare, predicted
+from acs_cl.benchmarks.validation_model import Taken, bare, machine_for, marked, predicted
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -21,6 +21,8 @@ COSTS = Costs(
     shared=0,
     launch_ns={"serial": 1_000, "lanes": 2_000, "device": 500},
     argument_ns=100,
+    own_ns=0,
+    own_argument_ns=0,
     sync_ns=5_000,
     edge_ns=300,
     empty_ns=50,
@@ -66,6 +68,37 @@ def test_the_scheduler_is_that_which_was_measured() -> None:
     assert bare(behind, COSTS.empty_ns).entries[2].total_ns == 1_000
 
 
+def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
+    """One in both may be cut, one that is only in that of its own size may not, others take a
+    lane."""
+    names = ("both", "sums", "image", "copy")
+    entries = [Entry(n, name, groups=1, items=64, total_ns=9) for n, name in enumerate(names, 1)]
+    entries[3] = Entry(4, "copy", "copy", total_ns=9)
+    schedulers = [
+        {"group": 256, "resident_groups": 264, "kernels": ("both",)},
+        {"group": 64, "resident_groups": 2112, "kernels": ("both", "sums")},
+    ]
+    found = marked(Trace("four", entries), Taken(2, 1, {}, schedulers), 256).entries
+    assert [(one.whole_groups, one.on_lane) for one in found] == [(0, 0), (1, 0), (0, 1), (0, 0)]
+
+
+def test_a_workload_has_as_many_groups_as_its_own_scheduler() -> None:
+    costs = COSTS._replace(kind="GPU", units=132, scheduler=COSTS.scheduler._replace(group=256))
+    own = [{"group": 256, "resident_groups": 264, "kernels": ("k",)}]
+    where = machine_for(costs, "device", Taken(1, 1, {}, own)).scheduler
+    assert (where.groups, where.launched) == (2, 2)
+    assert machine_for(costs, "device", Taken(0, 0, {}, [])) == machine_of(costs, "device")
+
+
+def test_a_run_is_settled_when_nothing_waits_for_a_scheduler() -> None:
+    """Of four launches a step each kernel is looked at again after thirty-two of its launches."""
+    plan = validation_runs.Plan(devices.choose(), [], "tiny", 1, True)
+    _, taken = validation_runs.timed(plan, catalogue()["vec"])
+    assert taken.tasks == 4
+    assert validation_runs.NOT_BUILT not in taken.on_lanes
+    assert taken.epochs == 2  # two kernels are cut anew, two are not
+
+
 def test_cores_that_run_both_are_never_used_twice() -> None:
     """Eight kernels of two groups on two cores, and the program beside them."""
     trace = kernels(8, groups=2)
@@ -78,8 +111,8 @@ def test_cores_that_run_both_are_never_used_twice() -> None:
 
 def test_a_recorded_step_has_times_waits_and_costs_of_arguments() -> None:
     device = devices.choose()
-    plan = validation.Plan(device, [], "tiny", 1, True)
-    trace = validation.recorded(plan, catalogue()["ant"], argument_ns=100)
+    plan = validation_runs.Plan(device, [], "tiny", 1, True)
+    trace = validation_runs.recorded(plan, catalogue()["ant"], COSTS)
     reads = [one.number for one in trace.entries if one.kind == "read"]
     waits = [one.waits for one in trace.entries if one.waits]
     assert waits == [(number,) for number in reads if number < len(trace.entries)]
@@ -88,6 +121,9 @@ def test_a_recorded_step_has_times_waits_and_costs_of_arguments() -> None:
     assert wide
     assert all(one.host_ns >= 100 * (one.segments - FEW) for one in wide)
     assert sum(one.host_ns for one in trace.entries) > 100 * sum(one.segments - FEW for one in wide)
+    # what a timeline has for the program's own time of a launch that is none is not counted twice
+    less = validation_runs.recorded(plan, catalogue()["ant"], COSTS._replace(own_ns=10**9))
+    assert all(one.host_ns == 100 * max(0, one.segments - FEW) for one in less.entries)
 
 
 def test_errors_are_those_of_time_on_serial_and_of_speed_ups_beside_it() -> None:

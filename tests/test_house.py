@@ -207,7 +207,7 @@ FOLDERS_MAY_IMPORT = {
     "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "pipes", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
     | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
-    | {"commands", "driver", "inference", "ranges", "backends.device"},
+    | {"commands", "driver", "inference", "ranges", "signature", "backends.device"},
 }
 
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these
