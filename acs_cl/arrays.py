@@ -10,7 +10,7 @@ thought (one rectangle of bytes, a place that starts at its first byte), and Non
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,9 @@ class Array:
         self._live()
         shape, strides, offset = index_view(index, self.shape, self.strides)
         return self._view(self._offset + offset, shape, strides, self.dtype)
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.__getitem__, range(len(self)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """`x[a:b] = value`: an array of this runtime is copied, a scalar fills, a NumPy array is

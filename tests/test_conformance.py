@@ -209,6 +209,7 @@ def test_views_mean_what_they_mean_in_numpy(make: Make, memory: str) -> None:
         assert same(x.get(), expected), name
         y.copy_from(ours)
         assert same(y.get(), theirs.copy()), name
+        assert [row.shape for row in ours] == [row.shape for row in theirs], name
 
 
 def test_overlapping_views_of_one_array_copy_like_numpy(rt: acs.Runtime) -> None:
