@@ -85,6 +85,9 @@ def test_what_is_wrong_is_reported_and_not_timed() -> None:
 
 
 def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) -> None:
+    document = copy.deepcopy(document)
+    steady = document["workloads"]["vec"]["rows"]["lanes"]["speedup"]
+    steady.update(dict.fromkeys(steady, 1.0))  # a busy machine may have spread it a hundredfold
     assert suite_tables.moved(document, document) == []
     other = copy.deepcopy(document)
     row = other["workloads"]["vec"]["rows"]["lanes"]["speedup"]
