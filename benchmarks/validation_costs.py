@@ -131,8 +131,8 @@ def machine_of(costs: Costs, backend: str) -> Machine:
     ours, each = costs.scheduler, max(1, costs.scheduler.groups // costs.units)
     scheduler = base.scheduler._replace(
         record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns, fused_ns=ours.fused_ns,
-        gang_ns=ours.gang_ns, queue_ns=ours.queue_ns, slower_few=ours.slower_few,
-        slower_full=ours.slower_full, group=ours.group, launched=each,
+        begin_ns=ours.begin_ns, gang_ns=ours.gang_ns, queue_ns=ours.queue_ns,
+        slower_few=ours.slower_few, slower_full=ours.slower_full, group=ours.group, launched=each,
         groups=1 if base.scheduler.leaves else each,
     )  # fmt: skip
     return base._replace(name="as measured", gpu=gpu, host=host, scheduler=scheduler)

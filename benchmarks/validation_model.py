@@ -38,6 +38,9 @@ class Taken(NamedTuple):
     """How many launches ran on lanes, by the reason."""
     schedulers: list[dict[str, Any]]
     """Each with the size of its groups, how many of them are resident, and its kernels."""
+    busy_ms: float
+    """In which it ran, by the device's clock, in a run of its own: what the model of the device is
+    about. The rest of a step's time is the host's, and what lies between both."""
 
 
 def marked(trace: Trace, taken: Taken, group: int) -> Trace:

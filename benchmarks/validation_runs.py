@@ -112,7 +112,8 @@ def timed(plan: Plan, workload: Workload) -> tuple[dict[str, list[float]], Taken
         samples = interleave(timers, plan.runs)
         after = runtime.stats()["scheduler"]
     times = {name: [one.total * 1e3 for one in taken] for name, taken in samples.items()}
-    return times, _taken(before, after, plan.runs)
+    taken = _taken(before, after, plan.runs)
+    return times, taken._replace(busy_ms=_busy_ms(plan, workload))
 
 
 def _settle(runtime: acs.Runtime, run: Any) -> None:
@@ -140,4 +141,23 @@ def _taken(before: dict[str, Any], after: dict[str, Any], runs: int) -> Taken:
         if count > before["on_lanes"].get(reason, 0)
     }
     tasks, epochs = (round((after[key] - before[key]) / runs) for key in ("tasks", "epochs"))
-    return Taken(tasks, epochs, lanes, after["schedulers"])
+    return Taken(tasks, epochs, lanes, after["schedulers"], 0.0)
+
+
+def _busy_ms(plan: Plan, workload: Workload) -> float:
+    """How long the scheduler ran in a step, by the device's clock."""
+    make = workload.host_decided or workload.make
+    times = []
+    with acs.Runtime(plan.device, backend="device", trace=True) as runtime:
+        run = make(runtime, workload.presets[plan.preset], 0)
+        _settle(runtime, run)
+        for _ in range(TRACED):
+            run.reset()
+            runtime.finish()
+            runtime.trace.clear()
+            run.step()
+            runtime.finish()
+            tasks = [one for one in runtime.trace.slices if one.groups and one.lane < 0]
+            epochs = {(one.start_ns, one.end_ns) for one in tasks}
+            times.append(sum(end - start for start, end in epochs) / 1e6)
+    return round(median(times), 4)

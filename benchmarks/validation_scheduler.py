@@ -1,7 +1,8 @@
 """What the scheduler on the device costs, measured on the spot, for the emulator's model of it.
 
 In: a device. Out: `SchedulerCosts`: from a task to the next by the three ways there are, how much
-longer kernels take in it than alone, and what an epoch takes beyond the host's time to send it.
+longer kernels take in it than alone, and what an epoch takes for each group that it is launched
+with.
 
 Links are slopes: a chain of so many links more takes so much longer. How much longer kernels take
 is a ratio of slopes over what their work-items do, so that no launch is in it; it is the geometric
@@ -78,6 +79,8 @@ class SchedulerCosts(NamedTuple):
     fused_ns: int
     gang_ns: int
     queue_ns: int
+    begin_ns: int
+    """Of an epoch, for each group that it is launched with; 0 on a CPU, where few are."""
     slower_few: int
     """A kernel takes so much of the time that it takes alone: one with few groups,"""
     slower_full: int
@@ -116,6 +119,7 @@ def measured(device: cl.Device, samples: int) -> SchedulerCosts:
             fused_ns=_link(side, partial(side.tick, 1), samples),
             gang_ns=0 if loops else _link(side, partial(side.tick, GANG_TILES * group), samples),
             queue_ns=max(1, crossed // 2 if loops else crossed),  # on a CPU that of both tasks
+            begin_ns=0 if loops else _begin(side, group, groups, samples),
             slower_few=few, slower_full=full, kinds=kinds,
         )  # fmt: skip
 
@@ -146,6 +150,20 @@ class _Side:
         getattr(self.prog, kind)((items,), (ITEMS,), self.x, self.values[items], rounds)
         self.runtime.finish()
         return self.clock() - start
+
+
+def _begin(side: _Side, group: int, groups: int, samples: int) -> int:
+    """Nanoseconds that an epoch of one task takes more for each tile of it."""
+
+    def once(tiles: int) -> float:
+        side.runtime.finish()
+        start = side.clock()
+        side.tick(tiles * group, 0)
+        side.runtime.finish()
+        return side.clock() - start
+
+    found = interleave({"one": partial(once, 1), "all": partial(once, groups)}, 10 * samples)
+    return max(0, round((min(found["all"]) - min(found["one"])) * 1e9 / max(1, groups - 1)))
 
 
 def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int:

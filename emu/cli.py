@@ -140,14 +140,14 @@ def _sweep(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace, found: report.Comparison | report.Sweep) -> None:
+    if args.png:
+        draw(found, args.png)
     if args.json:
         print(json.dumps(report.plain(found), indent=1))
     elif isinstance(found, report.Comparison):
         print(report.comparison_text(found))
     else:
         print(report.sweep_text(found))
-    if args.png:
-        draw(found, args.png)
 
 
 def _unit(args: argparse.Namespace) -> None:

@@ -71,7 +71,7 @@ class Streams(InDriver):
 
     def __init__(self, trace: Trace, machine: Machine, streams: int, log: bool = False) -> None:
         super().__init__(trace, machine, log)
-        self.name = f"streams({streams})"
+        self.name = f"streams(S={streams})"
         self.last = dict.fromkeys(range(streams), 0)
         """The last launch of each stream; the stream that was used longest ago comes first."""
         self.stream = [0] * (len(self.entries) + 1)

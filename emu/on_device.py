@@ -119,13 +119,15 @@ class OnDevice(Batches):
     # ---- groups that leave -----------------------------------------------------------------------
 
     def begins(self, batch: list[Entry]) -> None:
+        units = self.machine.gpu.units
+        self.groups = min(self.scheduler.launched * units, _width(batch))
+        if self._home(batch[0]) != LANE:
+            self.dispatcher.serve(self.scheduler.begin_ns * self.groups)
         if not self.scheduler.leaves:
             return
         self.epochs += 1
         self.keeping = 0
         self.gpu.open()
-        units = self.machine.gpu.units
-        self.groups = min(self.scheduler.launched * units, _width(batch))
         takes = sum(self.gpu.costs.need(one).ns * one.groups for one in batch if one.groups)
         slices = takes // max(1, self.scheduler.slice_ns * units)
         self.again = 1 + slices if self.groups > 1 else 0

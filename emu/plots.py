@@ -41,7 +41,10 @@ def draw(found: Comparison | Sweep, path: str | Path) -> None:
         _sweep(figure, found)
         title = f"{found.trace}; {found.policy} by {found.axis}; machine {found.machine}"
     figure.suptitle(f"Simulated: {title}", fontsize=10)
-    figure.savefig(path, format="png", dpi=110)
+    try:
+        figure.savefig(path, format="png", dpi=110)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from error
 
 
 def _comparison(figure: Any, found: Comparison) -> None:

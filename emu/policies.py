@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acs_cl.emu.batches import CudaGraph, CudaReplay
 from acs_cl.emu.cost import critical_path_ns, work_ns
@@ -55,21 +55,34 @@ ALL = tuple(POLICIES)
 _TEXT = re.compile(r"(\w+)(?:\(([^()]*)\))?")
 
 
-def model(text: str, trace: Trace, machine: Machine, log: bool = False) -> Model:
-    """A run that has not begun."""
+def parsed(text: str) -> tuple[str, dict[str, int]]:
+    """A policy's name, and its numbers as far as they are given.
+
+    >>> parsed("acs_hw(N=16, M=64)")
+    ('acs_hw', {'N': 16, 'M': 64})
+    """
     found = _TEXT.fullmatch(text.strip())
     if found is None or found[1] not in POLICIES:
         raise UsageError(f"no policy is called {text!r}; there are {', '.join(POLICIES)}")
-    policy = POLICIES[found[1]]
-    given = dict(policy.numbers.values())
+    numbers = POLICIES[found[1]].numbers
+    given: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in (found[2] or "").split(","))):
         key, _, value = (word.strip() for word in part.partition("="))
-        if key not in policy.numbers or not value.isdecimal() or int(value) < 1:
-            known = ", ".join(policy.numbers) or "nothing"
+        if key not in numbers or not value.isdecimal() or int(value) < 1:
+            known = ", ".join(numbers) or "nothing"
             raise UsageError(f"{found[1]} takes {known}, as numbers from 1; got {part!r}")
-        given[policy.numbers[key][0]] = int(value)
-    arguments: dict[str, Any] = {**given, "log": log}
-    return policy.make(resolved(trace), machine, **arguments)
+        given[key] = int(value)
+    return found[1], given
+
+
+def model(text: str, trace: Trace, machine: Machine, log: bool = False) -> Model:
+    """A run that has not begun."""
+    name, given = parsed(text)
+    policy = POLICIES[name]
+    arguments = {
+        argument: given.get(key, default) for key, (argument, default) in policy.numbers.items()
+    }
+    return policy.make(resolved(trace), machine, log=log, **arguments)
 
 
 def simulate(text: str, trace: Trace, machine: Machine) -> Outcome:

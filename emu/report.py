@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tabulate import tabulate
 
 from acs_cl.emu.model import Outcome
-from acs_cl.emu.policies import ALL, POLICIES, bounds, simulate
+from acs_cl.emu.policies import ALL, POLICIES, bounds, parsed, simulate
 from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import Trace, resolved
 from acs_cl.emu.window_unit import Estimate
@@ -23,7 +23,7 @@ from acs_cl.errors import UsageError
 
 VERSION = 1
 OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "build_node_ns", "clock_mhz")
-OF_SCHEDULER = ("record_ns", "epoch_ns", "queue_ns", "slower_few", "slower_full")
+OF_SCHEDULER = ("record_ns", "epoch_ns", "begin_ns", "queue_ns", "slower_few", "slower_full")
 """What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
 
 SWEPT = (*OF_MACHINE, *OF_SCHEDULER)
@@ -91,11 +91,10 @@ def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequen
 
 def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, str]:
     """The machine and the policy with the axis at a value."""
-    name, _, rest = policy.strip().partition("(")
-    if name in POLICIES and axis in POLICIES[name].numbers:
-        given = [part for part in rest.rstrip(") ").split(",") if part.strip()]
-        kept = [part for part in given if part.partition("=")[0].strip() != axis]
-        return machine, f"{name}({', '.join([*kept, f'{axis}={value}'])})"
+    name, given = parsed(policy)
+    if axis in POLICIES[name].numbers:
+        given[axis] = value
+        return machine, f"{name}({', '.join(f'{key}={number}' for key, number in given.items())})"
     if value < (1 if axis == "units" else 0):
         raise UsageError(f"{axis} has to be at least {int(axis == 'units')}, got {value}")
     if axis == "units":
@@ -108,8 +107,7 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
     if axis in OF_SCHEDULER:
         change = {axis: value}
         return machine._replace(scheduler=machine.scheduler._replace(**change)), policy
-    numbers = POLICIES[name].numbers if name in POLICIES else {}
-    known = ", ".join([*numbers, *OF_MACHINE, *OF_SCHEDULER])
+    known = ", ".join([*POLICIES[name].numbers, *OF_MACHINE, *OF_SCHEDULER])
     raise UsageError(f"{policy} has no {axis!r}; vary {known}")
 
 

@@ -97,6 +97,8 @@ class SchedulerSpec(NamedTuple):
     """Tasks at which an epoch is sent if the device is idle; then twice as many each time."""
     open_ns: int
     """After which an epoch is sent if the device has less than two."""
+    begin_ns: int
+    """Of the device, for an epoch, and for each group that it is launched with."""
     queue_ns: int
     """From the end of a task to the start of one behind it, through the queue."""
     gang_ns: int
@@ -256,12 +258,15 @@ SCHEDULER_H200 = SchedulerSpec(
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
-    queue_ns=2_700,  # measured on a prototype, H200: one chain through the queue
+    # benchmarks/results/nvidia-h200.json: tasks in epochs less tasks in one, an epoch, 1,024 chains
+    # less 1, for each of 660 groups
+    begin_ns=168,
+    queue_ns=3_990,  # benchmarks/results/validation-nvidia-h200.json: two tasks, crosswise
     gang_ns=1_830,  # benchmarks/results/nvidia-h200.json: one chain of 16 groups, as fused_ns
     fused_ns=460,  # the same: one chain of one group, its small kernels included
     task_ns=3,  # the same, 1,024 chains
-    slower_few=1_000,  # not measured there
-    slower_full=1_000,
+    slower_few=1_420,  # benchmarks/results/validation-nvidia-h200.json: three kinds of kernels
+    slower_full=1_060,
     groups=5,  # the same: 660 groups on 132 units
     launched=5,  # the same
     group=256,  # the same
@@ -273,7 +278,10 @@ SCHEDULER_H200 = SchedulerSpec(
 SCHEDULER_POCL = SCHEDULER_H200._replace(
     record_ns=780,  # benchmarks/results/pocl.json: a new graph of 64 chains, end to end
     epoch_ns=129_000,  # benchmarks/results/validation-pocl.json
+    begin_ns=0,  # its threads come one by one: `leaves`
     queue_ns=460,  # measured, PoCL: 0.04-0.46 us a task
+    slower_few=1_000,  # benchmarks/results/validation-pocl.json
+    slower_full=1_024,  # the same
     fused_ns=44,  # benchmarks/results/pocl.json: one chain, its small kernels included
     task_ns=45,  # the same, 64 chains
     gang_ns=0,
@@ -310,7 +318,7 @@ def free(machine: Machine) -> Machine:
     tasks = machine.scheduler.epoch_tasks
     groups = machine.gpu.groups
     scheduler = SchedulerSpec(
-        0, 0, tasks, 1, 0, 0, 0, 0, 0, 0, 0, groups, groups, 0, 0, 0, 1, leaves=False
+        0, 0, tasks, 1, 0, 0, 0, 0, 0, 0, 0, 0, groups, groups, 0, 0, 0, 1, leaves=False
     )
     window = machine.window._replace(clock_mhz=0)
     return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)

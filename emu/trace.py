@@ -111,8 +111,11 @@ def save(trace: Trace, path: str | Path) -> None:
     """Write JSON Lines; what reads back is equal. A trace that is wrong is not written."""
     for entry in trace.entries:
         check(entry, trace.edges)
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(line + "\n" for line in lines_of(trace))
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(line + "\n" for line in lines_of(trace))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from error
 
 
 def lines_of(trace: Trace) -> Iterable[str]:

@@ -10,9 +10,11 @@ from acs_cl.emu.policies import bounds, model
 from acs_cl.emu.spec import CPU_2, Machine, free, machine
 from acs_cl.emu.trace import Entry, Trace
 
+PLAIN = {"slower_few": 1_000, "slower_full": 1_000}
 H200 = machine("h200-acs_cl")
+H200 = H200._replace(scheduler=H200.scheduler._replace(**PLAIN))
 SCHEDULER = machine("cpu2").scheduler._replace(
-    record_ns=0, epoch_ns=0, queue_ns=100, fused_ns=10, task_ns=0, least_items=64
+    record_ns=0, epoch_ns=0, queue_ns=100, fused_ns=10, task_ns=0, least_items=64, **PLAIN
 )
 THREADS: Machine = free(machine("cpu2"))._replace(gpu=CPU_2, scheduler=SCHEDULER)
 """Two threads that run tiles of at least one group of 64, nothing else taking time."""
@@ -44,7 +46,8 @@ def test_a_gpu_gets_fewer_and_larger_groups() -> None:
 
 def test_a_thread_takes_one_group_of_a_tile_after_another() -> None:
     trace = Trace("one", [kernel(1, 3, 1_000), kernel(2, 640, 1_000)])
-    few, many = cut(trace, machine("cpu2")).entries
+    where = machine("cpu2")
+    few, many = cut(trace, where._replace(scheduler=where.scheduler._replace(**PLAIN))).entries
     assert (few.groups, few.items, few.group_ns) == (1, 1, 3_000)  # at least 256 items
     assert (many.groups, many.group_ns) == (16, 40_000)  # at most two for each of eight groups
 
@@ -110,6 +113,16 @@ def test_what_no_scheduler_can_run_is_launched_alone() -> None:
     assert outcome.overheads_ns["launch"] == H200.host.launch_ns
     assert outcome.overheads_ns["epoch"] == 2 * H200.scheduler.epoch_ns
     assert times(run)[2][1] - times(run)[2][0] == 1_000
+
+
+def test_an_epoch_begins_later_the_more_groups_it_has() -> None:
+    """One of one tile, one of forty, and one of more than there are groups."""
+    scheduler = H200.scheduler._replace(begin_ns=100, task_ns=0)
+    begins = []
+    for groups in (1, 160, 40_000):
+        found = ran(Trace("one", [kernel(1, groups, 900)]), H200._replace(scheduler=scheduler))
+        begins.append(found[1][0])
+    assert [begin - begins[0] for begin in begins] == [0, 39 * 100, 659 * 100]
 
 
 # ---- links ---------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ from acs_cl.tasks import SMALLEST_TILE
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MOST = 1.5
+KEYS = "device_in_epochs_us", "device_us"
+RUNS = 10
+"""Of each graph in the benchmark of the scheduler, whose epochs are counted."""
 H200, POCL = "nvidia-h200-native", "pocl-native"
 """Results of launches that the core makes."""
 
@@ -74,6 +77,23 @@ def epoch(results: Any) -> float:
     return float(results["costs"]["epoch_ns"])
 
 
+def in_scheduler(name: str) -> Found:
+    """What the validation has measured of it."""
+    return lambda results: float(results["costs"]["scheduler"][name])
+
+
+def group_of_an_epoch(results: Any) -> float:
+    """What tasks take more in several epochs than in one, an epoch and a group."""
+
+    def more(chains: int, length: int) -> float:
+        tasks, epochs = chains * length, graph(chains, 1, "epochs")(results) / 1000 / RUNS
+        inside, alone = (graph(chains, 1, key)(results) for key in KEYS)
+        return (inside - alone) * tasks / epochs
+
+    groups = resident(results) * results["machine"]["compute_units"]
+    return (more(1024, 16) - more(1, 1024)) / (groups - 1)
+
+
 CITED: dict[str, tuple[int, str, Found]] = {
     "launch in a stream": (spec.CUDA.launch_ns, "nvidia-h200", graph(1, 1, "cuda", "stream_us")),
     "a node built": (spec.CUDA.build_node_ns, "nvidia-h200", node_built),
@@ -92,6 +112,24 @@ CITED: dict[str, tuple[int, str, Found]] = {
         spec.SCHEDULER_H200.record_ns, "nvidia-h200", graph(64, 1, "new_graph_us"),
     ),
     "scheduler, H200, epoch": (spec.SCHEDULER_H200.epoch_ns, "validation-nvidia-h200", epoch),
+    "scheduler, H200, an epoch's groups": (
+        spec.SCHEDULER_H200.begin_ns, "nvidia-h200", group_of_an_epoch,
+    ),
+    "scheduler, H200, queue": (
+        spec.SCHEDULER_H200.queue_ns, "validation-nvidia-h200", in_scheduler("queue_ns"),
+    ),
+    "scheduler, H200, few": (
+        spec.SCHEDULER_H200.slower_few, "validation-nvidia-h200", in_scheduler("slower_few"),
+    ),
+    "scheduler, H200, full": (
+        spec.SCHEDULER_H200.slower_full, "validation-nvidia-h200", in_scheduler("slower_full"),
+    ),
+    "scheduler, PoCL, few": (
+        spec.SCHEDULER_POCL.slower_few, "validation-pocl", in_scheduler("slower_few"),
+    ),
+    "scheduler, PoCL, full": (
+        spec.SCHEDULER_POCL.slower_full, "validation-pocl", in_scheduler("slower_full"),
+    ),
     "scheduler, H200, gang": (
         spec.SCHEDULER_H200.gang_ns, "nvidia-h200", graph(1, 16, "device_us"),
     ),

@@ -29,7 +29,7 @@ COSTS = Costs(
     epoch_ns=7_000,
     epoch_wait_ns=6_000,
     epoch_read_ns=4_000,
-    scheduler=SchedulerCosts(1, 8, 30, 0, 200, 1_000, 1_100, {}),
+    scheduler=SchedulerCosts(1, 8, 30, 0, 200, 0, 1_000, 1_100, {}),
 )
 
 
@@ -78,16 +78,16 @@ def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
         {"group": 256, "resident_groups": 264, "kernels": ("both",)},
         {"group": 64, "resident_groups": 2112, "kernels": ("both", "sums")},
     ]
-    found = marked(Trace("four", entries), Taken(2, 1, {}, schedulers), 256).entries
+    found = marked(Trace("four", entries), Taken(2, 1, {}, schedulers, 0.1), 256).entries
     assert [(one.whole_groups, one.on_lane) for one in found] == [(0, 0), (1, 0), (0, 1), (0, 0)]
 
 
 def test_a_workload_has_as_many_groups_as_its_own_scheduler() -> None:
     costs = COSTS._replace(kind="GPU", units=132, scheduler=COSTS.scheduler._replace(group=256))
     own = [{"group": 256, "resident_groups": 264, "kernels": ("k",)}]
-    where = machine_for(costs, "device", Taken(1, 1, {}, own)).scheduler
+    where = machine_for(costs, "device", Taken(1, 1, {}, own, 0.1)).scheduler
     assert (where.groups, where.launched) == (2, 2)
-    assert machine_for(costs, "device", Taken(0, 0, {}, [])) == machine_of(costs, "device")
+    assert machine_for(costs, "device", Taken(0, 0, {}, [], 0.0)) == machine_of(costs, "device")
 
 
 def test_a_run_is_settled_when_nothing_waits_for_a_scheduler() -> None:
@@ -97,6 +97,7 @@ def test_a_run_is_settled_when_nothing_waits_for_a_scheduler() -> None:
     assert taken.tasks == 4
     assert validation_runs.NOT_BUILT not in taken.on_lanes
     assert taken.epochs == 2  # two kernels are cut anew, two are not
+    assert 0 < taken.busy_ms < 1000
 
 
 def test_cores_that_run_both_are_never_used_twice() -> None:
