@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import core
 from .driver import Place
 from .errors import UsageError
 from .ranges import spans_of_view
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 HostArray = np.ndarray[Any, Any]
 
 
-class Array:
+class Array(core.View):
     """Memory on the device, or a view of it. Made by `Runtime.array`, `empty` and `zeros`.
 
     >>> import acs_cl as acs, numpy as np
@@ -43,26 +44,17 @@ class Array:
      [3. 9. 5.]]
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_address",
-        "_argument",
-        "_base",
-        "_home",
-        "_lead",
-        "_offset",
-        "_place",
-        "_runtime",
-        "_span",
-        "_spans",
-        "dtype",
-        "nbytes",
-        "shape",
-        "size",
-        "strides",
-    )
+    __slots__ = ("__weakref__", "_base", "_lead", "_offset", "_span", "shape", "strides")
 
+    _address: int
+    _argument: Any
+    _home: Runtime | None
+    _place: Place | None
+    _runtime: Runtime
+    _spans: tuple[Span, ...]
     dtype: np.dtype[Any]
+    nbytes: int
+    size: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
@@ -83,12 +75,12 @@ class Array:
         self.dtype = dtype
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
-        self._home: Runtime | None = None
+        self._home = None
         self._address = 0
-        self._argument: Any = None
-        self._place: Place | None = None
+        self._argument = None
+        self._place = None
         self._lead = 0
-        self._spans: tuple[Span, ...] = ()
+        self._spans = ()
         self._span: Span | None = None
         if base is None or not self.nbytes:
             return

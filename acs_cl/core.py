@@ -1,9 +1,9 @@
 """Which core serves: the native one where it was built, Python wherever it was not.
 
 In: what was installed, and the environment. Out: `hazards()`, `recorder()`, `ledger()`, `lock()`,
-the bases of kernels and handles, whether they are native, and what to say about it. Both give the
-same answers, edge by edge and word by word; nobody else asks which one there is, but for those who
-have the core make launches itself (`packer`, `kernel`, `runtime`).
+the bases of kernels, handles and arrays, whether they are native, and what to say about it. Both
+give the same answers, edge by edge and word by word; nobody else asks which one there is, but for
+those who have the core make launches itself (`packer`, `kernel`, `runtime`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 14
+INTERFACE = 15
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -107,5 +107,20 @@ if TYPE_CHECKING or not NATIVE:
             """The bytes that the launch reads and writes."""
             return self._access
 
+    class View:
+        """What an array inherits from: what launches ask of it."""
+
+        __slots__ = (
+            "_address",
+            "_argument",
+            "_home",
+            "_place",
+            "_runtime",
+            "_spans",
+            "dtype",
+            "nbytes",
+            "size",
+        )
+
 else:
-    Caller, Handle = native.Caller, native.Handle
+    Caller, Handle, View = native.Caller, native.Handle, native.View

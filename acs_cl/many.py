@@ -16,7 +16,7 @@ from . import core
 from .access import describe
 from .errors import UsageError
 from .graph_handles import SeveralHandle
-from .records import Access, Span
+from .records import Access
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -28,17 +28,18 @@ AT_ONCE = 64
 class ManyHandle(SeveralHandle):
     """The launches of one `Kernel.launch_many`; `number` is that of the last."""
 
-    __slots__ = ("_reads", "_writes")
+    __slots__ = ("_parts",)
 
-    def __init__(self, runtime: Any, name: str, runs: list[range]) -> None:
+    def __init__(self, runtime: Any, name: str, runs: list[range], parts: list[Any]) -> None:
         super().__init__(runtime, runs, name, Access((), ()))
-        self._reads: list[Span] = []
-        self._writes: list[Span] = []
+        self._parts = parts
 
     @property
     def access(self) -> Access:
         """What all of them touch."""
-        return Access(tuple(dict.fromkeys(self._reads)), tuple(dict.fromkeys(self._writes)))
+        reads = dict.fromkeys(span for part in self._parts for span in part.reads)
+        writes = dict.fromkeys(span for part in self._parts for span in part.writes)
+        return Access(tuple(reads), tuple(writes))
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -61,7 +62,7 @@ def launch_many(
     if runtime._recorder() is not None:
         return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
     runs: list[range] = []
-    spans: tuple[list[Span], list[Span]] = [], []
+    parts: list[Any] = []  # what some of them touch
     alike = core.NATIVE and wait_for is None and not (sizes[0][1] or sizes[1][1])
     flags = None if when is None else (when, _is_each(when))
     at = 0
@@ -69,11 +70,12 @@ def launch_many(
         if alike and runtime._ledger.usable:
             first = runtime._number + 1
             made = core.native.launch_many(
-                kernel, sizes[0][0], sizes[1][0], columns, at, many, *spans, flags
+                kernel, sizes[0][0], sizes[1][0], columns, at, many, flags
             )
-            if made:
-                runs.append(range(first, first + made))
-                at += made
+            if made.many:
+                runs.append(range(first, first + made.many))
+                parts.append(made)
+                at += made.many
                 runtime._look()
                 continue
         for _ in range(1 if runs and alike else AT_ONCE):
@@ -84,12 +86,9 @@ def launch_many(
             except UsageError as error:
                 raise UsageError(f"{error} (launch {at} of {many} of one launch_many)") from error
             runs.append(range(handle.number, handle.number + 1))
-            spans[0].extend(handle.access.reads)
-            spans[1].extend(handle.access.writes)
+            parts.append(handle.access)
             at += 1
-    result = ManyHandle(runtime, kernel.name, runs)
-    result._reads, result._writes = spans
-    return result
+    return ManyHandle(runtime, kernel.name, runs, parts)
 
 
 def _one(

@@ -391,13 +391,10 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                     assert handles[-1].access.reads == read_by(x, y, when)
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
-                    spans: tuple[list[Any], list[Any]] = [], []
                     decides = when and rng.choice(((when, False), ([when], True)))
-                    made = core.native.launch_many(
-                        kernel, (8,), None, columns, 0, 1, *spans, decides
-                    )
-                    assert made == 1
-                    assert spans == (list(read_by(x, y, when)), [y._span])
+                    made = core.native.launch_many(kernel, (8,), None, columns, 0, 1, decides)
+                    assert made.many == 1
+                    assert (made.reads, made.writes) == (list(read_by(x, y, when)), [y._span])
                 number = python.number = python.number + 1
                 assert native.number == number
                 found = expected.enter(number, read_by(x, y, when), (y._span,))

@@ -120,7 +120,7 @@ MAY_IMPORT = {
     " decisions memory records schedulers cutting segments tasks errors",
     "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"
     " backends.lanes backends.emulated backends.sender backends.device errors",
-    "arrays": "records ranges views driver errors",
+    "arrays": "core records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"
     " decisions driver errors",

@@ -15,6 +15,7 @@
 #include <nanobind/nanobind.h>
 
 #include "ledger.hpp"
+#include "view.hpp"
 
 namespace acs_cl {
 
@@ -25,30 +26,6 @@ struct Parameter {
     std::size_t at;  // where its bytes go
     bool read, written;
 };
-
-// Where an array keeps what is asked of it: slots of a class in Python.
-struct ArraySlots {
-    PyTypeObject *type = nullptr;
-    std::size_t home = 0, address = 0, argument = 0, span = 0, size = 0, nbytes = 0, dtype = 0;
-    std::size_t runtime = 0, place = 0, spans = 0;  // of views that start inside a buffer, too
-
-    static PyObject *get(PyObject *array, std::size_t at) {
-        return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(array) + at);
-    }
-    static PyObject *argument_of(PyObject *array);
-    static std::int64_t nbytes_of(PyObject *array);
-    static std::uint64_t address_of(PyObject *array);
-};
-
-inline ArraySlots array_slots;
-
-inline PyObject *ArraySlots::argument_of(PyObject *array) { return get(array, array_slots.argument); }
-inline std::int64_t ArraySlots::nbytes_of(PyObject *array) {
-    return PyLong_AsLongLong(get(array, array_slots.nbytes));
-}
-inline std::uint64_t ArraySlots::address_of(PyObject *array) {
-    return PyLong_AsUnsignedLongLong(get(array, array_slots.address));
-}
 
 inline std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
 inline std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
@@ -136,53 +113,53 @@ inline bool take_sizes(PyObject *global, PyObject *local, SizeKey &sizes) {
     return take_size(global, &sizes[0]) && (local == Py_None || take_size(local, &sizes[4]));
 }
 
+// Whose arrays are plain arguments.
+struct Home {
+    PyObject *runtime;
+    Hazards &hazards;
+};
+
 // Puts an argument among bytes, and notes what it touches; false where it is not plain.
-inline bool take(const Parameter &parameter, PyObject *value, PyObject *runtime, char *record,
-          Touched &touched) {
+inline bool take(const Parameter &parameter, PyObject *value, const Home &home, char *record,
+                 Touched &touched) {
     if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
-    if (Py_TYPE(value) != array_slots.type ||
-        ArraySlots::get(value, array_slots.home) != runtime)
-        return false;
-    put(record + parameter.at, ArraySlots::address_of(value));
-    touched.add(ArraySlots::get(value, array_slots.span), parameter.read, parameter.written);
+    View *view = view_of(value);
+    if (!view || view->home != home.runtime) return false;
+    Node *node = view->node_in(home.hazards);
+    if (!node) return false;
+    put(record + parameter.at, view->address);
+    touched.add(node, parameter.read, parameter.written);
     return true;
 }
 
-// Whether an array has one word that can decide, which is `span_object`, and nothing that `touched`
-// says is written; then it is read.
-inline bool reads_word(PyObject *when, PyObject *span_object, Touched &touched) {
-    PyObject *size = ArraySlots::get(when, array_slots.size);
-    PyObject *dtype = ArraySlots::get(when, array_slots.dtype);
-    if (!PyLong_CheckExact(size) || PyLong_AsLong(size) != 1 || touched.many >= MOST_SPANS ||
-        std::find(flag_types.begin(), flag_types.end(), dtype) == flag_types.end())
+// Whether an array has one word that can decide, and nothing that `touched` says is written; then
+// it is read.
+inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
+    if (when->size != 1 || touched.many >= MOST_SPANS ||
+        std::find(flag_types.begin(), flag_types.end(), when->dtype) == flag_types.end())
         return false;
-    try {
-        const Span span = span_of(span_object);
-        if (span.start % 4) return false;
-        for (std::uint32_t at = 0; at < touched.many; at++) {
-            if (!(touched.writes >> at & 1)) continue;
-            const Span written = span_of(touched.spans[at]);
-            if (written.base == span.base && overlap(written, span)) return false;
-        }
-    } catch (...) {  // no span that an array has
-        return PyErr_Clear(), false;
+    Node *node = when->node_in(hazards);
+    if (!node || node->span.start % 4) return false;
+    for (std::uint32_t at = 0; at < touched.many; at++) {
+        const Span &other = touched.nodes[at]->span;
+        if (touched.writes >> at & 1 && other.base == node->span.base && overlap(other, node->span))
+            return false;
     }
-    touched.add(span_object, true, false);
+    touched.add(node, true, false);
     return true;
 }
 
 // Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
 // this runtime, or the kernel may write it.
-inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &touched) {
-    if (Py_TYPE(when) != array_slots.type || ArraySlots::get(when, array_slots.home) != runtime)
-        return false;
-    auto address = ArraySlots::address_of(when);
-    if (address % 4 || !reads_word(when, ArraySlots::get(when, array_slots.span), touched))
+inline bool take_flag(PyObject *object, const Home &home, char *record, Touched &touched) {
+    View *when = view_of(object);
+    if (!when || when->home != home.runtime || when->address % 4 ||
+        !reads_word(when, home.hazards, touched))
         return false;
     std::uint32_t first;
     std::memcpy(&first, record, sizeof(first));
     put(record, first & ~PLAIN);
-    put(record + 4 * WHEN, address);
+    put(record + 4 * WHEN, when->address);
     return true;
 }
 
@@ -190,23 +167,18 @@ inline bool take_flag(PyObject *when, PyObject *runtime, char *record, Touched &
 // an address, and where the word is in it.
 struct Flag {
     PyObject *memory = nullptr;
-    void *address = nullptr;
-    std::uint64_t offset = 0;
+    std::uint64_t address = 0, offset = 0;
 
     // As `Guards.guarded` gives it to a kernel; false as in `take_flag`.
-    bool take(PyObject *when, PyObject *runtime, bool by_address, Touched &touched) {
-        if (Py_TYPE(when) != array_slots.type ||
-            ArraySlots::get(when, array_slots.runtime) != runtime)
+    bool take(PyObject *object, const Home &home, bool by_address, Touched &touched) {
+        View *when = view_of(object);
+        if (!when || when->runtime != home.runtime || !PyTuple_Check(when->place) ||
+            PyTuple_GET_SIZE(when->place) < 2 || (by_address && when->home != home.runtime))
             return false;
-        PyObject *place = ArraySlots::get(when, array_slots.place);
-        PyObject *spans = ArraySlots::get(when, array_slots.spans);
-        if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) < 2 || PyTuple_GET_SIZE(spans) != 1 ||
-            (by_address && ArraySlots::get(when, array_slots.home) != runtime))
-            return false;
-        memory = PyTuple_GET_ITEM(place, 0);
-        address = reinterpret_cast<void *>(by_address ? ArraySlots::address_of(when) : 0);
-        offset = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(place, 1));
-        return reads_word(when, PyTuple_GET_ITEM(spans, 0), touched);
+        memory = PyTuple_GET_ITEM(when->place, 0);
+        address = by_address ? when->address : 0;
+        offset = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(when->place, 1));
+        return reads_word(when, home.hazards, touched);
     }
 };
 

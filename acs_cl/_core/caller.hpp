@@ -1,15 +1,52 @@
-// What a kernel inherits from, so that a plain launch of it is made here, and what a handle does:
-// types of Python's own kind, since they are called and made more often than all others.
-//
-// A call that is not plain, for whatever reason, goes on to `_call` in Python, which knows every
-// case and every error, and finds everything as it was.
+// Kernels as they are called: a type of Python's own kind, so that a call finds no descriptor and no
+// tuple on its way. What is not plain goes to `_call` of the class in Python that inherits from it.
 
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "handles.hpp"
+#include "routes.hpp"
 
 namespace acs_cl {
 
-void add_caller(nanobind::module_ &module);
+struct Caller {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *runtime;
+    ToScheduler *to_scheduler;
+    ToQueues *to_queues;
+
+    void forget() {
+        delete std::exchange(to_scheduler, nullptr);
+        ToQueues::forget(std::exchange(to_queues, nullptr));
+    }
+};
+
+// Raises where an object is no kernel.
+Caller *caller(nb::handle object);
+
+// A record with its arguments, or its head alone and the arguments beside it.
+struct Record {
+    Record(const ToScheduler &to, const Head &head) : blob_bytes(to.blob_bytes) {
+        std::memcpy(bytes, head.words.data(), HEAD_BYTES);
+        std::memset(bytes + HEAD_BYTES, 0, fits() ? INLINE_BYTES : blob_bytes);
+    }
+
+    bool fits() const { return blob_bytes <= INLINE_BYTES; }
+
+    void enter(const ToScheduler &to, const Head &head, const Touched &touched) const {
+        const std::string_view record{bytes, fits() ? RECORD_BYTES : HEAD_BYTES};
+        const std::string_view blob{bytes + HEAD_BYTES, blob_bytes};
+        const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
+        to.ledger->launch(record, fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
+                          to.name.ptr());
+    }
+
+    std::size_t blob_bytes;
+    char bytes[HEAD_BYTES + MOST_BLOB];
+};
+
+void add_caller(nb::module_ &module);
+void add_teaching(nb::module_ &module);
+void add_many(nb::module_ &module);
 
 }  // namespace acs_cl

@@ -48,7 +48,8 @@ inline PyObject *handle_access(Handle *self, void *) {
         const Touched &touched = self->touched;
         try {
             nb::object make = nb::module_::import_("acs_cl.records").attr("Access");
-            nb::object made = make(touched.access(touched.reads), touched.access(touched.writes));
+            nb::object made = make(spans_of(touched.nodes, touched.many, touched.reads),
+                                   spans_of(touched.nodes, touched.many, touched.writes));
             self->access = made.release().ptr();
         } catch (nb::python_error &error) {
             error.restore();

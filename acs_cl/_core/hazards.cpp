@@ -105,7 +105,7 @@ void Hazards::look_again(Footprint &footprint) {
     NodeMap met = footprint.met_all ? footprint.nodes : std::move(footprint.met);
     auto spans = std::exchange(footprint.fresh, {});
     for (auto [node, written] : std::vector(met.items))
-        if (node && node->gone) {  // it was swept when it had lost its mark
+        if (node && !has(*node)) {  // it was swept when it had lost its mark
             spans.emplace_back(node->span, written);
             met.erase(node.get());
             footprint.nodes.erase(node.get());
@@ -124,7 +124,8 @@ void Hazards::look_again(Footprint &footprint) {
     Use mark = live_.find_use(footprint.mark);
     auto is_own = [&](const auto &one) { return one.first.number == mark.number; };
     met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
-    resolve(&looked_at, {});
+    const Nodes looked{looked_at.data(), looked_at.size()};
+    resolve(&looked, {});
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
         if (written) {
@@ -138,7 +139,7 @@ void Hazards::look_again(Footprint &footprint) {
 }
 
 // Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
-void Hazards::resolve(const std::vector<Node *> *read, const std::vector<Node *> &written) {
+void Hazards::resolve(const Nodes *read, Nodes written) {
     for (const auto &[use, kind] : met_) {
         auto [last, footprint] = marks_->by_number.at(use.number);
         find(live_.find_use(last), kind);
@@ -150,10 +151,10 @@ void Hazards::resolve(const std::vector<Node *> *read, const std::vector<Node *>
         auto note = [to = footprint](const Node *node) {
             if (auto own = to->nodes.find(node)) to->met.set(own->first, own->second);
         };
-        for (const auto *nodes : {read, &written})
-            for (const Node *node : *nodes) {
+        for (const Nodes &nodes : {*read, written})
+            for (const Node *node : nodes) {
                 note(node);
-                for (const Node *near : node->near) note(near);
+                for (const Node *near : node->near()) note(near);
             }
     }
 }
@@ -176,13 +177,12 @@ void Hazards::forget_dropped() {
 
 // ---- launches -----------------------------------------------------------------------------------
 
-const std::vector<Edge> &Hazards::enter(std::int64_t number, const std::vector<Node *> &reads,
-                                        const std::vector<Node *> &writes) {
+const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
     for (const Node *node : reads) find_near(*node, false);
     if (!heirs_.empty())
-        for (const auto *nodes : {&reads, &writes})
-            for (const Node *node : *nodes) find_reuse(node->span.base);
+        for (const Nodes &nodes : {reads, writes})
+            for (const Node *node : nodes) find_reuse(node->span.base);
     find(barrier_, ANY);
     for (const Node *node : writes) find_near(*node, true);
     if (!met_.empty()) resolve(&reads, writes);
@@ -245,7 +245,7 @@ void Hazards::forget(std::int64_t base) {
     if (index == bases_.end()) return;
     for (const auto &[_, nodes] : index->second.by_size)
         for (Node *node : nodes) {
-            node->gone = true;
+            node->index = 0;
             nodes_.erase(Span(node->span));
         }
     bases_.erase(index);
@@ -260,7 +260,7 @@ void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users)
 
 std::size_t Hazards::held() const {
     std::size_t held = 0;
-    for (const auto &[_, node] : nodes_) held += node->readers.size() + node->near.size();
+    for (const auto &[_, node] : nodes_) held += node->readers.size() + node->near().size();
     return held;
 }
 
@@ -308,7 +308,8 @@ inline void Hazards::find_near(const Node &node, bool written) {
             for (const Use &reader : other.readers) find(reader, WAR);
     };
     find_in(node);
-    for (const Node *near : node.near) find_in(*near);
+    if (node.around)
+        for (const Node *near : node.around->near) find_in(*near);
 }
 
 void Hazards::find_reuse(std::int64_t base) {
@@ -367,8 +368,8 @@ inline void Hazards::keep(std::int64_t upstream, Kind kind) {
 void Hazards::write(Node &node, const Use &use) {
     node.set_writer(use);
     node.readers.clear();
-    if (node.near.empty()) return;
-    for (Node *covered : node.covered) {
+    if (!node.around) return;
+    for (Node *covered : node.around->covered) {
         covered->set_writer({});
         covered->readers.clear();
     }
@@ -396,7 +397,7 @@ const NodePointer &Hazards::new_node(const Span &span) {
         throw std::invalid_argument("memory that nobody can name has no place in an index");
     Base &index = bases_[span.base];
     if (index.count >= index.sweep_at || nodes_.size() >= sweep_at_) crowded_.push_back(span.base);
-    auto made = std::make_shared<Node>(span);
+    NodePointer made(new Node(span, index_));
     for (const auto &[size, nodes] : index.by_size) {
         Wide low = span.start - (Wide(1) << size);
         auto starts_before = [](const Node *node, Wide start) { return node->span.start < start; };
@@ -404,10 +405,8 @@ const NodePointer &Hazards::new_node(const Span &span) {
         for (; at != nodes.end() && (*at)->span.start < span.end(); ++at) {
             Node *other = *at;
             if (!overlap(span, other->span)) continue;
-            made->near.push_back(other);
-            other->near.push_back(made.get());
-            if (covers(span, other->span)) made->covered.push_back(other);
-            if (covers(other->span, span)) other->covered.push_back(made.get());
+            made->meet(other, covers(span, other->span));
+            other->meet(made.get(), covers(other->span, span));
         }
     }
     index.add(made.get());
@@ -437,18 +436,21 @@ void Hazards::sweep(std::int64_t base) {
         for (Node *node : nodes) {
             if (!live_.has(node->writer())) node->set_writer({});
             keep_live(node->readers);
-            node->gone = !node->writer_number && node->readers.empty();
-            if (node->gone)
-                idle.push_back(node);
-            else
+            if (node->writer_number || !node->readers.empty()) {
                 kept.add(node);
+            } else {
+                node->index = 0;
+                idle.push_back(node);
+            }
         }
-    auto gone = [](const Node *node) { return node->gone; };
+    auto gone = [](const Node *node) { return !node->index; };
     if (!idle.empty())
         for (const auto &[_, nodes] : kept.by_size)
-            for (Node *node : nodes)
-                for (auto *list : {&node->near, &node->covered})
+            for (Node *node : nodes) {
+                if (!node->around) continue;
+                for (auto *list : {&node->around->near, &node->around->covered})
                     list->erase(std::remove_if(list->begin(), list->end(), gone), list->end());
+            }
     for (Node *node : idle) nodes_.erase(Span(node->span));
     kept.sweep_at = std::max<std::size_t>(64, 2 * kept.count);
     if (kept.count)

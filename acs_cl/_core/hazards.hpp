@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "live.hpp"
+#include "node.hpp"
 #include "span.hpp"
 
 namespace acs_cl {
@@ -26,64 +27,6 @@ struct Edge {
     std::int64_t upstream;
     Kind kind;
 };
-
-// Launches that nodes remember: a vector that has room for the first of them in itself.
-class Uses {
-public:
-    Uses() = default;
-    ~Uses() {
-        if (data_ != &first_) delete[] data_;
-    }
-    Uses(const Uses &) = delete;
-    Uses &operator=(const Uses &) = delete;
-
-    Use *begin() { return data_; }
-    Use *end() { return data_ + size_; }
-    const Use *begin() const { return data_; }
-    const Use *end() const { return data_ + size_; }
-    std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
-
-    void push_back(const Use &use) {
-        if (size_ == room_) {
-            Use *more = std::copy(begin(), end(), new Use[2 * room_]) - size_;
-            if (data_ != &first_) delete[] data_;
-            data_ = more;
-            room_ *= 2;
-        }
-        data_[size_++] = use;
-    }
-    void erase(Use *from, Use *) { size_ = std::uint32_t(from - data_); }  // up to the end
-    void clear() { size_ = 0; }
-
-private:
-    Use *data_ = &first_;
-    std::uint32_t size_ = 0, room_ = 1;
-    Use first_;
-};
-
-// A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
-// check looks at comes first, and fits a cache line.
-struct alignas(64) Node {
-    explicit Node(const Span &of) : sweep_at(16), gone(0), span(of) {}
-
-    std::int64_t writer_number = 0;
-    std::uint32_t writer_place = 0;
-    std::uint32_t sweep_at : 31;
-    std::uint32_t gone : 1;  // no longer in the index
-    Uses readers;
-    std::vector<Node *> near;
-    std::vector<Node *> covered;  // some of `near`
-    Span span;
-
-    Use writer() const { return {writer_number, writer_place}; }
-    void set_writer(const Use &use) {
-        writer_number = use.number;
-        writer_place = use.place;
-    }
-};
-
-using NodePointer = std::shared_ptr<Node>;
 
 // Nodes in the order in which they came, each with whether it is written.
 class NodeMap {
@@ -106,7 +49,7 @@ public:
     void erase(const Node *node) {
         auto found = places_.find(node);
         if (found == places_.end()) return;
-        items[found->second].first.reset();
+        items[found->second].first = {};
         places_.erase(found);
     }
 
@@ -119,6 +62,15 @@ public:
 
 private:
     std::unordered_map<const Node *, std::size_t> places_;
+};
+
+// Some nodes, one after another in memory.
+struct Nodes {
+    Node *const *first = nullptr;
+    std::size_t many = 0;
+
+    Node *const *begin() const { return first; }
+    Node *const *end() const { return first + many; }
 };
 
 class Footprint;
@@ -161,10 +113,11 @@ public:
 
     // The node of a span, which is not `EVERYTHING`; a new one if need be.
     const NodePointer &node(const Span &span);
+    // Whether it is still in this index.
+    bool has(const Node &node) const { return node.index == index_; }
 
     // The edges of launch `number`, which is live from now on. Good until the next call.
-    const std::vector<Edge> &enter(std::int64_t number, const std::vector<Node *> &reads,
-                                   const std::vector<Node *> &writes);
+    const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);
     // The same for one that may touch any memory.
     const std::vector<Edge> &enter_barrier(std::int64_t number);
     const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
@@ -205,7 +158,7 @@ private:
     void find_near(const Node &node, bool written);
     Marks::Mark &mark_of(Footprint &footprint);
     void look_again(Footprint &footprint);
-    void resolve(const std::vector<Node *> *read, const std::vector<Node *> &written);
+    void resolve(const Nodes *read, Nodes written);
     Use prune();
     void keep(std::int64_t upstream, Kind kind);
     void keep_far();
@@ -217,6 +170,8 @@ private:
     void keep_live(Uses &uses) const;
     void forget_dropped();
 
+    inline static std::uint32_t newest_index_ = 0;
+    const std::uint32_t index_ = ++newest_index_;
     Live live_;
     std::unordered_map<Span, NodePointer, HashOfSpan> nodes_;
     std::unordered_map<std::int64_t, Base> bases_;

@@ -21,29 +21,6 @@ namespace acs_cl {
 constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
 constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
 
-// Spans as an array has them, and which of them are read and written, by bits.
-constexpr int MOST_SPANS = 17;  // sixteen pointers; and what decides
-
-struct Touched {
-    PyObject *spans[MOST_SPANS];
-    std::uint32_t many = 0, reads = 0, writes = 0;
-
-    void add(PyObject *span, bool read, bool written) {
-        reads |= std::uint32_t(read) << many;
-        writes |= std::uint32_t(written) << many;
-        spans[many++] = span;
-    }
-
-    nb::object access(unsigned which) const {
-        nb::list chosen;
-        for (std::uint32_t at = 0; at < many; at++)
-            if (which >> at & 1) chosen.append(nb::handle(spans[at]));
-        return nb::tuple(chosen);
-    }
-    void hold() const { std::for_each_n(spans, many, [](PyObject *span) { Py_INCREF(span); }); }
-    void let_go() const { std::for_each_n(spans, many, [](PyObject *span) { Py_DECREF(span); }); }
-};
-
 inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
     nb::list upstream;
     for (const Edge &edge : edges) upstream.append(edge.upstream);
@@ -56,8 +33,8 @@ public:
     Ledger(const Ledger &) = delete;
     Ledger &operator=(const Ledger &) = delete;
     ~Ledger() {
-        for (auto &[_, batch] : batches_) batch.let_go();
-        for (Quick &one : loose_)
+        for (auto &[_, batch] : batches_) batch.quick.let_go();
+        for (Loose &one : loose_)
             if (one.number) one.let_go();
     }
 
@@ -66,10 +43,8 @@ public:
 
     // ---- epochs and tasks ---------------------------------------------------------------------
 
-    void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task, bool quick = false) {
-        row(launch) = {epoch, quick, false, task};
-        batch(epoch).numbers.push_back(launch);
-        placed_++;
+    void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task) {
+        place(launch, epoch, task, false);
     }
 
     // 0 where it is in none.
@@ -93,7 +68,7 @@ public:
         nb::object names = nb::steal(PySet_New(nullptr));
         auto batch = batches_.find(epoch);
         if (names.is_valid() && batch != batches_.end())
-            for (const Quick &one : batch->second.quick)
+            for (const Quick &one : batch->second.quick.all)
                 if (PySet_Add(names.ptr(), one.name)) throw PythonError();
         return names;
     }
@@ -108,7 +83,7 @@ public:
             if (!row.quick) ordinary.push_back(launch);
         }
         placed_ -= batch->second.numbers.size();
-        if (batch->second.quick.empty()) end(batch);
+        if (batch->second.quick.all.empty()) end(batch);
         trim();
         return ordinary;
     }
@@ -126,8 +101,8 @@ public:
     std::vector<std::int64_t> quick_numbers() const {
         std::vector<std::int64_t> numbers;
         for (const auto &[_, batch] : batches_)
-            for (const Quick &one : batch.quick) numbers.push_back(one.number);
-        for (const Quick &one : loose_)
+            for (const Quick &one : batch.quick.all) numbers.push_back(one.number);
+        for (const Loose &one : loose_)
             if (one.number) numbers.push_back(one.number);
         std::sort(numbers.begin(), numbers.end());
         return numbers;
@@ -137,13 +112,13 @@ public:
     std::vector<std::int64_t> retire(std::uint32_t epoch) {
         auto batch = batches_.find(epoch);
         if (batch == batches_.end()) return {};
-        for (const Quick &one : batch->second.quick) {
+        for (const Quick &one : batch->second.quick.all) {
             hazards->hazards.retire(one.number);
             rows_[std::size_t(one.number - first_)].quick = false;
         }
-        quick_ -= batch->second.quick.size();
+        quick_ -= batch->second.quick.all.size();
         auto settled = std::move(batch->second.settled);
-        batch->second.let_go();
+        batch->second.quick.let_go();
         end(batch);
         trim();
         return settled;
@@ -153,17 +128,20 @@ public:
     nb::list settle() {
         nb::list settled;
         for (auto &[_, batch] : batches_) {
-            for (const Quick &one : batch.quick) {
+            for (const Quick &one : batch.quick.all) {
                 Row &row = this->row(one.number);
                 row.quick = false;
                 if (!row.epoch) batch.settled.push_back(one.number);
-                settled.append(one.told());
+                settled.append(told(one.number, one.name, batch.quick.nodes.data() + one.first,
+                                    one.many, one.reads, one.writes));
             }
-            batch.let_go();
+            batch.quick.let_go();
         }
         for (std::size_t place = 0; place < loose_.size(); place++) {
             if (!loose_[place].number) continue;
-            settled.append(loose_[place].told());
+            const auto &[number, name, touched] = loose_[place];
+            settled.append(told(number, name, touched.nodes, touched.many, touched.reads,
+                                touched.writes));
             let_go_of(place);
         }
         quick_ = 0;
@@ -180,7 +158,8 @@ public:
         std::uint32_t place = free_.back();
         free_.pop_back();
         loose_[place] = {launch, name, touched};
-        loose_[place].hold();
+        Py_INCREF(name);
+        touched.hold();
         row(launch) = {0, true, true, place};
         quick_++;
         count();
@@ -220,24 +199,19 @@ public:
                !ready_first && !PySet_GET_SIZE(watched.ptr()) && is_plain();
     }
 
-    // Launch `number + 1`: its task, behind what its spans say, in place of which it has `name`.
-    // False, and nothing has changed, where a span is all memory.
-    bool launch(std::string_view record, const std::string_view *blob, const std::string_view *shape,
+    // Launch `number + 1`: its task, behind what it touches.
+    void launch(std::string_view record, const std::string_view *blob, const std::string_view *shape,
                 const Touched &touched, PyObject *name) {
-        const auto *edges = enter(touched);
-        if (!edges) return false;
         inside_.clear();
-        for (const Edge &edge : *edges) {
+        for (const Edge &edge : enter(touched)) {
             const Row *row = find(edge.upstream);
             if (!row || !row->epoch) strangers.push_back(edge.upstream);
             else if (row->epoch == open) inside_.push_back(row->task);
         }
-        put(number, open, recorder->add(record, blob, shape, inside_), true);
-        batch(open).quick.push_back({number, name, touched});
-        batch(open).quick.back().hold();
+        std::uint32_t task = recorder->add(record, blob, shape, inside_);
+        place(number, open, task, true).quick.add(number, name, touched);
         quick_++;
         count();
-        return true;
     }
 
     bool has_room() const {
@@ -278,12 +252,10 @@ public:
         return true;
     }
 
-    // Launch `number + 1` is in the hazards: behind what. Null, and nothing has changed, where a
-    // span is all memory.
-    const std::vector<Edge> *enter(const Touched &touched) {
-        const auto *edges = hazards->check(number + 1, touched.spans, int(touched.many),
-                                           touched.reads, touched.writes);
-        if (edges) number++;
+    // Launch `number + 1` is in the hazards: behind what.
+    const std::vector<Edge> &enter(const Touched &touched) {
+        const auto &edges = hazards->check(number + 1, touched);
+        number++;
         return edges;
     }
 
@@ -317,35 +289,65 @@ private:
         std::uint32_t task;  // or its place among the loose ones
     };
 
+    // A launch of the core's own; its nodes are `many` of some, from the `first` on.
     struct Quick {
-        std::int64_t number = 0;
-        PyObject *name = nullptr;
-        Touched touched = {};
+        std::int64_t number;
+        PyObject *name;
+        std::uint32_t first, many, reads, writes;
+    };
 
-        void hold() const {
+    // Those of an epoch.
+    struct Quicks {
+        std::vector<Quick> all;
+        std::vector<Node *> nodes;
+
+        void add(std::int64_t number, PyObject *name, const Touched &touched) {
             Py_INCREF(name);
             touched.hold();
+            all.push_back({number, name, std::uint32_t(nodes.size()), touched.many, touched.reads,
+                           touched.writes});
+            nodes.insert(nodes.end(), touched.nodes, touched.nodes + touched.many);
         }
-        void let_go() const {
+        void let_go() {
+            for (const Quick &one : all) Py_DECREF(one.name);
+            for (Node *node : nodes) node->let_go();
+            all.clear();
+            nodes.clear();
+        }
+    };
+
+    // One that a queue has; number 0: a free place.
+    struct Loose {
+        std::int64_t number = 0;
+        PyObject *name = nullptr;
+        Touched touched;
+
+        void let_go() {
+            number = 0;
             Py_DECREF(name);
             touched.let_go();
-        }
-        nb::object told() const {
-            return nb::make_tuple(number, nb::handle(name), touched.access(touched.reads),
-                                  touched.access(touched.writes));
         }
     };
 
     struct Batch {
         std::vector<std::int64_t> numbers;  // by task
-        std::vector<Quick> quick;
+        Quicks quick;
         std::vector<std::int64_t> settled;  // after they had left
-
-        void let_go() {
-            for (const Quick &one : quick) one.let_go();
-            quick.clear();
-        }
     };
+
+    static nb::object told(std::int64_t number, PyObject *name, Node *const *nodes,
+                           std::uint32_t many, std::uint32_t reads, std::uint32_t writes) {
+        return nb::make_tuple(number, nb::handle(name), spans_of(nodes, many, reads),
+                              spans_of(nodes, many, writes));
+    }
+
+    Batch &place(std::int64_t launch, std::uint32_t epoch, std::uint32_t task, bool quick) {
+        row(launch) = {epoch, quick, false, task};
+        Batch &found = batch(epoch);
+        found.numbers.push_back(launch);
+        placed_++;
+        return found;
+    }
 
     Batch &batch(std::uint32_t epoch) {
         if (newest_.first != epoch) {
@@ -369,13 +371,14 @@ private:
         if (rows_.empty()) first_ = launch;
         for (; launch < first_; first_--) rows_.emplace_front();
         std::size_t at = std::size_t(launch - first_);
-        if (at >= rows_.size()) rows_.resize(at + 1);
+        if (at == rows_.size()) return rows_.emplace_back();
+        if (at > rows_.size()) rows_.resize(at + 1);
         return rows_[at];
     }
 
     void let_go_of(std::size_t place) {
         row(loose_[place].number) = {};
-        std::exchange(loose_[place], {}).let_go();
+        loose_[place].let_go();
         free_.push_back(std::uint32_t(place));
     }
 
@@ -401,7 +404,7 @@ private:
     std::pair<std::uint32_t, Batch *> newest_;
     Batch spare_;
     std::size_t placed_ = 0, quick_ = 0;
-    std::vector<Quick> loose_;  // on queues; number 0: a free place
+    std::vector<Loose> loose_;  // on queues
     std::vector<std::uint32_t> free_;
     std::vector<std::uint32_t> inside_;
     std::chrono::steady_clock::time_point looked_at_;

@@ -12,11 +12,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "hazards.hpp"
-#include "spans.hpp"
+#include "touched.hpp"
 
 namespace acs_cl {
-
-namespace nb = nanobind;
 
 inline PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
 
@@ -26,38 +24,35 @@ public:
         return edges(check(number, reads, writes));
     }
 
-    // The edges of a launch of the core's own: some of `many` spans are read, some written, by bits.
-    // Null, and nothing has changed, where one of them is all memory.
-    const std::vector<Edge> *check(std::int64_t number, PyObject *const *spans, int many,
-                                   unsigned reads, unsigned writes) {
-        read_.clear();
-        written_.clear();
-        for (int at = 0; at < many; at++) {
-            Node *node = seen_.node(spans[at], hazards);
-            if (!node) return nullptr;
-            if (reads >> at & 1) read_.push_back(node);
-            if (writes >> at & 1) written_.push_back(node);
+    // The edges of a launch of the core's own.
+    const std::vector<Edge> &check(std::int64_t number, const Touched &touched) {
+        Node *reads[MOST_SPANS], *writes[MOST_SPANS];
+        std::size_t many_read = 0, many_written = 0;
+        for (std::uint32_t at = 0; at < touched.many; at++) {
+            Node *node = touched.nodes[at];
+            if (!hazards.has(*node)) node = hazards.node(node->span).get();
+            if (touched.reads >> at & 1) reads[many_read++] = node;
+            if (touched.writes >> at & 1) writes[many_written++] = node;
         }
-        return &hazards.enter(number, read_, written_);
+        return hazards.enter(number, {reads, many_read}, {writes, many_written});
     }
 
     // Nanoseconds that launches take from inside, the first of them `number`: each is checked, and
     // then the one retires that came `window` before.
     double measure(std::int64_t number, nb::handle accesses, std::int64_t window) {
-        struct Launch {
-            std::vector<PyObject *> spans;
-            unsigned reads;
-        };
-        std::vector<Launch> launches;
+        std::vector<Touched> launches;
+        std::vector<NodePointer> held;  // as arrays do
         for (PyObject *access : Items(accesses.ptr())) {
-            Launch &one = launches.emplace_back();
-            for (PyObject *span : Items(PyTuple_GET_ITEM(access, 0))) one.spans.push_back(span);
-            one.reads = (1u << one.spans.size()) - 1;
-            for (PyObject *span : Items(PyTuple_GET_ITEM(access, 1))) one.spans.push_back(span);
+            Touched &one = launches.emplace_back();
+            for (int written = 0; written < 2; written++)
+                for (PyObject *span : Items(PyTuple_GET_ITEM(access, written))) {
+                    held.push_back(hazards.node(span_of(span)));
+                    one.add(held.back().get(), !written, written);
+                }
         }
         auto started = std::chrono::steady_clock::now();
-        for (const auto &[spans, reads] : launches) {
-            check(number, spans.data(), int(spans.size()), reads, ~reads);
+        for (const Touched &touched : launches) {
+            check(number, touched);
             hazards.retire(number++ - window);
         }
         std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - started;
@@ -103,16 +98,17 @@ private:
         read_.clear();
         written_.clear();
         if (take(reads, read_) && take(writes, written_))
-            return hazards.enter(number, read_, written_);
+            return hazards.enter(number, {read_.data(), read_.size()},
+                                 {written_.data(), written_.size()});
         return hazards.enter_barrier(number);
     }
 
     // The nodes of spans; false where one of them is all memory.
     bool take(nb::handle objects, std::vector<Node *> &nodes) {
         for (PyObject *object : Items(objects.ptr())) {
-            Node *node = seen_.node(object, hazards);
-            if (!node) return false;
-            nodes.push_back(node);
+            const Span span = span_of(object);
+            if (span.base == EVERYTHING) return false;
+            nodes.push_back(hazards.node(span).get());
         }
         return true;
     }
@@ -135,7 +131,6 @@ private:
         return edges;
     }
 
-    SeenSpans seen_;
     std::vector<Node *> read_, written_;
 };
 

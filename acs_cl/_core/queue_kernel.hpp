@@ -220,11 +220,12 @@ public:
     }
 
     // Memory at an address, which `owner` keeps there.
-    bool set_address(std::size_t index, void *address, PyObject *owner) {
+    bool set_address(std::size_t index, std::uint64_t address, PyObject *owner) {
         Slot &slot = this->slot(index);
         if (slot.memory.is_valid() && slot.address == address) return true;
         slot = Slot();
-        if (driver.set_svm_argument(kernel_, std::uint32_t(index), address)) return false;
+        if (driver.set_svm_argument(kernel_, std::uint32_t(index), reinterpret_cast<void *>(address)))
+            return false;
         slot.memory = nb::borrow(owner);
         slot.address = address;
         return true;
@@ -249,7 +250,7 @@ public:
 private:
     struct Slot {
         nb::object memory;
-        void *address = nullptr;  // where that is known
+        std::uint64_t address = 0;  // where that is known
         std::string value;  // one of the two, or none where it is not known what is set
     };
 

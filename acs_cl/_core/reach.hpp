@@ -5,39 +5,34 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "ledger.hpp"
+#include "touched.hpp"
 
 namespace acs_cl {
 
 constexpr std::size_t MOST_FOUND = 1024;  // accesses of which the spans are kept
 
-// The spans of a launch's arrays by value.
+// The spans of a launch's arrays; the first base that comes has number 0, and so on.
 struct Wholes {
     Span spans[MOST_SPANS];
     std::int64_t bases[MOST_SPANS];
     std::uint32_t many, many_bases = 0;
 
     explicit Wholes(const Touched &touched) : many(touched.many) {
-        for (std::uint32_t at = 0; at < many; at++) spans[at] = span_of(touched.spans[at]);
-    }
-
-    std::string key() const {
-        return {reinterpret_cast<const char *>(spans), many * sizeof(Span)};
-    }
-
-    // The first base has number 0 from now on, and so on.
-    void number_bases() {
         for (std::uint32_t at = 0; at < many; at++) {
+            spans[at] = touched.nodes[at]->span;
             std::int64_t number = number_of(spans[at].base);
             if (number < 0) bases[number = many_bases++] = spans[at].base;
             spans[at].base = number;
         }
+    }
+
+    std::string key() const {
+        return {reinterpret_cast<const char *>(spans), many * sizeof(Span)};
     }
 
     std::int64_t number_of(std::int64_t base) const {
@@ -52,28 +47,25 @@ class Reach {
 public:
     std::vector<std::int64_t> covers;  // all of their arrays where each has so many bytes at most
 
-    // What one touches that has the arrays `whole`; null where that is not known. Runs no Python code.
-    const Touched *find(const Touched &whole) {
+    // What one touches that has the arrays `whole`; null where that is not known.
+    const Touched *find(const Touched &whole, Hazards &hazards) {
         if (parts_.empty()) return nullptr;
-        Wholes wholes(whole);
-        auto &found = found_[wholes.key()];
-        if (found) return &found->touched;
-        std::string key = wholes.key();
-        wholes.number_bases();
-        auto parts = parts_.find(wholes.key());
-        if (parts == parts_.end()) {
-            found_.erase(key);
-            return nullptr;
+        std::string key(reinterpret_cast<const char *>(whole.nodes), whole.many * sizeof(Node *));
+        if (auto found = found_.find(key); found != found_.end()) {
+            found->second.touched.renew(hazards);
+            return &found->second.touched;
         }
-        auto made = std::make_unique<Found>(parts->second, wholes, Py_TYPE(whole.spans[0]));
+        Wholes wholes(whole);
+        auto parts = parts_.find(wholes.key());
+        if (parts == parts_.end()) return nullptr;
         if (found_.size() > MOST_FOUND) found_.clear();
-        return &(found_[key] = std::move(made))->touched;
+        auto made = found_.try_emplace(std::move(key), whole, parts->second, wholes, hazards);
+        return &made.first->second.touched;
     }
 
     // The access that Python found for the arrays `whole`. Whether it was not known.
     bool learn(const Touched &whole, nb::handle access) {
         Wholes wholes(whole);
-        wholes.number_bases();
         Parts parts;
         for (int written = 0; written < 2; written++)
             for (nb::handle one : access[written]) {
@@ -88,37 +80,31 @@ public:
 private:
     using Parts = std::vector<std::pair<Span, bool>>;  // and whether they are written
 
-    // An access with spans of its own.
+    // Holds the arrays' nodes, too, since they are what it is found by.
     struct Found {
-        Touched touched;
+        Touched whole, touched;
 
-        Found(const Parts &parts, const Wholes &wholes, PyTypeObject *type) {
-            struct Uncollected {  // the collector runs code of others
-                int before = PyGC_Disable();
-                ~Uncollected() {
-                    if (before) PyGC_Enable();
-                }
-            } uncollected;
-            for (const auto &[part, written] : parts)
-                touched.add(span_at(part, wholes.bases[part.base], type), !written, written);
+        Found(const Touched &of, const Parts &parts, const Wholes &wholes, Hazards &hazards)
+            : whole(of) {
+            whole.hold();
+            for (const auto &[part, written] : parts) {
+                Span span = part;
+                span.base = wholes.bases[part.base];
+                Node *node = hazards.node(span).get();
+                node->holders++;
+                touched.add(node, !written, written);
+            }
         }
-        ~Found() { touched.let_go(); }
+        ~Found() {
+            whole.let_go();
+            touched.let_go();
+        }
         Found(const Found &) = delete;
         Found &operator=(const Found &) = delete;
-
-        static PyObject *span_at(const Span &part, std::int64_t base, PyTypeObject *type) {
-            nb::object numbers = nb::steal(Py_BuildValue(
-                "((LLLLL))", (long long)base, (long long)part.start, (long long)part.pitch,
-                (long long)part.rows, (long long)part.width));
-            PyObject *made = nullptr;
-            if (numbers.is_valid()) made = PyTuple_Type.tp_new(type, numbers.ptr(), nullptr);
-            if (!made) throw PythonError();
-            return made;
-        }
     };
 
     std::unordered_map<std::string, Parts> parts_;
-    std::unordered_map<std::string, std::unique_ptr<Found>> found_;
+    std::unordered_map<std::string, Found> found_;  // by the nodes of the arrays
 };
 
 }  // namespace acs_cl

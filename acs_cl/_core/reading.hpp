@@ -15,12 +15,8 @@ namespace acs_cl {
 inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array, nb::handle host) {
     static PyObject *const name = PyUnicode_InternFromString("read");
     Ledger *ledger = queues.ledger();
-    if (!ledger || !ledger->is_plain() || Py_TYPE(array.ptr()) != array_slots.type ||
-        ArraySlots::get(array.ptr(), array_slots.runtime) != runtime.ptr())
-        return nb::none();
-    nb::handle place = ArraySlots::get(array.ptr(), array_slots.place);
-    nb::handle spans = ArraySlots::get(array.ptr(), array_slots.spans);
-    if (!PyTuple_Check(place.ptr()) || PyTuple_GET_SIZE(spans.ptr()) != 1) return nb::none();
+    View *view = view_of(array.ptr());
+    if (!ledger || !ledger->is_plain() || !view || view->runtime != runtime.ptr()) return nb::none();
     struct Buffer {
         Py_buffer view = {};
         ~Buffer() { PyBuffer_Release(&view); }
@@ -29,12 +25,16 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
         PyErr_Clear();  // a type of elements that buffers do not have
         return nb::none();
     }
+    nb::object place = nb::borrow(view->place);
+    if (!PyTuple_Check(place.ptr())) return nb::none();
     From from{PyTuple_GET_ITEM(place.ptr(), 0), nb::cast<std::size_t>(place[1]), to.view.buf,
               std::size_t(to.view.len)};
-    if (to.view.len != ArraySlots::nbytes_of(array.ptr())) return nb::none();
+    if (to.view.len != view->nbytes) return nb::none();
     if (!from.find(queues.classes())) return nb::none();
+    Node *node = view->node_in(ledger->hazards->hazards);
+    if (!node) return nb::none();
     Touched touched;
-    touched.add(PyTuple_GET_ITEM(spans.ptr(), 0), true, false);
+    touched.add(node, true, false);
     nb::object handle;
     void *event = nullptr;
     std::int64_t number = 0;
@@ -42,12 +42,10 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
         // again, for whoever made the buffer may have run code
         if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
         Taken taken(ledger->lock);
-        const std::vector<Edge> *edges = ledger->enter(touched);
-        if (!edges) return nb::none();
-        if (!ledger->may_follow(*edges) ||
-            queues.submit_read(ledger->number, *edges, from, &event)) {
-            handle =
-                runtime.attr("_finish_read")(ledger->number, upstream_of(*edges), array, host);
+        const std::vector<Edge> &edges = ledger->enter(touched);
+        if (!ledger->may_follow(edges) ||
+            queues.submit_read(ledger->number, edges, from, &event)) {
+            handle = runtime.attr("_finish_read")(ledger->number, upstream_of(edges), array, host);
         } else {
             number = ledger->number;
             driver.retain_event(event);

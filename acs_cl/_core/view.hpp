@@ -1,0 +1,103 @@
+// What an array is for the core: a type of Python's own kind, which the class in Python inherits from.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <nanobind/nanobind.h>
+#include <structmember.h>
+
+#include "spans.hpp"
+
+namespace acs_cl {
+
+// What a launch looks at comes first.
+struct View {
+    PyObject_HEAD
+    PyObject *home;  // its runtime, while it can be passed to a kernel as it is
+    unsigned long long address;
+    Node *node;  // of its bytes, where they are one span and a launch asked for it; or null
+    PyObject *spans, *argument, *runtime, *place, *dtype;
+    long long size, nbytes;
+
+    // The bytes of an array that is one span; null where it is not, or these are all memory.
+    Node *node_in(Hazards &hazards) {
+        return node && hazards.has(*node) ? node : look_up(hazards);
+    }
+
+private:
+    Node *look_up(Hazards &hazards) {
+        if (!spans || !PyTuple_Check(spans) || PyTuple_GET_SIZE(spans) != 1) return nullptr;
+        const Span span = span_of(PyTuple_GET_ITEM(spans, 0));
+        if (span.base == EVERYTHING) return nullptr;
+        Node *found = hazards.node(span).get();
+        found->holders++;
+        if (Node *before = std::exchange(node, found)) before->let_go();
+        return found;
+    }
+};
+
+inline PyTypeObject *array_type;  // the class in Python
+
+// An array, if that is what an object is.
+inline View *view_of(PyObject *object) {
+    return Py_TYPE(object) == array_type ? reinterpret_cast<View *>(object) : nullptr;
+}
+
+inline int view_traverse(View *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    for (PyObject *one : {self->home, self->spans, self->argument, self->runtime, self->place,
+                          self->dtype})
+        Py_VISIT(one);
+    return 0;
+}
+
+inline int view_clear(View *self) {
+    for (PyObject **one : {&self->home, &self->spans, &self->argument, &self->runtime, &self->place,
+                           &self->dtype})
+        Py_CLEAR(*one);
+    return 0;
+}
+
+inline void view_dealloc(View *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    view_clear(self);
+    if (self->node) self->node->let_go();
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+// Who holds the node: it, the index, and launches. For tests.
+inline PyObject *view_holders(View *self, void *) {
+    return PyLong_FromUnsignedLong(self->node ? self->node->holders : 0);
+}
+
+inline PyGetSetDef view_properties[] = {
+    {"_holders", reinterpret_cast<getter>(view_holders), nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+inline PyMemberDef view_members[] = {
+    {"_home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
+    {"_address", T_ULONGLONG, offsetof(View, address), 0, nullptr},
+    {"_spans", T_OBJECT_EX, offsetof(View, spans), 0, nullptr},
+    {"_argument", T_OBJECT_EX, offsetof(View, argument), 0, nullptr},
+    {"_runtime", T_OBJECT_EX, offsetof(View, runtime), 0, nullptr},
+    {"_place", T_OBJECT_EX, offsetof(View, place), 0, nullptr},
+    {"dtype", T_OBJECT_EX, offsetof(View, dtype), 0, nullptr},
+    {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
+    {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+inline PyType_Slot view_slots[] = {{Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
+                                   {Py_tp_traverse, reinterpret_cast<void *>(view_traverse)},
+                                   {Py_tp_clear, reinterpret_cast<void *>(view_clear)},
+                                   {Py_tp_dealloc, reinterpret_cast<void *>(view_dealloc)},
+                                   {Py_tp_members, view_members},
+                                   {Py_tp_getset, view_properties},
+                                   {0, nullptr}};
+inline PyType_Spec view_spec = {"acs_cl._core.View", sizeof(View), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                view_slots};
+
+}  // namespace acs_cl
