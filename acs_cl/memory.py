@@ -29,6 +29,14 @@ GRANULE = 256
 FIRST_SLAB = 4 << 20
 SLAB = 64 << 20
 
+LARGE = 64 << 10
+PAGE = 4096
+COLOUR = 7 * GRANULE
+"""Large blocks, on a device that computes in the host's caches, begin this much further within a
+page than the one before. Their sizes are multiples of a page: else all would begin at the same
+place in it, and what a kernel reads and writes at one index would compete for the same few lines
+of the cache. Seven granules of the sixteen in a page keep any six blocks two granules apart."""
+
 
 class Block:
     """A piece of device memory. `users`: launches of its former life that may be under way."""
@@ -154,18 +162,40 @@ class SvmStore(Store):
         self._address = 0
         self._used = 0
         self._slab_size = FIRST_SLAB
+        self._alone: set[int] = set()
+        """Where allocations of one block start."""
+        self._has_caches = bool(device.type & cl.device_type.CPU)
+        self._colour = 0
 
     def _cut(self, size: int) -> Block | None:
-        if self._slab is None or self._used + size > len(self._slab):
+        lead = self._lead(size, self._address + self._used)
+        if self._slab is None or self._used + lead + size > len(self._slab):
             return None
+        self._used += lead
         block = Block(self._slab, self._used, size, self._address + self._used)
         self._used += size
+        self._next_colour(size)
         return block
 
+    def _lead(self, size: int, address: int) -> int:
+        """How far behind a free address a block of this size begins."""
+        return (self._colour - address) % PAGE if self._is_coloured(size) else 0
+
+    def _is_coloured(self, size: int) -> bool:
+        return self._has_caches and LARGE <= size <= self._largest - PAGE
+
+    def _next_colour(self, size: int) -> None:
+        if self._is_coloured(size):
+            self._colour = (self._colour + COLOUR) % PAGE
+
     def _reserve(self, size: int) -> Block:
-        if size > self._slab_size // 2:
-            memory, address = self._allocate_svm(size)
-            return Block(memory, 0, size, address)
+        room = size + PAGE if self._is_coloured(size) else size
+        if room > self._slab_size // 2:
+            memory, address = self._allocate_svm(room)
+            self._alone.add(address)
+            lead = self._lead(size, address)
+            self._next_colour(size)
+            return Block(memory, lead, size, address + lead)
         self._slab, self._address = self._allocate_svm(min(self._slab_size, self._largest))
         self._used = 0
         self._slab_size = SLAB
@@ -183,12 +213,16 @@ class SvmStore(Store):
 
     def release_unused(self) -> None:
         for size, free in list(self._bins.items()):
+            kept: deque[Block] = deque()
             for block in free:
-                if len(block.memory) == size:
-                    del self._reserved[block.memory.ctypes.data]
-                    self.generation += 1
-                    self.reserved_bytes -= size
-            self._bins[size] = deque(block for block in free if len(block.memory) != size)
+                address = block.address - block.offset
+                if address not in self._alone:
+                    kept.append(block)
+                    continue
+                self._alone.remove(address)
+                self.reserved_bytes -= self._reserved.pop(address)
+                self.generation += 1
+            self._bins[size] = kept
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         start = block.offset + offset

@@ -1,0 +1,89 @@
+"""Memory of a runtime: where blocks begin, and that what nobody uses goes back to the driver."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import memory
+from acs_cl.errors import OutOfMemory
+
+
+@pytest.fixture
+def store(context: cl.Context, device: cl.Device) -> memory.SvmStore:
+    if not device.svm_capabilities:
+        pytest.skip("no shared virtual memory")
+    found = memory.store_for(context, device, "svm")
+    assert isinstance(found, memory.SvmStore)
+    return found
+
+
+def never(launch: int) -> bool:
+    return False
+
+
+def blocks(store: memory.SvmStore, *sizes: int) -> list[memory.Block]:
+    found = [store.allocate(size, never) for size in sizes]
+    return [block for block in found if block is not None]
+
+
+@pytest.mark.parametrize("size", [memory.LARGE, 1 << 20, 5 << 20, memory.SLAB])
+def test_large_blocks_begin_at_different_places_of_a_page(
+    store: memory.SvmStore, size: int, device: cl.Device
+) -> None:
+    found = blocks(store, *[size] * 6)
+    places = [block.address % memory.PAGE for block in found]
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("a device with caches of its own")
+    assert not any(place % memory.GRANULE for place in places)
+    around = [abs(a - b) for a, b in combinations(places, 2)]
+    assert min(min(gap, memory.PAGE - gap) for gap in around) >= 2 * memory.GRANULE
+
+
+def test_blocks_do_not_overlap_and_lie_in_what_is_reserved(store: memory.SvmStore) -> None:
+    sizes = [1, 300, 70_000, 3 << 20, 100, 1 << 16, memory.SLAB // 2 + 1, 90_000] * 3
+    found = sorted(blocks(store, *sizes), key=lambda block: block.address)
+    assert len(found) == len(sizes)
+    for before, behind in pairwise(found):
+        assert before.address + before.size <= behind.address
+    for block in found:
+        assert store.owns(block.address)
+        assert store.owns(block.address + block.size - 1)
+        assert block.address - block.offset in store.allocations()
+        assert block.offset + block.size <= len(block.memory)
+
+
+def test_only_allocations_of_one_block_go_back(store: memory.SvmStore) -> None:
+    small, *large = blocks(store, 1000, memory.SLAB, memory.SLAB)
+    kept, gone = large
+    reserved = store.reserved_bytes
+    store.free(gone, ())
+    store.free(small, ())
+    store.release_unused()
+    assert reserved - store.reserved_bytes >= gone.size
+    assert not store.owns(gone.address)
+    assert store.owns(small.address)
+    assert store.owns(kept.address)
+    (again,) = blocks(store, 1000)
+    assert again is small
+
+
+def test_a_block_may_be_as_large_as_the_device_allows(
+    store: memory.SvmStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    allocate = store._allocate_svm
+
+    def noted(size: int) -> Any:
+        asked.append(size)
+        return allocate(size)
+
+    monkeypatch.setattr(store, "_allocate_svm", noted)
+    monkeypatch.setattr(store, "_largest", memory.SLAB)
+    blocks(store, 1 << 20, memory.SLAB, memory.SLAB)
+    assert max(asked) == memory.SLAB
+    with pytest.raises(OutOfMemory, match="allows at most"):
+        store.allocate(memory.SLAB + 1, never)
