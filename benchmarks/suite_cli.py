@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from acs_cl import UsageError, devices
-from acs_cl.benchmarks import suite, suite_plots, suite_tables
+from acs_cl.benchmarks import (
+    suite,
+    suite_documents,
+    suite_plots,
+    suite_tables,
+    suite_targets,
+)
 from acs_cl.benchmarks.harness import OVERRIDES, Settings, host_backends
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
@@ -64,12 +70,17 @@ def main(args: argparse.Namespace) -> int:
     if args.list:
         return _list()
     if args.collect:
-        print(suite_tables.collected(_collect(Path(args.collect))))
+        print(suite_tables.collected(suite_documents.collected(Path(args.collect))))
         return 0
     _check_places(args)
-    old = load(Path(args.compare)) if args.compare else None
+    old = suite_documents.load(Path(args.compare)) if args.compare else None
     if args.show:
-        return _told(load(Path(args.show)), old, args.plots)
+        document = suite_documents.load(Path(args.show))
+        if old is not None:
+            suite_documents.check_alike(
+                old, document["preset"], document["seed"], list(document["workloads"])
+            )
+        return _told(document, old, args.plots)
     overridden = [name for name in OVERRIDES if os.environ.get(name)]
     if overridden:
         raise UsageError(f"unset {', '.join(overridden)}: the benchmarks choose for themselves")
@@ -77,7 +88,8 @@ def main(args: argparse.Namespace) -> int:
         return _sweep(args)
     plan = _plan(args)
     if old is not None:
-        _check_alike(old, {"preset": plan.preset, "seed": plan.seed})
+        names = [workload.name for workload in plan.workloads]
+        suite_documents.check_alike(old, plan.preset, plan.seed, names)
     document = suite.measure(plan, _say)
     _write(args, document)
     return _told(document, old, args.plots)
@@ -90,7 +102,6 @@ def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | Non
         for path in suite_plots.draw(document, Path(plots)):
             print(path)
     if old is not None:
-        _check_alike(old, document)
         print()
         print(suite_tables.comparison(old, document))
         worse = {"slower", "fails"}
@@ -129,36 +140,10 @@ def _check_places(args: argparse.Namespace) -> None:
             raise UsageError(f"--plots {args.plots}: expected a folder: {error.strerror}") from None
 
 
-def _check_alike(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Other sizes and inputs are other programs."""
-    for what in ("preset", "seed"):
-        if old[what] != new[what]:
-            raise UsageError(f"--compare: the old result has {what} {old[what]}, not {new[what]}")
-
-
 def _write(args: argparse.Namespace, found: dict[str, Any]) -> None:
     _say("", 1.0)
     for target in filter(None, (args.json, args.export)):
         Path(target).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-def load(path: Path) -> dict[str, Any]:
-    """A document that was written before; `UsageError` for anything else."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path.name}: cannot be read: {error}") from None
-    version = document.get("acs_cl_bench") if isinstance(document, dict) else None
-    if version != suite.VERSION:
-        raise UsageError(
-            f"{path.name}: expected what acs-cl bench --json writes, with 'acs_cl_bench': "
-            f"{suite.VERSION}, got {version!r}"
-        )
-    assert isinstance(document, dict)
-    lacks = sorted({"machine", "preset", "runs", "seed", "workloads"} - set(document))
-    if lacks:
-        raise UsageError(f"{path.name}: it lacks {', '.join(lacks)}")
-    return document
 
 
 def chosen(names: Sequence[str]) -> list[Workload]:
@@ -196,11 +181,14 @@ def _plan(args: argparse.Namespace) -> suite.Plan:
 
 
 def _show(document: dict[str, Any]) -> int:
-    print(suite_tables.overview(document))
-    print()
-    print(suite_tables.details(document))
-    print()
-    print(suite_tables.footer(document))
+    for part in (
+        suite_tables.contenders(document),
+        suite_tables.details(document),
+        suite_tables.overview(document),
+        suite_targets.text(document),
+        suite_tables.footer(document),
+    ):
+        print(f"{part}\n" if part else "", end="\n" if part else "")
     wrong = suite_tables.failures(document)
     for line in wrong:
         print(f"FAILED {line}")
@@ -224,21 +212,6 @@ def _list() -> int:
     rows = [[one.name, one.family, one.about] for one in catalogue().values()]
     print(suite_tables.table(rows, ["workload", "family", "what"]))
     return 0
-
-
-def _collect(folder: Path) -> list[dict[str, Any]]:
-    """All results in a folder; files of other kinds are passed over, broken ones named."""
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: there is no such folder")
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            found.append(load(path))
-        except UsageError as error:
-            print(f"passed over {error}", file=sys.stderr)
-    if not found:
-        raise UsageError(f"{folder}: no results of acs-cl bench in there")
-    return found
 
 
 def _say(text: str, share: float) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from acs_cl.benchmarks.published import ACS, FAMILIES, GRCUDA, GRCUDA_MEAN
-from acs_cl.benchmarks.suite import BARE, SERIAL, geomean
+from acs_cl.benchmarks.suite import BARE, EXPERT, SERIAL, geomean
 
 Document = Mapping[str, Any]
 
@@ -20,11 +20,14 @@ BEST_OF = ("auto", "lanes", "out_of_order", "device")
 """Ours, where one of them stands for all: `auto` if it was measured."""
 
 
-def table(rows: Sequence[Sequence[Any]], head: Sequence[str], style: str = "simple") -> str:
-    """Rows as text; the first column to the left, the others to the right."""
+def table(
+    rows: Sequence[Sequence[Any]], head: Sequence[str], style: str = "simple", wide: int = 0
+) -> str:
+    """Rows as text; the first column to the left, as the last ones that are `wide`, the others to
+    the right."""
     from tabulate import tabulate
 
-    align = ("left", *["right"] * (len(head) - 1))
+    align = ("left", *["right"] * (len(head) - 1 - wide), *["left"] * wide)
     texts = [[_cell(value) for value in row] for row in rows]
     text: str = tabulate(texts, head, tablefmt=style, colalign=align, disable_numparse=True)
     return text
@@ -104,24 +107,60 @@ def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
     return rows
 
 
+def contenders(document: Document) -> str:
+    """Every contestant of every workload: times, how they spread, what launches cost."""
+    head = ["workload", "contestant", "ms", "speed-up", "quartiles", "of bound", "over expert"]
+    head += ["host us/launch", "launches/s"]
+    rows = []
+    for workload, entry in document["workloads"].items():
+        for name, row in entry["rows"].items():
+            found = row["speedup"]
+            rows.append(
+                [
+                    workload,
+                    name,
+                    row["ms"]["median"],
+                    found["median"],
+                    f"{found['p25']:.2f} to {found['p75']:.2f}",
+                    f"{row['of_bound']:.0%}",
+                    over_expert(entry, name),
+                    row["host_us_per_launch"],
+                    f"{row['launches_per_s']:,.0f}",
+                ]
+            )
+        rows += [[workload, name, "failed", *[None] * 6] for name in entry["failed"]]
+    return table(rows, head)
+
+
+def over_expert(entry: Mapping[str, Any], name: str) -> float | None:
+    """How many times faster than the expert's version, which took its turns in the same run."""
+    expert = entry["rows"].get(EXPERT)
+    if expert is None or name == EXPERT:
+        return None
+    return float(expert["ms"]["median"] / entry["rows"][name]["ms"]["median"])
+
+
 def details(document: Document) -> str:
-    """What the workloads consist of, and how near each contestant came to the bound."""
-    names = contestants(document)
-    head = ["workload", "edges", "depth", "limited by", "bound ms", "in flight"]
-    head += [f"{name}: of bound" for name in names if name != BARE]
+    """What the workloads consist of, and how fast they could be at all."""
+    head = ["workload", "edges", "depth", "groups: 10 %", "half", "90 %", "below device"]
+    head += ["critical path ms", "work ms", "launches ms", "limited by", "in flight"]
     rows = []
     for name, entry in document["workloads"].items():
         limits = entry["bound"]
-        reached = [entry["rows"].get(one, {}).get("of_bound") for one in names if one != BARE]
+        groups = limits["groups"]
+        smaller = groups.get("smaller_than_device")
         rows.append(
             [
                 name,
                 f"{limits['edges']}",
                 f"{limits['depth']}",
+                *[f"{groups.get(share, 0):.0f}" for share in ("p10", "median", "p90")],
+                None if smaller is None else f"{smaller:.0%}",
+                limits["critical_ms"],
+                limits["work_ms"],
+                limits["launching_ms"],
                 limits["limit"],
-                limits["least_ms"],
                 entry["overlap"],
-                *[None if share is None else f"{share:.0%}" for share in reached],
             ]
         )
     return table(rows, head)
@@ -177,11 +216,19 @@ def moved(old: Document, new: Document) -> list[list[Any]]:
 
 
 def comparison(old: Document, new: Document) -> str:
-    """The same as a table."""
+    """The same as a table, after what cannot be compared."""
+    parts = []
+    before, now = (f"{one['machine']['device']}, driver {one['machine']['driver']}"
+                   for one in (old, new))  # fmt: skip
+    if before != now:
+        parts.append(f"The old result is one of another device: {before}, not {now}.")
+    strange = [name for name in new["workloads"] if name not in old["workloads"]]
+    if strange:
+        parts.append(f"Not in the old result: {', '.join(strange)}.")
     rows = moved(old, new)
-    if not rows:
-        return "Nothing moved beyond the spread."
-    return table(rows, ["workload", "contestant", "speed-up before", "now", ""])
+    head = ["workload", "contestant", "speed-up before", "now", ""]
+    parts.append(table(rows, head) if rows else "Nothing moved beyond the spread.")
+    return "\n".join(parts)
 
 
 # ---- many devices --------------------------------------------------------------------------------

@@ -12,7 +12,15 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import cli, devices
-from acs_cl.benchmarks import report, suite, suite_cli, suite_tables
+from acs_cl.benchmarks import (
+    report,
+    suite,
+    suite_cli,
+    suite_documents,
+    suite_plots,
+    suite_tables,
+    suite_targets,
+)
 from acs_cl.benchmarks.bounds import bound, fastest
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
@@ -62,6 +70,12 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
         assert name in text
     said = suite_tables.details(document)
     assert any(limit in said for limit in ("critical path", "work", "launches"))
+    said = suite_tables.contenders(document)
+    row = document["workloads"]["vec"]["rows"]["lanes"]
+    assert f"{row['launches_per_s']:,}" in said
+    assert f"{row['speedup']['p25']:.2f} to {row['speedup']['p75']:.2f}" in said
+    assert f"{row['host_us_per_launch']:.2f}" in said
+    assert f"{row['of_bound']:.0%}" in said
     assert document["machine"]["driver"] in suite_tables.footer(document)
     together = suite_tables.collected([document])
     assert document["machine"]["date"] in together
@@ -170,10 +184,109 @@ def test_a_result_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_text('{"acs_cl_benchmarks": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match="expected what acs-cl bench --json writes"):
-        suite_cli.load(path)
+        suite_documents.load(path)
     path.write_text('{"acs_cl_bench": 1, "machine": {}}', encoding="utf-8")
     with pytest.raises(UsageError, match="it lacks preset, runs, seed, workloads"):
-        suite_cli.load(path)
+        suite_documents.load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "what"),
+    [
+        ("machine", {}, "machine lacks acs_cl, commit"),
+        ("machine.noise", [], r"machine\.noise: expected a list of at least one, got \[\]"),
+        ("machine.noise", [1], r"machine\.noise\[0\]: expected an object, got 1"),
+        ("workloads", [1], r"workloads: expected an object, got \[1\]"),
+        ("workloads.vec", {}, r"workloads\.vec lacks baseline, bound"),
+        ("workloads.vec.rows.auto", {"ms": 1}, r"workloads\.vec\.rows\.auto lacks host_us"),
+        ("workloads.vec.rows.auto.of_bound", "no", r"auto\.of_bound: got 'no', a str"),
+        ("workloads.vec.failed.auto", True, r"failed\.auto: got True, a bool"),
+        ("workloads.vec.baseline", "nobody", "no row of its baseline 'nobody'"),
+    ],
+)
+def test_a_damaged_result_is_one_message_that_says_where(
+    document: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+    value: Any,
+    what: str,
+) -> None:
+    broken = copy.deepcopy(document)
+    *above, name = place.split(".")
+    inside = broken
+    for one in above:
+        inside = inside[one]
+    inside[name] = value
+    (tmp_path / "good.json").write_text(json.dumps(document), encoding="utf-8")
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(broken), encoding="utf-8")
+    with pytest.raises(UsageError, match=what):
+        suite_documents.load(path)
+    assert cli.main(["bench", "--collect", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "passed over bad.json" in said.err
+    assert "1 of 6" in said.out
+
+
+@pytest.mark.parametrize("path", sorted(report.RESULTS.glob("bench-*.json")), ids=lambda p: p.stem)
+def test_committed_results_are_whole_and_right(path: Path) -> None:
+    found = suite_documents.load(path)
+    assert not suite_tables.failures(found)
+    assert set(found["workloads"]) >= {n for n, w in catalogue().items() if w.family != "synthetic"}
+    rows = [row for entry in found["workloads"].values() for row in entry["rows"].values()]
+    assert min(row["ms"]["samples"] for row in rows) >= suite_cli.LEAST_RUNS
+    assert all(entry["bound"]["groups"]["max"] >= 1 for entry in found["workloads"].values())
+    assert len(suite_targets.targets(found)) >= 5
+
+
+def test_only_results_with_something_in_common_are_compared(document: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="the old result has none of img; it has vec"):
+        suite_documents.check_alike(document, document["preset"], document["seed"], ["img"])
+    other = copy.deepcopy(document)
+    other["workloads"]["img"] = other["workloads"]["vec"]
+    other["machine"]["driver"] = "another"
+    said = suite_tables.comparison(document, other)
+    assert "Not in the old result: img." in said
+    assert "The old result is one of another device" in said
+    assert "Nothing moved" in said
+
+
+def test_what_falls_short_is_named_with_its_figure(document: dict[str, Any]) -> None:
+    found = {**copy.deepcopy(document), "preset": "small"}
+    found["machine"]["kind"] = "CPU"
+    rows = found["workloads"]["vec"]["rows"]
+    for name, of_bound, times, ms in (
+        ("serial", 0.5, 1.0, 8.0), ("lanes", 0.8, 1.5, 6.0), ("auto", 0.9, 0.9, 5.0),
+        ("expert", 0.9, 1.6, 3.0),
+    ):  # fmt: skip
+        around = {"p25": times - 0.1, "median": times, "p75": times + 0.1}
+        rows[name] |= {"of_bound": of_bound, "speedup": around, "ms": {"median": ms}}
+    by_name = {one.what: one for one in suite_targets.targets(found)}
+    short = {what: (dict(one.values), one.short) for what, one in by_name.items()}
+    assert short == {
+        "share of the bound, the best of ours": ({"vec": 0.9}, []),
+        "share of the bound, `auto`": ({"vec": 0.9}, []),
+        "over the baseline, the best of ours": ({"vec": 1.5}, []),
+        "over the baseline, `auto`": ({"vec": 0.9}, ["vec"]),
+        "over the expert's, the better of the host's backends": ({"vec": 0.5}, ["vec"]),
+    }
+    said = suite_targets.text(found)
+    assert "vec 0.90 (0.80 to 1.00)" in said
+    assert "vec 0.50 (0.47 to 0.53)" in said
+    assert suite_targets.text({**found, "preset": "tiny"}).count("\n") == 2  # the expert's alone
+    found["machine"]["kind"] = "GPU"
+    found["workloads"]["vec"]["bound"] |= {"busy_ms": 0.05, "launches": 4}
+    (_, short_kernels) = suite_targets.targets(found)
+    assert (short_kernels.values, short_kernels.short) == ({"vec": 0.6}, ["vec"])
+
+
+def test_pictures_have_rows_of_a_few_workloads(document: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib")
+    many = {f"w{number}": document["workloads"]["vec"] for number in range(23)}
+    _, rows = suite_plots._figure({**document, "workloads": many})
+    assert [len(shown) for _, shown in rows] == [8, 8, 7]
+    assert [name for _, shown in rows for name in shown] == list(many)
 
 
 def test_results_of_another_size_are_not_compared(

@@ -1,0 +1,160 @@
+"""What the workloads have to reach, beside what one run reached.
+
+In: a document as `suite.measure` makes it. Out: `Target` rows, and a table of them, which names
+every workload that falls short, with its figure and the quartiles of its runs.
+
+On a CPU device, preset `small`, each workload counts by itself: its share of the bound, and that it
+is not slower than the baseline. On a GPU, preset `paper`, means of families do, beside what was
+published. Everywhere the better of the host's backends is held against the expert's version.
+
+Invariant: medians are compared with the limits as they are; quartiles are for the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from acs_cl.benchmarks.published import ACS, FAMILIES, GRCUDA, GRCUDA_MEAN
+from acs_cl.benchmarks.suite import EXPERT, REPLAY, geomean
+from acs_cl.benchmarks.suite_tables import Document, over_expert, speedup, table
+
+LEAST_OF_BOUND = 0.85
+WITHIN = 1.1
+"""Of the expert's time."""
+LEAST_OF_ALL, LEAST_OF_RIGID = 1.56, 5.0
+SHORT_US = 20.0
+"""Kernels, up to which the device's own scheduler has to be ahead of the expert."""
+
+ON_HOST = ("out_of_order", "lanes")
+ON_DEVICE = ("device", "auto")
+ANEW = (*ON_HOST, *ON_DEVICE)
+"""Contestants of ours that launch each graph anew."""
+
+
+class Target(NamedTuple):
+    """`values` and their quartiles, where there are any, by what they are of: one of them or
+    many."""
+
+    what: str
+    least: float
+    values: Mapping[str, float]
+    quartiles: Mapping[str, tuple[float, float]]
+
+    @property
+    def short(self) -> list[str]:
+        """Who falls short of it, the worst first."""
+        there = (name for name, value in self.values.items() if value < self.least)
+        return sorted(there, key=self.values.__getitem__)
+
+
+def targets(document: Document) -> list[Target]:
+    """Those that the device and the preset have; only such for which everything was measured."""
+    kind, preset = document["machine"].get("kind"), document["preset"]
+    found: list[Target] = []
+    if kind == "CPU" and preset == "small":
+        found += _of_each(document)
+    if kind == "GPU" and preset == "paper":
+        found += _of_families(document)
+    what = "over the expert's, the better of the host's backends"
+    found.append(_target(document, what, 1 / WITHIN, ON_HOST, over_expert))
+    if kind == "GPU":
+        what = f"over the expert's, kernels below {SHORT_US:.0f} us, the better of `device`, `auto`"
+        found.append(_target(document, what, 1.0, ON_DEVICE, over_expert, _is_short))
+    return [one for one in found if one.values]
+
+
+def _of_each(document: Document) -> list[Target]:
+    def of_bound(entry: Mapping[str, Any], name: str) -> float:
+        return float(entry["rows"][name]["of_bound"])
+
+    def faster(entry: Mapping[str, Any], name: str) -> float:
+        return float(entry["rows"][name]["speedup"]["median"])
+
+    return [
+        _target(document, f"{what}, {title}", least, names, of)
+        for what, least, of in (
+            ("share of the bound", LEAST_OF_BOUND, of_bound),
+            ("over the baseline", 1.0, faster),
+        )
+        for title, names in (("the best of ours", ANEW), ("`auto`", ("auto",)))
+    ]
+
+
+def _of_families(document: Document) -> list[Target]:
+    twelve = [name for family in FAMILIES.values() for name in family]
+    wanted: list[tuple[str, float, Sequence[str]]] = [
+        ("all twelve, the paper's headline", LEAST_OF_ALL, twelve),
+        ("rigid bodies", LEAST_OF_RIGID, FAMILIES["rigid"]),
+    ]
+    for family in ("dynamic", "static"):
+        columns = zip(*(ACS[name].values() for name in FAMILIES[family]), strict=True)
+        best = round(max(geomean(column) for column in columns), 2)
+        wanted.append((f"{family} networks, the paper's best column", best, FAMILIES[family]))
+    wanted.append(("GrCUDA's six, its published mean", GRCUDA_MEAN, GRCUDA))
+    found = []
+    for title, least, members in wanted:
+        there = [document["workloads"].get(member) for member in members]
+        for name in ("auto", REPLAY):
+            values = [speedup(entry, name) for entry in there if entry is not None]
+            numbers = [value for value in values if isinstance(value, float)]
+            if len(numbers) == len(members):
+                mean = {f"`{name}`": round(geomean(numbers), 3)}
+                found.append(Target(f"mean of {title}, `{name}`", least, mean, {}))
+    return found
+
+
+def _target(
+    document: Document,
+    what: str,
+    least: float,
+    names: Sequence[str],
+    of: Callable[[Mapping[str, Any], str], float | None],
+    counts: Callable[[Mapping[str, Any]], bool] = lambda entry: True,
+) -> Target:
+    """The largest value of these contestants, for each workload that counts."""
+    values: dict[str, float] = {}
+    quartiles: dict[str, tuple[float, float]] = {}
+    for workload, entry in document["workloads"].items():
+        found = {name: of(entry, name) for name in names if name in entry["rows"]}
+        there = {name: value for name, value in found.items() if value is not None}
+        if there and counts(entry):
+            best = max(there, key=there.__getitem__)
+            values[workload] = round(there[best], 3)
+            around = entry["rows"][best]["speedup"]
+            low, high = (there[best] * around[end] / around["median"] for end in ("p25", "p75"))
+            quartiles[workload] = low, high
+    return Target(what, least, values, quartiles)
+
+
+def _is_short(entry: Mapping[str, Any]) -> bool:
+    """Whether its kernels are, on average."""
+    limits = entry["bound"]
+    return bool(limits["busy_ms"] * 1e3 < SHORT_US * limits["launches"] and EXPERT in entry["rows"])
+
+
+def text(document: Document, style: str = "simple") -> str:
+    """A table; empty without any target."""
+    rows = []
+    for one in targets(document):
+        worst = min(one.values.values())
+        met = len(one.values) - len(one.short)
+        rows.append(
+            [
+                one.what,
+                one.least,
+                worst,
+                f"{met} of {len(one.values)}" if len(one.values) > 1 else None,
+                ", ".join(_shown(one, name) for name in one.short) or "met",
+            ]
+        )
+    head = ["what has to be reached", "at least", "least", "reached by", "short of it"]
+    return table(rows, head, style, wide=1) if rows else ""
+
+
+def _shown(one: Target, name: str) -> str:
+    value = f"{one.values[name]:.2f}"
+    if name not in one.quartiles:
+        return f"by {one.least - one.values[name]:.2f}"
+    low, high = one.quartiles[name]
+    return f"{name} {value} ({low:.2f} to {high:.2f})"
