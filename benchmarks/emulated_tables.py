@@ -153,11 +153,11 @@ def _questions(document: Mapping[str, Any]) -> str:
         + _no_but([name for name, value in rigid.items() if value >= 1]),
         "- Is CUDA Graph above 1 on static networks? "
         + _no_but([name for name, value in static.items() if value <= 1]),
-        "- What do N and M change? " + _windows(document),
         "- Which one change brings the means over all workloads nearest to the published ones? "
         + _nearest(document),
+        "- What do N and M change? Geometric means of all workloads:",
     ]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n\n" + _windows(document)
 
 
 def _no_but(against: Sequence[str]) -> str:
@@ -166,20 +166,19 @@ def _no_but(against: Sequence[str]) -> str:
 
 def _windows(document: Mapping[str, Any]) -> str:
     """How all speed-ups together move with the window."""
-    said = []
-    for axis, column, labels in (
-        ("N", HW, ("16", "32", "64")),
-        ("N = M", HW, ("16", "32", "64")),
-        ("M", HW, ("16", "32", "64", "128")),
-        ("N", SW, ("16", "32", "64")),
-        ("N = M, slower 4 x", HW, ("16", "32", "64")),
-        ("N = M, slower 4 x", SW, ("16", "32", "64")),
-    ):
-        swept = document["sweeps"][axis]
-        means = [geomean([one[column] for one in swept[label].values()]) for label in labels]
-        values = ", ".join(f"{mean:.3f}" for mean in means)
-        said.append(f"{column} at {axis}, {', '.join(labels)}: {values}")
-    return "Geometric means: " + "; ".join(said) + "."
+    labels = ("16", "32", "64", "128")
+    rows = []
+    for axis, column in (
+        ("N", HW), ("N = M", HW), ("M", HW), ("N", SW),
+        ("N = M, slower 4 x", HW), ("N = M, slower 4 x", SW),
+    ):  # fmt: skip
+        cells = []
+        for label in labels:
+            by_name = document["sweeps"][axis].get(label, {}).values()
+            values = [one[column] for one in by_name if column in one]
+            cells.append(f"{geomean(values):.3f}" if values else "")
+        rows.append([f"{column} by {axis}", *cells])
+    return table(["", *labels], rows)
 
 
 def _nearest(document: Mapping[str, Any]) -> str:

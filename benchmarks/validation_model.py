@@ -38,9 +38,10 @@ class Taken(NamedTuple):
     """How many launches ran on lanes, by the reason."""
     schedulers: list[dict[str, Any]]
     """Each with the size of its groups, how many of them are resident, and its kernels."""
-    busy_ms: float
-    """In which it ran, by the device's clock, in a run of its own: what the model of the device is
-    about. The rest of a step's time is the host's, and what lies between both."""
+    busy_ms: float | None
+    """In which it ran, by the device's clock, in a run of its own; the rest of a step's time is the
+    host's, and what lies between both. None where an epoch is more than one launch, of which only
+    the first has times."""
 
 
 def marked(trace: Trace, taken: Taken, group: int) -> Trace:

@@ -141,10 +141,10 @@ def _taken(before: dict[str, Any], after: dict[str, Any], runs: int) -> Taken:
         if count > before["on_lanes"].get(reason, 0)
     }
     tasks, epochs = (round((after[key] - before[key]) / runs) for key in ("tasks", "epochs"))
-    return Taken(tasks, epochs, lanes, after["schedulers"], 0.0)
+    return Taken(tasks, epochs, lanes, after["schedulers"], None)
 
 
-def _busy_ms(plan: Plan, workload: Workload) -> float:
+def _busy_ms(plan: Plan, workload: Workload) -> float | None:
     """How long the scheduler ran in a step, by the device's clock."""
     make = workload.host_decided or workload.make
     times = []
@@ -160,4 +160,5 @@ def _busy_ms(plan: Plan, workload: Workload) -> float:
             tasks = [one for one in runtime.trace.slices if one.groups and one.lane < 0]
             epochs = {(one.start_ns, one.end_ns) for one in tasks}
             times.append(sum(end - start for start, end in epochs) / 1e6)
-    return round(median(times), 4)
+        done = runtime.stats()["scheduler"]
+    return round(median(times), 4) if done["launches"] == done["epochs"] else None

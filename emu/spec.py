@@ -223,7 +223,9 @@ CUDA = HostSpec(
     # has what hangs on it.
     build_node_ns=2_250,
     launch_graph_ns=3_000,  # as one launch
-    graph_edge_ns=750,  # measured, H200: 0.75 us a node in one chain
+    # measured, H200: 0.75 us a node in one chain; 0.94 in benchmarks/results/nvidia-h200.json, each
+    # with a kernel in it
+    graph_edge_ns=750,
     graph_node_ns=170,  # benchmarks/results/nvidia-h200.json: replays, 64 chains
 )
 ACS_CL_H200 = CUDA._replace(

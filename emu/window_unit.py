@@ -136,7 +136,6 @@ class WindowUnit:
         self.distance = spec.distance
         self.insert_ns = estimate(spec).insert_ns
         self.update_ns = estimate(spec).update_ns
-        self.most = 0
         self._mask = (1 << spec.id_bits) - 1
         self._by_id: dict[int, _Slot] = {}
         self._unfinished: deque[int] = deque()
@@ -169,7 +168,6 @@ class WindowUnit:
         if by_id.setdefault(number & mask, slot) is not slot:
             raise InternalError(f"the id of launch {number} is in the window already")
         self._unfinished.append(number)
-        self.most = max(self.most, len(by_id))
         return not slot.upstream
 
     def complete(self, number: int) -> list[int]:

@@ -100,6 +100,9 @@ CITED: dict[str, tuple[int, str, Found]] = {
     "a node in 64 chains": (
         spec.CUDA.graph_node_ns, "nvidia-h200", graph(64, 1, "cuda", "replay_us"),
     ),
+    "a node behind another": (
+        spec.CUDA.graph_edge_ns, "nvidia-h200", graph(1, 1, "cuda", "replay_us"),
+    ),
     "acs_cl, H200, launch": (spec.ACS_CL_H200.launch_ns, H200, launch("serial-eager")),
     "acs_cl, H200, event": (
         spec.ACS_CL_H200.event_ns, H200,

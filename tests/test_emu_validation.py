@@ -97,7 +97,7 @@ def test_a_run_is_settled_when_nothing_waits_for_a_scheduler() -> None:
     assert taken.tasks == 4
     assert validation_runs.NOT_BUILT not in taken.on_lanes
     assert taken.epochs == 2  # two kernels are cut anew, two are not
-    assert 0 < taken.busy_ms < 1000
+    assert taken.busy_ms is None or 0 < taken.busy_ms < 1000
 
 
 def test_cores_that_run_both_are_never_used_twice() -> None:
