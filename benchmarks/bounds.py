@@ -4,7 +4,9 @@ In: slices of traced runs on backend `serial`, where each kernel has the device 
 one launch costs the host in bare PyOpenCL. Out: a `Bound`.
 
 A kernel of fewer groups than the device has compute units leaves the others to other kernels, so
-its work is its time in that proportion; one with more has it all. On a CPU device the host program
+its work is its time in that proportion; one with more has it all. Where the device lets go of one
+compute unit, the same run there tells it better: units that wait for the last group of a kernel,
+or to be woken for the next one, do other kernels' work meanwhile. On a CPU device the host program
 and the kernels share the cores, so that launches are work there as well.
 
 Invariant: edges are those of the bytes in the slices, found by the library's own definition of a
@@ -36,6 +38,8 @@ class Bound(NamedTuple):
     """All kernels one after the other."""
     groups: dict[str, float]
     """Of the kernels: quantiles, and the share of those that are smaller than the device."""
+    unit_ms: float | None
+    """All kernels one after the other on one compute unit, where that was measured."""
 
     @property
     def least_ms(self) -> float:
@@ -57,9 +61,16 @@ class Bound(NamedTuple):
         return {**self._asdict(), "least_ms": self.least_ms, "limit": self.limit}
 
 
-def bound(slices: Sequence[Slice], units: int, launch_us: float, shared: bool) -> Bound:
-    """The bound of one unit of work. `units`: compute units of the device; `shared`: whether the
-    host program runs on them."""
+def bound(
+    slices: Sequence[Slice],
+    units: int,
+    launch_us: float,
+    shared: bool,
+    narrow: Sequence[Slice] = (),
+) -> Bound:
+    """The bound of one step. `units`: compute units of the device; `shared`: whether the host
+    program runs on them; `narrow`: the same launches on one of them."""
+    on_one = {one.number: (one.end_ns - one.start_ns) / 1e6 for one in narrow}
     hazards = ReplayHazards()
     ends: dict[int, tuple[float, int]] = {}
     edges = 0
@@ -74,7 +85,8 @@ def bound(slices: Sequence[Slice], units: int, launch_us: float, shared: bool) -
             1 + max((depth for _, depth in before), default=0),
         )
         busy += took
-        work += took * min(one.groups or 1, units) / units
+        share = took * min(one.groups or 1, units) / units
+        work += min(share, on_one.get(one.number, took * units) / units)
     launching = len(slices) * launch_us / 1e3
     kernels = [one.groups for one in slices if one.groups]
     return Bound(
@@ -86,6 +98,7 @@ def bound(slices: Sequence[Slice], units: int, launch_us: float, shared: bool) -
         launching_ms=launching,
         busy_ms=busy,
         groups=_groups(kernels, units),
+        unit_ms=sum(on_one.values()) if narrow else None,
     )
 
 

@@ -22,33 +22,22 @@ from math import prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import AcsError, devices
-from acs_cl.benchmarks.bounds import Bound, bound, fastest
-from acs_cl.benchmarks.harness import (
-    ONE,
-    TINY,
-    interleave,
-    quantile,
-    spread,
-    typed_kernel,
-    zeroed_buffer,
-)
+from acs_cl.benchmarks.bounds import Bound
+from acs_cl.benchmarks.harness import interleave, quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
+from acs_cl.benchmarks.suite_bounds import Program, bounded, launch_cost
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
-from acs_cl.trace import Slice
 
 VERSION = 1
 
 MORE = 4
 """Steps between those that are checked, where they are not long."""
-TRACED = 5
-"""Traced steps, of which the shortest time of each kernel counts: others only ever add time."""
 LONG_S = 0.2
 """A long step: its kernels are not those that a scheduler is for."""
 
@@ -135,7 +124,7 @@ def one(plan: Plan, workload: Workload, launch_us: float, say: Say) -> dict[str,
     failed: dict[str, str] = {}
     with contestants(plan, workload, expected, failed, say) as ready:
         say("bound", 0.8)
-        limits, overlap = _traced(plan, workload, launch_us)
+        limits, overlap = bounded(plan.device, Program(workload, size, plan.seed), launch_us)
         samples: dict[str, list[Sample]] = {}
         if ready:
             say(f"{plan.runs} runs of {', '.join(ready)}", 0.9)
@@ -323,53 +312,6 @@ def _where(contestant: Contestant) -> dict[str, Any]:
     if "scheduler" in stats:
         kept["scheduler"] = stats["scheduler"]
     return _json(kept)  # type: ignore[no-any-return]
-
-
-# ---- what it consists of -------------------------------------------------------------------------
-
-
-def _traced(plan: Plan, workload: Workload, launch_us: float) -> tuple[Bound, float | None]:
-    """The bound, from a run on `serial` with a timeline; and launches in flight on average of one
-    on the fastest backend that keeps times for each."""
-    size = workload.presets[plan.preset]
-    overlap = None
-    for backend in (SERIAL, "lanes"):
-        with acs.Runtime(plan.device, backend=backend, trace=True) as runtime:
-            run = workload.make(runtime, size, plan.seed)
-            runs: list[list[Slice]] = []
-            for turn in range(1 + TRACED):  # the first is cold
-                run.reset()
-                runtime.finish()
-                runtime.trace.clear()
-                start = perf_counter()
-                run.step()
-                runtime.finish()
-                runs.append(list(runtime.trace.slices))
-                if turn and perf_counter() - start > LONG_S:
-                    break
-            if backend == SERIAL:
-                shared = devices.kind(plan.device) == "CPU"
-                units = plan.device.max_compute_units
-                limits = bound(fastest(runs[1:]), units, launch_us, shared)
-            else:
-                overlap = round(runtime.trace.overlap(), 3)
-    return limits, overlap
-
-
-def launch_cost(device: cl.Device, count: int = 2000) -> float:
-    """Microseconds of the host for a typed launch in bare PyOpenCL."""
-    queue = cl.CommandQueue(cl.Context([device]), device)
-    kernel: Any = typed_kernel(queue, TINY, "tiny", None, None, np.uint32)
-    x, y = zeroed_buffer(queue, 256), zeroed_buffer(queue, 256)
-    times = []
-    for _ in range(7):
-        queue.finish()
-        start = perf_counter()
-        for value in range(count // 7):
-            kernel(queue, ONE, ONE, x, y, value)
-        times.append((perf_counter() - start) / (count // 7) * 1e6)
-    queue.finish()
-    return quantile(times, 0.5)
 
 
 def _plain(size: Any) -> dict[str, Any]:

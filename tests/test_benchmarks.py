@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,11 @@ def test_report_refuses_quick_runs_and_a_readme_without_marks(
     assert report.main(where) == 1
     assert "<!-- figures -->" in capsys.readouterr().err
     assert readme.read_text("utf-8") == "no marks"
+
+
+def test_no_module_hides_one_of_pythons_from_a_script_beside_it() -> None:
+    scripts = Path(run.__file__).parent
+    assert not {path.stem for path in scripts.glob("*.py")} & sys.stdlib_module_names
 
 
 def test_overrides_from_outside_are_refused(

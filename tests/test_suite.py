@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import acs_cl as acs
@@ -15,6 +16,7 @@ from acs_cl import cli, devices
 from acs_cl.benchmarks import (
     report,
     suite,
+    suite_bounds,
     suite_cli,
     suite_documents,
     suite_plots,
@@ -135,6 +137,25 @@ def test_bound_is_the_longest_of_path_work_and_launches() -> None:
     assert bound(wide, 2, 1e4, False).limit == "launches"
     assert bound(wide, 2, 1000.0, True).work_ms == 5
     assert bound([], 2, 1.0, True).least_ms == 0
+    narrow = [slice_(1, 2.5, 8, 0, 1), slice_(2, 5, 8, 0, 2)]  # of the first, half a unit waited
+    found = bound(wide, 2, 1.0, False, narrow)
+    assert (found.work_ms, found.busy_ms, found.unit_ms) == (1.25 + 2, 4, 7.5)
+
+
+def test_work_is_measured_on_one_unit_of_a_cpu(device: cl.Device) -> None:
+    unit = suite_bounds.one_unit(device)
+    if unit is None:
+        pytest.skip("the device does not let go of one compute unit")
+    assert unit.max_compute_units == 1
+    assert suite_bounds.one_unit(device) == unit
+    vec = catalogue()["vec"]
+    limits, overlap = suite_bounds.bounded(
+        device, suite_bounds.Program(vec, vec.presets["tiny"], 0), 0.0
+    )
+    assert overlap >= 1
+    if device.type & cl.device_type.CPU:
+        assert limits.unit_ms is not None
+        assert limits.work_ms <= limits.unit_ms / device.max_compute_units
 
 
 def test_the_command_writes_shows_compares_and_draws(

@@ -1,0 +1,97 @@
+"""How fast a workload could be on a device, from runs on it.
+
+In: a workload, a size, a seed. Out: its `Bound`, how many launches were in flight, and what a
+launch costs the host in bare PyOpenCL.
+
+Every kernel is timed alone: on `serial`, on all of the device, and on a CPU device also on one of
+its compute units. Of several runs the shortest time of each launch counts: whatever else the
+machine does only ever adds time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl import devices
+from acs_cl.benchmarks.bounds import Bound, bound, fastest
+from acs_cl.benchmarks.harness import ONE, TINY, quantile, typed_kernel, zeroed_buffer
+from acs_cl.benchmarks.workloads.workload import Workload
+from acs_cl.trace import Slice
+
+TRACED = 5
+"""Traced steps."""
+LONG_S = 0.2
+"""A step as long as this is traced once."""
+
+
+class Program(NamedTuple):
+    """What is run."""
+
+    workload: Workload
+    size: Any
+    seed: int
+
+
+def bounded(device: cl.Device, program: Program, launch_us: float) -> tuple[Bound, float]:
+    """The bound, and launches in flight on average of one on `lanes`, which keep times for each."""
+    slices, _ = _traced(device, program, "serial")
+    shared = devices.kind(device) == "CPU"
+    unit = one_unit(device) if shared else None
+    narrow = [] if unit is None else _traced(unit, program, "serial")[0]
+    if [(one.number, one.name) for one in narrow] != [(one.number, one.name) for one in slices]:
+        narrow = []  # it did something else there, or there was no such unit
+    limits = bound(slices, device.max_compute_units, launch_us, shared, narrow)
+    return limits, _traced(device, program, "lanes")[1]
+
+
+def _traced(device: cl.Device, program: Program, backend: str) -> tuple[list[Slice], float]:
+    """The launches of a step, each with the shortest of its times; and how many were in flight."""
+    with acs.Runtime(device, backend=backend, trace=True) as runtime:
+        run = program.workload.make(runtime, program.size, program.seed)
+        runs: list[list[Slice]] = []
+        for turn in range(1 + TRACED):  # the first is cold
+            run.reset()
+            runtime.finish()
+            runtime.trace.clear()
+            start = perf_counter()
+            run.step()
+            runtime.finish()
+            runs.append(list(runtime.trace.slices))
+            if turn and perf_counter() - start > LONG_S:
+                break
+        return fastest(runs[1:]), round(runtime.trace.overlap(), 3)
+
+
+@lru_cache(maxsize=1)
+def one_unit(device: cl.Device) -> cl.Device | None:
+    """A device of one compute unit of this one; None where that cannot be had."""
+    equally: list[Any] = [cl.device_partition_property.EQUALLY, 1]
+    if device.max_compute_units < 2:
+        return None
+    try:
+        units = device.create_sub_devices(equally)
+    except cl.Error:
+        return None
+    return next((unit for unit in units if unit.max_compute_units == 1), None)
+
+
+def launch_cost(device: cl.Device, count: int = 2000) -> float:
+    """Microseconds of the host for a typed launch in bare PyOpenCL."""
+    queue = cl.CommandQueue(cl.Context([device]), device)
+    kernel: Any = typed_kernel(queue, TINY, "tiny", None, None, np.uint32)
+    x, y = zeroed_buffer(queue, 256), zeroed_buffer(queue, 256)
+    times = []
+    for _ in range(7):
+        queue.finish()
+        start = perf_counter()
+        for value in range(count // 7):
+            kernel(queue, ONE, ONE, x, y, value)
+        times.append((perf_counter() - start) / (count // 7) * 1e6)
+    queue.finish()
+    return quantile(times, 0.5)
