@@ -10,19 +10,27 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
+from . import contexts
 from .errors import BuildError, UsageError
 
 
 def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
-    """Build a program on one device, with argument information.
+    """Build a program on one device, with argument information; in a shared context one that was
+    built there before is taken.
 
     By PyOpenCL's inner program: the outer one warns of whatever a compiler says, some of which talk
     when nothing is wrong, and warnings cannot be caught in several threads at once.
     """
     words, _ = cl.Program._process_build_options(context, [*options, "-cl-kernel-arg-info"])
+    kept = None if "include" in source else contexts.shared(context)  # files may have changed
+    known = None if kept is None else kept.find((source, words))
+    if known is not None:
+        return cl.Program(known)
     program = _cl._Program(context, source)
     try:
         program._build(words, [device])
+        if kept is not None:
+            kept.keep((source, words), program)
         return cl.Program(program)
     except cl.Error as error:
         log = _build_log(program, device) or str(error)

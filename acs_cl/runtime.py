@@ -38,6 +38,7 @@ from .arrays import Array
 from .building import build, macro_options, read_source
 from .choice import Choice
 from .commands import HostCommand, KernelCommand
+from .contexts import context_for, forget_context
 from .decisions import DecidedCommand, WrongCountError
 from .devices import kind
 from .driver import CommandQueue
@@ -49,7 +50,7 @@ from .kernel import Kernel, origin_of
 from .ledger import Launches, Ledger
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
-from .plan import context_for, forget_context, plan
+from .plan import plan
 from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
 from .reading import finish_read, read_now

@@ -101,7 +101,8 @@ MAY_IMPORT = {
     "reach": "ranges",
     "scalars": "signature errors",
     "views": "errors",
-    "building": "errors",
+    "contexts": "devices errors",
+    "building": "contexts errors",
     # the scheduler on the device
     "epochs": "",
     "ledger": "records window errors",
@@ -144,7 +145,7 @@ MAY_IMPORT = {
     "check": "",
     "check.modes": "errors",
     "options": "backends epochs check.modes errors",
-    "plan": "options devices probe backends errors",
+    "plan": "options probe backends errors",
     "progress": "",
     "gates": "access driver errors",
     "life": "access commands records gates driver progress failures errors",
@@ -176,7 +177,7 @@ MAY_IMPORT = {
     "reading": "transfers records arrays commands handle progress",
     "reasons": "kernel narrow reach records signature",
     "runtime": "reasons measure many core ledger teaching footprints graph graph_handles segments"
-    " choice devices"
+    " choice contexts devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"
     " transfers reading handle explain stats trace sites options plan progress gates life backends"

@@ -14,7 +14,7 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import gates, life, plan
+from acs_cl import contexts, gates, life
 
 SOURCE = """
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
@@ -398,11 +398,11 @@ def test_runtimes_of_a_device_share_a_context(device: cl.Device) -> None:
         own = cl.Context([device])
         with acs.Runtime(context=own) as three:
             assert three.context == own != one.context
-        plan.forget_context(own)
+        contexts.forget_context(own)
         x = two.zeros(4)
         with pytest.raises(acs.UsageError, match="another runtime"):
             one.build(SOURCE).put((4,), None, x, 1)
-        plan.forget_context(one.context)
+        contexts.forget_context(one.context)
         with acs.Runtime(device) as four:
             assert four.context != one.context, "a command failed on the device"
 

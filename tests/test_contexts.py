@@ -1,0 +1,109 @@
+"""What runtimes of a device share: a context, and the programs built in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl import building, contexts
+
+SOURCE = "kernel void put(global int *x, int a) { x[get_global_id(0)] = a + N; }"
+
+
+class Compiled:
+    """How often a driver compiled."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        plain = building._cl._Program._build
+
+        def counted(program: Any, *args: Any) -> Any:
+            self.times += 1
+            return plain(program, *args)
+
+        monkeypatch.setattr(building._cl._Program, "_build", counted)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, device: cl.Device) -> Compiled:
+    shared = contexts.Shared(device)
+    monkeypatch.setattr(contexts, "_shared", {device.int_ptr: shared})
+    return Compiled(monkeypatch)
+
+
+def results(rt: acs.Runtime, source: str = SOURCE, **options: Any) -> list[int]:
+    x = rt.zeros(2, "i4")
+    rt.build(source, **options).put((2,), None, x, 3)
+    return list(map(int, x.get()))
+
+
+def test_what_was_built_is_not_built_again(device: cl.Device, compiled: Compiled) -> None:
+    for _ in range(3):
+        with acs.Runtime(device, backend="lanes") as rt:
+            assert results(rt, macros={"N": 1}) == [4, 4]
+            assert results(rt, macros={"N": 2}) == [5, 5]
+    assert compiled.times == 2
+    with acs.Runtime(context=cl.Context([device]), backend="lanes") as rt:
+        assert results(rt, macros={"N": 1}) == results(rt, macros={"N": 1}) == [4, 4]
+    assert compiled.times == 4, "of a context of the program's own nothing is kept"
+
+
+def test_one_program_serves_runtimes_at_once(device: cl.Device, compiled: Compiled) -> None:
+    with (
+        acs.Runtime(device, backend="lanes") as one,
+        acs.Runtime(device, backend="lanes", memory="buffers") as two,
+    ):
+        programs = [rt.build(SOURCE, macros={"N": 0}) for rt in (one, two)]
+        arrays = [rt.zeros(64, "i4") for rt in (one, two)]
+        for step in range(100):
+            for program, x in zip(programs, arrays, strict=True):
+                program.put((32,), None, x[step % 32 :][:32], step)
+        expected = np.zeros(64, "i4")
+        for step in range(100):
+            expected[step % 32 :][:32] = step
+        assert all((x.get() == expected).all() for x in arrays)
+
+
+def test_a_file_that_is_included_is_read_again(
+    device: cl.Device, compiled: Compiled, tmp_path: Path
+) -> None:
+    source = '#include "n.h"\n' + SOURCE
+    for n in (1, 7):
+        (tmp_path / "n.h").write_text(f"#define N {n}\n")
+        with acs.Runtime(device, backend="lanes") as rt:
+            assert results(rt, source, options=["-I", str(tmp_path)]) == [3 + n] * 2
+
+
+def test_what_does_not_build_says_so_each_time(device: cl.Device, compiled: Compiled) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        for _ in range(2):
+            with pytest.raises(acs.AcsError, match="does not build"):
+                rt.build(SOURCE)  # N is nothing
+    assert compiled.times == 2
+
+
+def test_few_are_kept(
+    device: cl.Device, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contexts, "KEPT", 2)
+    with acs.Runtime(device, backend="lanes") as rt:
+        for n in (1, 2, 1, 3, 1, 2):  # 2 is the one that was not asked for the longest, then 3
+            rt.build(SOURCE, macros={"N": n})
+    assert compiled.times == 4
+
+
+def test_a_context_that_has_failed_takes_its_programs_with_it(
+    device: cl.Device, compiled: Compiled
+) -> None:
+    with acs.Runtime(device, backend="lanes") as rt:
+        assert results(rt, macros={"N": 1}) == [4, 4]
+        contexts.forget_context(rt.context)
+        assert contexts.shared(rt.context) is None
+    with acs.Runtime(device, backend="lanes") as rt:
+        assert results(rt, macros={"N": 1}) == [4, 4]
+    assert compiled.times == 2
