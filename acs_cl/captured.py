@@ -26,17 +26,19 @@ Change = Callable[[Array], Array]
 
 
 class Call(NamedTuple):
-    """A call: a kernel, or a transfer, with arguments; `owned`: memory that it allocated."""
+    """A call: a kernel, or a transfer, with arguments; `owned`: memory that it allocated;
+    `is_plain`: of a kernel, with no more than its arguments."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     keywords: Mapping[str, Any]
     owned: tuple[Base, ...] = ()
+    is_plain: bool = False
 
     def with_arrays(self, change: Change) -> Call:
         """The same call with other arrays."""
         args, keywords = mapped(self.args, change), mapped(self.keywords, change)
-        return Call(self.function, args, keywords)
+        return self._replace(args=args, keywords=keywords, owned=())
 
     def arrays(self) -> list[Array]:
         """The arrays among its arguments."""

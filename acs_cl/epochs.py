@@ -62,21 +62,24 @@ _SHAPE = Struct("<10I")
 
 
 class Order(Protocol):
-    """A dispatch order: which of the tasks that are ready at the same time goes first."""
+    """A dispatch order: which of the tasks that are ready at the same time goes first.
 
-    def __call__(self, upstream: Words, downstream: Words, n: int) -> Words | None:
-        """A priority for each of `n` tasks, higher first, from the edges; None for program
-        order."""
+    It is given what the graph says of the tasks, and how much of the device each takes, which is
+    the one resource that they have to share here. A class of tasks is a priority."""
+
+    def __call__(self, upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+        """A priority for each task, higher first, from the edges and the tiles that each task has;
+        None for program order."""
 
 
-def first_in(upstream: Words, downstream: Words, n: int) -> Words | None:
+def first_in(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
     """Program order."""
     return None
 
 
-def critical_path_first(upstream: Words, downstream: Words, n: int) -> Words | None:
+def critical_path_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
     """The task with the longest way to the end goes first."""
-    height = np.zeros(n, np.uint32)
+    height = np.zeros(len(tiles), np.uint32)
     for above, below in zip(upstream[::-1].tolist(), downstream[::-1].tolist(), strict=True):
         # edges are in order of `below`, and every edge out of `below` ends later
         if height[above] <= height[below]:
@@ -84,7 +87,18 @@ def critical_path_first(upstream: Words, downstream: Words, n: int) -> Words | N
     return height
 
 
-ORDERS: dict[str, Order] = {"first_in": first_in, "critical_path": critical_path_first}
+def narrow_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+    """Two classes: tasks that one group runs go before those that take several, so that a chain of
+    them gets under way while wide tasks fill the other groups."""
+    narrow: Words = (tiles == 1).astype(np.uint32)
+    return narrow
+
+
+ORDERS: dict[str, Order] = {
+    "first_in": first_in,
+    "critical_path": critical_path_first,
+    "narrow_first": narrow_first,
+}
 
 
 class Image(NamedTuple):
@@ -225,7 +239,7 @@ class Recorder:
             upstream, downstream = _all_edges(heirs, upstream, downstream)
             counts = np.bincount(downstream, minlength=n).astype(np.uint32)
             heirs = np.zeros(n, np.uint32)
-            priority = order(upstream, downstream, n)
+            priority = order(upstream, downstream, tiles)
             if priority is not None:
                 initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
                 by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")

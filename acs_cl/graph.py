@@ -4,11 +4,12 @@ In: the calls of one thread between the two ends of `with rt.record() as graph`.
 which each `replay()` is, for everything else that runs, exactly these launches in program order,
 with the arrays and numbers that it has by then.
 
-Host backends get a replay launch by launch, by the ordinary way, but for what was found out when it
-was recorded: arguments are converted, accesses known. On backend 'device' a run of launches that
-one scheduler can run is a segment: one launch for the host, one access, no upload (`segments`). A
-segment goes launch by launch too while bytes are poisoned, or something that has not run yet could
-poison them, since a part of it may have to run then, and a part not.
+Host backends get a replay launch by launch. A kernel with no more than its arguments is called
+again, which the native core makes short. The others take the ordinary way, but for what was found
+out when they were recorded: arguments are converted, accesses known. On backend 'device' a run of
+launches that one scheduler can run is a segment: one launch for the host, one access, no upload
+(`segments`). A segment goes launch by launch too while bytes are poisoned, or something that has
+not run yet could poison them, since a part of it may have to run then, and a part not.
 
 `cl_khr_command_buffer` belongs where `_single` issues launches one by one: a run of singles would
 be a command buffer. PyOpenCL has no calls for it, and no driver tried so far has it in a form that
@@ -33,6 +34,7 @@ from . import life
 from .access import describe
 from .arrays import Array
 from .captured import Call, Move, Recorded, again, frozen, union
+from .commands import KernelCommand
 from .cutting import Single
 from .errors import UsageError
 from .explain import Explanation
@@ -126,10 +128,13 @@ class Graph:
 
     def _capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
         """Make a call of the program now, without running what it launches, and keep it."""
-        call = Call(
-            function, frozen(args, self._view), {k: frozen(v, self._view) for k, v in
-            keywords.items()},
-        )  # fmt: skip
+        is_kernel = isinstance(function, Kernel)  # for which None is as good as nothing
+        said = {
+            name: frozen(value, self._view)
+            for name, value in keywords.items()
+            if value is not None or not is_kernel
+        }
+        call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
         handle, launches, owned = self._make(call, len(self._calls))
         for array in call.arrays():
             if array._base is not None:
@@ -223,8 +228,11 @@ class Graph:
             return ReplayHandle(self, tuple(numbers), self._access)
 
     def _single(self, place: int) -> int:
-        command, access, _ = self._launches[place]
-        runtime = self._runtime
+        command, access, number = self._launches[place]
+        runtime, call = self._runtime, self._calls[number]
+        if type(command) is KernelCommand and call.is_plain:
+            handle: Handle = call.function(*call.args)
+            return handle.number
         return runtime._launch(again(command, place, runtime.context), access).number
 
     def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:

@@ -27,10 +27,7 @@ def read_now(runtime: Runtime, array: Array, out: Any) -> np.ndarray[Any, Any]:
     host = target_for(array, out)
     queues = runtime._backend.quick_queues
     if runtime._counted:  # whether they went well is known when they have been retired
-        with runtime._lock:
-            runtime._counted = {one for one in runtime._counted if one in runtime._launches}
-        if runtime._counted:
-            queues = None
+        queues = None
     if queues is not None and array.nbytes and array.contiguous and not on_host_task():
         done = queues.read_now(runtime, array, host)
         if done is True:

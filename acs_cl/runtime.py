@@ -55,7 +55,7 @@ from .program import Program, adopted_kernel
 from .progress import HostTasks, Progress, on_host_task
 from .reading import finish_read, read_now
 from .records import Access, Command, Launch
-from .segments import apart, failed
+from .segments import apart, failed, is_counted
 from .sites import caller
 from .skipped import Skipped
 from .stats import Stats
@@ -89,8 +89,9 @@ class Runtime:
     'buffers'. `trace`: record a timeline. `check`: 'access', 'order', 'uninitialised', 'leaks', or
     several of them: find what launches do and do not declare. For backend 'device': `groups`, at
     most so many groups of its scheduler; `slice_ms`, after which a group starts no new task in one
-    launch of it; `order`, 'first_in' or 'critical_path', among the tasks that are ready. For
-    'emulated': `emulate`, a mapping with `machine`, `policy` and `durations`, see docs/emulator.md.
+    launch of it; `order`, 'first_in', 'critical_path' or 'narrow_first', among the tasks that are
+    ready. For 'emulated': `emulate`, a mapping with `machine`, `policy` and `durations`, see
+    docs/emulator.md.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -405,7 +406,7 @@ class Runtime:
         window = self._window
         unusual: list[Any] = [
             self._recorders, self._returned, self._skipped, self._failures.poison.bases,
-            self._sections, window.waiting,
+            self._sections, window.waiting, self._counted,
         ]  # fmt: skip
         if backend.in_order:  # behind one that is held, all are
             unusual.append(window.watched)
@@ -497,7 +498,7 @@ class Runtime:
             launch = self._launches[number] = _new(Launch, (number, command, access, upstream))
             if self._failures.any:
                 self._meet_poison(launch)
-            if type(command) is DecidedCommand and command.decision.count is not None:
+            if is_counted(command):
                 self._counted.add(number)
             on_host = command.on_host
             patient = on_host or self._ready_first
@@ -580,10 +581,10 @@ class Runtime:
             if self._trace is not None:
                 self._trace.ended(launch, lane, event)
             command = launch.command
-            if type(command) is DecidedCommand:
+            if self._counted:
                 self._counted.discard(number)
-                if (error := command.error(number)) is not None:
-                    self._fail(launch, error)
+            if type(command) is DecidedCommand and (error := command.error(number)) is not None:
+                self._fail(launch, error)
             retire(number)
             handed_out = done(number)
             if handed_out or self._skipped or self._user_events:
@@ -710,6 +711,7 @@ class Runtime:
     def _stand_in(self, number: int, upstream: tuple[int, ...]) -> None:
         """Launch `number` will never run: until its upstream has ended, that stands in for it."""
         self._launches.pop(number)
+        self._counted.discard(number)
         if self._user_events:
             life.complete_user_event(self, number)
         if not self._skipped.add(number, upstream, self._launches):

@@ -13,11 +13,9 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
-import functools
 import re
 import threading
 from collections.abc import Sequence
-from struct import pack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +24,12 @@ import pyopencl as cl
 from . import devices, epochs
 from .building import build
 from .digest import digest
-from .driver import CommandQueue, OwnKernel, declare_svm, set_arguments
+from .driver import OwnKernel, declare_svm
 from .errors import AcsError
 from .scheduler_source import Body as Case
 from .scheduler_source import build_options, scheduler_source
 from .tasks import Body, Limits, Unfit
+from .warming import NAME, warm_up, warm_up_apart
 
 if TYPE_CHECKING:
     from .translate.functions import Function, Functions
@@ -42,6 +41,10 @@ MOST_BODIES = 16
 MOST_LOOPED_BODIES = 6
 """The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
 of 16 kernels in one switch crash the compiler."""
+
+LONG_BUILD_S = 20.0
+"""A scheduler that took this long to build takes no more kernels: where a device's compiler is
+slower than those that the numbers above are from, there are fewer."""
 
 MOST_SCHEDULERS = 8
 """Group sizes, and lists of build options, that have schedulers of their own."""
@@ -137,6 +140,10 @@ class Schedulers:
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
+        self._apart = device.platform.name.strip() == devices.POCL_PLATFORM and tier != "levels"
+        """Whether compiling would keep the program from launching."""
+        self._waiting = 0
+        """Threads that wait for builds, and would rather have them soon."""
         self._thread: threading.Thread | None = None
         self._busy = False
         self._closed = False
@@ -215,7 +222,9 @@ class Schedulers:
     def wait(self) -> None:
         """Block until everything asked for is built or refused."""
         with self._lock:
+            self._waiting += 1
             self._lock.wait_for(lambda: self._closed or not (self._asked or self._busy))
+            self._waiting -= 1
 
     def reason(self, origin: Origin, group: int) -> str | None:
         """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
@@ -313,9 +322,12 @@ class Schedulers:
         for there in homes:
             if origin in there.functions:
                 continue
-            if len(there.functions) >= self._most_bodies(size if there is home else 2):
+            is_slow = there.built is not None and there.built.facts.build_s > LONG_BUILD_S
+            if is_slow or len(there.functions) >= self._most_bodies(size if there is home else 2):
                 if there is not home:
                     continue
+                if is_slow:
+                    raise Unfit(f"its scheduler took more than {LONG_BUILD_S:.0f} s to build")
                 # who is at home elsewhere makes room for who is at home here
                 guests = [known for known, pair in there.functions.items() if pair[0].tiled]
                 if function.tiled or size == self.tiled_group or not guests:
@@ -393,11 +405,13 @@ class Schedulers:
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
         )  # fmt: skip
         words = build_options(self.tier, options)
+        if self._apart and not self._waiting:
+            self._compile_apart(source, words, group)
         program, registers = self._built(source, words)
-        name = "acs_level" if self.tier == "levels" else "acs_scheduler"
-        native = OwnKernel(program, name)
+        native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         limits = self._limits(group, registers, there)
-        self._warm_up(native, group)
+        if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
+            warm_up(self._context, self._device, native, group)
         self.builds += 1
         facts = Facts(
             group,
@@ -412,6 +426,15 @@ class Schedulers:
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
         return Scheduler(native, limits, bodies, facts)
+
+    def _compile_apart(self, source: str, words: list[str], group: int) -> None:
+        """Have another process compile, once: the driver keeps what it compiled on disk."""
+        from .translate import cache
+
+        about = [source, *words, str(group), self._device.name, self._device.driver_version]
+        name = digest("\0".join(["compiled", *about]))
+        if cache.load(name) is None and warm_up_apart(self._device, source, words, group):
+            cache.store(name, {})
 
     def _built(self, source: str, words: list[str]) -> tuple[Any, int | None]:
         """The program, and the registers of a work-item, where the compiler tells. A driver that
@@ -444,19 +467,6 @@ class Schedulers:
         told = _REGISTERS.search(str(log))
         return int(told.group(1)) if told else None
 
-    def _warm_up(self, native: Any, group: int) -> None:
-        """Some drivers compile at the first launch: have that behind us, with an epoch of
-        nothing."""
-        if self.tier == "levels":
-            return
-        image = epochs.Recorder().image(64)
-        queue = CommandQueue(self._context, self._device)
-        region = cl.Buffer(
-            self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=image.words
-        )
-        set_arguments(native, (0, region), launch_arguments())
-        cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
-
     def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
         units = int(self._device.max_compute_units)
         if self._loops:
@@ -477,16 +487,3 @@ class Schedulers:
     def _most_arena(self, group: int) -> int:
         """Local memory of a group, so that four groups share a compute unit."""
         return int(self._device.local_mem_size) // (2 if self._loops else 4)
-
-
-@functools.cache
-def launch_arguments(
-    block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
-) -> tuple[Any, ...]:
-    """What the scheduler takes behind its region: indices and bytes in turns."""
-    numbers = ((block, "I"), (turns, "I"), (polls, "I"), (slice_ns, "Q"), (mode, "I"))
-    return tuple(
-        part
-        for index, (number, code) in enumerate(numbers, 1)
-        for part in (index, pack("<" + code, number))
-    )

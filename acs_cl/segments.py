@@ -97,7 +97,7 @@ class Segment:
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
         self.counted = {
-            index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
+            index: command for index, (command, _) in enumerate(launches) if is_counted(command)
         }
         recorder, hazards = core.recorder(), core.hazards()
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
@@ -196,7 +196,10 @@ class Segment:
         return SegmentError(f"of the graph, {wrong}", tasks)
 
 
-def _is_counted(command: Command) -> bool:
+def is_counted(command: Command) -> bool:
+    """Whether a launch may turn out to have had a wrong count, when it has ended."""
+    if type(command) is SegmentCommand:
+        return bool(command.segment.counted)
     return type(command) is DecidedCommand and command.decision.count is not None
 
 

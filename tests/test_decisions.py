@@ -329,6 +329,39 @@ def test_a_get_of_what_a_wrong_count_did_not_write_is_an_error(setting: Setting)
     assert not y.get().any()
 
 
+def test_what_follows_a_wrong_count_is_poisoned_however_it_was_launched(setting: Setting) -> None:
+    rt, prog = setting
+    x, y, numbers = rt.zeros(64, "f4"), rt.zeros(64, "f4"), rt.array([8, 33], "u4")
+
+    def both(count: acs.Array) -> acs.Handle:
+        prog.mark(acs.size(count, 32), None, x.view("u4"), 1)
+        return prog.add((64,), None, x, y, 1)
+
+    for _ in range(5):  # the quick ways have been taken
+        both(numbers[0]).wait()
+    with rt.record() as graph:
+        prog.mark(acs.size(numbers[0], 32), None, x.view("u4"), 1)
+    for _ in range(3):
+        handle = both(numbers[1])
+        for wait in (y.get, handle.wait):
+            with pytest.raises(acs.PoisonedError, match="is 33, expected 0 to 32"):
+                wait()
+        x.fill(0)
+        y.fill(0)
+        graph.replay()
+        prog.add((64,), None, x, y, 1)
+        assert (y[9:].get() == 1).all()
+    numbers[0].fill(40)
+    graph.replay()
+    prog.add((64,), None, x, y, 1)
+    with pytest.raises(acs.PoisonedError, match="40"):
+        y.get()
+    x.fill(0)
+    y.fill(0)
+    rt.finish()
+    assert not rt._counted
+
+
 def test_wrong_count_nobody_asked_about_surfaces_at_the_end(device: cl.Device) -> None:
     rt = acs.Runtime(device)
     rt.build(SOURCE).mark(acs.size(rt.array([9], "u4"), 4), None, rt.zeros(16, "u4"), 1)

@@ -161,6 +161,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "no gangs": {"polls": 20, "gang": False},
     "critical path first": {"order": "critical_path"},
     "critical path first, one turn": {"order": "critical_path", "turns": 1},
+    "narrow tasks first": {"order": "narrow_first", "turns": 3},
     "a window of 1": {"window": 1},
     "a window of 2": {"window": 2},
     "a window of 5, looking again": {"window": 5, "polls": 20},

@@ -110,13 +110,14 @@ MAY_IMPORT = {
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "schedulers": "devices digest epochs building driver errors scheduler_source tasks"
+    "warming": "devices epochs building driver translate.worker",
+    "schedulers": "devices digest epochs building driver errors scheduler_source tasks warming"
     " translate.cache translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
     "backends.sender": "backends.base core driver epochs decisions memory schedulers segments"
-    " errors",
+    " warming errors",
     "backends.device": "choice ledger backends.base backends.sender driver epochs commands"
     " decisions memory records schedulers cutting segments tasks errors",
     "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"
@@ -153,7 +154,7 @@ MAY_IMPORT = {
     "graph_handles": "driver records explain handle life errors",
     "many": "core records access graph_handles errors",
     "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
-    " captured cutting segments errors",
+    " captured commands cutting segments errors",
     # checks, where they are on
     "check.findings": "errors",
     "check.patterns": "",

@@ -21,8 +21,10 @@ from conftest import in_threads
 import acs_cl as acs
 from acs_cl import schedulers
 from acs_cl.errors import BuildError
+from acs_cl.kernel import origin_of
 from acs_cl.schedulers import Schedulers
 from acs_cl.translate import functions
+from acs_cl.warming import warm_up_apart
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -162,6 +164,58 @@ def test_more_kernels_than_a_scheduler_takes_share_the_work_with_lanes(rt: acs.R
     assert (x.get() == 3 * 210).all()
     assert tasks(rt) == 3 * schedulers.MOST_BODIES
     assert backend.reasons["its scheduler has 16 kernels already"] == 3 * 4
+
+
+def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, x = rt.build(many(3)), rt.zeros(8, "u4")
+    rt.prebuild(program.k0, program.k1)
+    monkeypatch.setattr(schedulers, "LONG_BUILD_S", 0.0)
+    rt.prebuild(program.k2)
+    assert kernels_by_group(rt) == {1: {"k0", "k1"}}
+    handles = [getattr(program, f"k{i}")((8,), None, x) for i in range(3)]
+    assert "took more than 0 s to build" in str(rt.explain(handles[2]))
+    assert (x.get() == 6).all()
+    assert tasks(rt) == 2
+
+
+def test_what_another_process_has_compiled_is_compiled_once(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program launches on while a build is under way; who waits for one has it made here."""
+    if "Portable" not in rt.device.platform.name:
+        pytest.skip("its driver lets others launch while it compiles")
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    apart: list[bool] = []
+
+    def asked(*arguments: Any) -> bool:
+        apart.append(warm_up_apart(*arguments))
+        return apart[-1]
+
+    monkeypatch.setattr(schedulers, "warm_up_apart", asked)
+    text = many(1).replace("+= 1", f"+= {time_ns() & 0xFFFF}")
+    kernels = [rt.build(text).k0, rt.build(many(1, 1)).k1]
+    rt.prebuild(kernels[1])
+    assert apart == []
+    backend: Any = rt._backend
+
+    def build_in_the_background(builds: Schedulers) -> None:
+        with builds._lock:  # both together
+            for kernel in kernels:
+                builds.ask(*origin_of(rt, kernel))
+            assert builds._lock.wait_for(lambda: not builds._pending, 90)
+        assert [set(fact.kernels) for fact in builds.facts()] == [{"k0", "k1"}]
+
+    build_in_the_background(backend.schedulers)
+    other = Schedulers(rt.context, rt.device, rt.plan.tier, None)
+    build_in_the_background(other)
+    other.close()
+    assert apart == [True]
+    x = rt.zeros(8, "u4")
+    kernels[0]((8,), None, x)
+    rt.finish()
+    assert tasks(rt) == 1
 
 
 def test_guests_make_room_for_kernels_that_are_at_home(rt: acs.Runtime) -> None:

@@ -26,8 +26,9 @@ from ..decisions import WrongCountError
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..memory import Store
-from ..schedulers import Scheduler, launch_arguments
+from ..schedulers import Scheduler
 from ..segments import MOST_LAUNCHES, Segment, SegmentCommand
+from ..warming import launch_arguments
 from .base import Backend
 
 MOST_TASKS = 4096

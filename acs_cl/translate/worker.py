@@ -20,11 +20,17 @@ PATIENCE_S = 120.0
 
 def run(source: str, options: Sequence[str], position: int) -> bool:
     """Have a worker translate; whether it says that it did."""
-    order = json.dumps({"source": source, "options": list(options), "position": position})
+    order = {"source": source, "options": list(options), "position": position}
+    return ask(__spec__.name, order)
+
+
+def ask(module: str, order: dict[str, Any]) -> bool:
+    """Run a module that takes an order on stdin; whether it ended well."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __spec__.name],
-            input=order, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            [sys.executable, "-m", module],
+            input=json.dumps(order), capture_output=True, text=True, timeout=PATIENCE_S,
+            check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return False
