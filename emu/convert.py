@@ -114,7 +114,7 @@ def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str
     unsized = sum(not one["groups"] and one["clock"] != "host" for one in slices)
     last = slices[-1]["number"] if slices else 0
     said = [
-        "No registers or local memory are known.",
+        "No registers or local memory are known, nor whose groups cannot be cut into others.",
         "Durations are those of launches beside others, where they overlapped.",
         "A kernel of the user's that is called copy, fill, read or write is taken for a transfer.",
     ]
