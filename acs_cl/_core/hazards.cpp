@@ -15,6 +15,16 @@ int size_class(const Span &span) {
     return bits;
 }
 
+// Bits of `many` words, farther up by 1 to 64, and into one word more where there is `room`.
+void add_shifted(std::uint64_t *__restrict to, int room, const std::uint64_t *__restrict from,
+                 int many, int by) {
+    if (!many) return;
+    to[0] |= from[0] << 1 << (by - 1);
+    for (int at = 1; at < many; at++)
+        to[at] |= from[at] << 1 << (by - 1) | from[at - 1] >> (64 - by);
+    if (room > many) to[many] |= from[many - 1] >> (64 - by);
+}
+
 bool span_less(const Node *a, const Node *b) { return a->span < b->span; }
 
 template <typename List, typename Value>
@@ -201,7 +211,7 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes 
 
 const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
     begin(number);
-    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.waits(at).after)
+    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.after(at))
         find({live_.number(at), at}, ANY);
     for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
     resolve(nullptr, {});
@@ -325,24 +335,22 @@ void Hazards::find_reuse(std::int64_t base) {
 Use Hazards::prune() {
     kept_.clear();
     std::uint32_t place = live_.add(number_);
-    Waits &self = live_.waits(place);
-    self.words = words_;
-    std::uint64_t *mask = self.ancestors.data();
-    for (int word = 0; word < words_; word++) mask[word] = 0;
+    std::uint64_t *mask = live_.ancestors(place);
+    int &words = live_.words(place);
+    auto use = [&](int many) {
+        while (words < many) mask[words++] = 0;
+    };
     for (; near_words_; near_words_ &= near_words_ - 1) {
         int word = __builtin_ctzll(near_words_);
         const std::uint64_t found = std::exchange(near_[word], 0);
+        use(word + 1);
         while (std::uint64_t left = found & ~mask[word]) {
             int bit = __builtin_ctzll(left), distance = 64 * word + bit;
             mask[word] |= 1ull << bit;
-            const Waits &upstream = live_.waits(std::uint32_t(found_[distance] >> 8));
-            int many = std::min(upstream.words, words_ - word);
-            std::uint64_t carried = 0;
-            for (int at = 0; at < many; at++) {
-                mask[word + at] |= upstream.ancestors[at] << 1 << bit | carried;
-                carried = upstream.ancestors[at] >> (63 - bit);
-            }
-            if (word + many < words_) mask[word + many] |= carried;
+            std::uint32_t upstream = std::uint32_t(found_[distance] >> 8);
+            int many = std::min(live_.words(upstream), words_ - word);
+            use(std::min(word + many + 1, words_));
+            add_shifted(mask + word, words - word, live_.ancestors(upstream), many, bit + 1);
             keep(number_ - 1 - distance, Kind(found_[distance] & 0xFF));
         }
     }

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,23 +19,23 @@ struct Use {
     std::uint32_t place = 0;
 };
 
-// What a live launch waits for, and its neighbours.
-struct Waits {
-    int words = 0;  // how many of `ancestors` are in use
-    std::uint32_t before = NOBODY, after = NOBODY;  // launches in the order in which they entered
-    std::array<std::uint64_t, WORDS> ancestors;  // bit k: launch `number - 1 - k` is waited for
+// What a live launch waits for: bit k is launch `number - 1 - k`.
+struct alignas(64) Ancestors {
+    std::uint64_t words[WORDS];
 };
 
 class Live {
 public:
-    Live() : numbers_{INT64_MIN}, waits_(1), table_(64, 0) {}  // place 0 is nobody's
+    Live() : numbers_{INT64_MIN}, rows_(1), ancestors_(1), table_(64, 0) {}  // place 0 is nobody's
 
     std::size_t size() const { return size_; }
     std::int64_t number(std::uint32_t place) const { return numbers_[place]; }
-    Waits &waits(std::uint32_t place) { return waits_[place]; }
+    std::uint64_t *ancestors(std::uint32_t place) { return ancestors_[place].words; }
+    int &words(std::uint32_t place) { return rows_[place].words; }  // those that are in use
     bool has(const Use &use) const { return numbers_[use.place] == use.number; }
-    // The launches, not the marks, by `Waits::after`; `NOBODY` where there are none.
+    // The launches, not the marks, in the order in which they entered; `NOBODY` at the end.
     std::uint32_t oldest() const { return oldest_; }
+    std::uint32_t after(std::uint32_t place) const { return rows_[place].after; }
     std::int64_t newest_number() const { return newest_ == NOBODY ? 0 : numbers_[newest_]; }
 
     // Its place, or 0.
@@ -56,19 +55,20 @@ public:
         if (4 * (size_ + 1) > table_.size()) grow();
         std::uint32_t place = unused_;
         if (place) {
-            unused_ = waits_[place].after;
+            unused_ = rows_[place].after;
         } else {
             place = std::uint32_t(numbers_.size());
             numbers_.emplace_back();
-            waits_.emplace_back();
+            rows_.emplace_back();
+            ancestors_.emplace_back();
         }
         numbers_[place] = number;
-        Waits &waits = waits_[place];
-        waits.words = 0;
+        Row &row = rows_[place];
+        row.words = 0;
         if (number > 0) {
-            waits.before = newest_;
-            waits.after = NOBODY;
-            (newest_ == NOBODY ? oldest_ : waits_[newest_].after) = place;
+            row.before = newest_;
+            row.after = NOBODY;
+            (newest_ == NOBODY ? oldest_ : rows_[newest_].after) = place;
             newest_ = place;
         }
         put(place);
@@ -91,18 +91,23 @@ public:
             }
         }
         table_[hole] = 0;
-        Waits &waits = waits_[place];
+        Row &row = rows_[place];
         if (number > 0) {
-            (waits.before == NOBODY ? oldest_ : waits_[waits.before].after) = waits.after;
-            (waits.after == NOBODY ? newest_ : waits_[waits.after].before) = waits.before;
+            (row.before == NOBODY ? oldest_ : rows_[row.before].after) = row.after;
+            (row.after == NOBODY ? newest_ : rows_[row.after].before) = row.before;
         }
         numbers_[place] = 0;
-        waits.after = unused_;
+        row.after = unused_;
         unused_ = place;
         size_--;
     }
 
 private:
+    struct Row {
+        std::uint32_t before = NOBODY, after = NOBODY;
+        int words = 0;
+    };
+
     std::size_t home(std::int64_t number) const {
         return std::size_t(std::uint64_t(number) * 0x9E3779B97F4A7C15u >> 32) & (table_.size() - 1);
     }
@@ -120,7 +125,8 @@ private:
     }
 
     std::vector<std::int64_t> numbers_;  // by place; 0: it is free
-    std::vector<Waits> waits_;
+    std::vector<Row> rows_;
+    std::vector<Ancestors> ancestors_;
     std::vector<std::uint32_t> table_;  // places, at or after where the hash of a number says
     std::size_t size_ = 0;
     std::uint32_t unused_ = 0, oldest_ = NOBODY, newest_ = NOBODY;
