@@ -11,9 +11,8 @@ launches that one scheduler can run is a segment: one launch for the host, one a
 (`segments`). A segment goes launch by launch too while bytes are poisoned, or something that has
 not run yet could poison them, since a part of it may have to run then, and a part not.
 
-`cl_khr_command_buffer` belongs where `_single` issues launches one by one: a run of singles would
-be a command buffer. PyOpenCL has no calls for it, and no driver tried so far has it in a form that
-could be used.
+`cl_khr_command_buffer` is not used: what PoCL 3.1's takes is in docs/scheduler.md. It would belong
+where `_single` issues launches one by one: a run of singles would be a command buffer.
 
 Invariants:
 - A graph holds the memory of all arrays that were used or made while it was recorded.

@@ -13,9 +13,11 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
+import contextlib
 import re
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,8 +28,6 @@ from .building import build
 from .digest import digest
 from .driver import OwnKernel, declare_svm
 from .errors import AcsError
-from .scheduler_source import Body as Case
-from .scheduler_source import build_options, scheduler_source
 from .tasks import Body, Limits, Unfit
 from .warming import NAME, warm_up, warm_up_apart
 
@@ -63,6 +63,10 @@ BATCH_S = 0.003
 IDLE_S = 5.0
 """How long the building thread stays without work."""
 
+TURN_S = 0.0002
+"""After which the thread that builds gives the interpreter to one that asks for it: by itself
+Python lets it be for 5 ms, for which a launch would wait."""
+
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
 
@@ -77,6 +81,28 @@ def _wait_for_builds() -> None:
     for thread, builds in list(_threads.items()):
         builds.close()
         thread.join()
+
+
+_turns: list[float] = []
+"""What the interpreter's turns were before each of the builds under way."""
+
+_turns_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _turns_are_short() -> Iterator[None]:
+    """While anything is built here. Who has set other turns meanwhile keeps them."""
+    with _turns_lock:
+        _turns.append(_turns[0] if _turns else sys.getswitchinterval())
+        sys.setswitchinterval(min(TURN_S, _turns[0]))
+        short = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        with _turns_lock:
+            before = _turns.pop()
+            if not _turns and sys.getswitchinterval() == short:
+                sys.setswitchinterval(before)
 
 
 class Scheduler:
@@ -254,7 +280,8 @@ class Schedulers:
                 asked, self._asked = list(self._asked), {}
                 self._busy = True
             try:
-                self._build_all(asked)
+                with _turns_are_short():
+                    self._build_all(asked)
             except Exception as error:  # a fault of ours: these have lanes, others get their turn
                 for origin, group in asked:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
@@ -395,6 +422,9 @@ class Schedulers:
         there.built = None
 
     def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:
+        from .scheduler_source import Body as Case
+        from .scheduler_source import build_options, scheduler_source
+
         started = perf_counter()
         ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
         functions = [there.functions[origin][0] for origin in ordered]

@@ -13,9 +13,6 @@ another process has compiled it finds on disk, in some milliseconds.
 from __future__ import annotations
 
 import functools
-import json
-import os
-import sys
 from collections.abc import Sequence
 from struct import pack
 from typing import Any
@@ -67,7 +64,12 @@ def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int) 
 
 def main() -> int:
     """The process."""
-    os.nice(NICE)
+    import json
+    import os
+    import sys
+
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     order: dict[str, Any] = json.load(sys.stdin)
     device = devices.devices()[order["position"]]
     devices.repair(device)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
@@ -72,8 +72,9 @@ def measure(settings: Settings) -> dict[str, Any]:
 def _delays(settings: Settings) -> dict[str, Any]:
     """Microseconds of launches beside a build, with nothing beside, and beside a busy process."""
     rounds = [_one_round(settings) for _ in range(DELAY_ROUNDS[settings.quick])]
-    longest = {name: [max(one[name]) for one in rounds] for name in rounds[0]}
-    all_of = {name: sorted(us for one in rounds for us in one[name]) for name in rounds[0]}
+    longest = {name: [max(one[name].calls) for one in rounds] for name in rounds[0]}
+    waits = {name: [max(one[name].waits) / 1e3 for one in rounds] for name in rounds[0]}
+    all_of = {name: sorted(us for one in rounds for us in one[name].calls) for name in rounds[0]}
 
     def above(name: str) -> dict[str, Any]:
         pairs = zip(longest["building"], longest[name], strict=True)
@@ -86,12 +87,20 @@ def _delays(settings: Settings) -> dict[str, Any]:
             for name, took in all_of.items()
         },
         "longest_us": {name: spread(took, 1) for name, took in longest.items()},
+        "longest_wait_ms": {name: spread(took) for name, took in waits.items()},
         "above_quiet_ms": above("quiet"),
         "above_loaded_ms": above("loaded"),
     }
 
 
-def _one_round(settings: Settings) -> dict[str, list[float]]:
+class _Took(NamedTuple):
+    """Microseconds of each launch, and of the wait behind each chunk of them."""
+
+    calls: list[float]
+    waits: list[float]
+
+
+def _one_round(settings: Settings) -> dict[str, _Took]:
     with acs.Runtime(settings.device) as runtime:
         x = runtime.zeros(64)
         warm = runtime.build(WARM).warm
@@ -125,7 +134,7 @@ def _one_round(settings: Settings) -> dict[str, list[float]]:
             return there > before
 
         building = _timed(runtime, warm, x, is_built)
-        chunks = len(building) // CHUNK
+        chunks = len(building.waits)
         quiet = _timed(runtime, warm, x, lambda chunk: chunk == chunks)
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
@@ -136,22 +145,22 @@ def _one_round(settings: Settings) -> dict[str, list[float]]:
     return {"building": building, "quiet": quiet, "loaded": loaded}
 
 
-def _timed(
-    runtime: acs.Runtime, kernel: Any, x: Any, is_enough: Callable[[int], bool]
-) -> list[float]:
-    """Microseconds of each launch, until it is enough after so many chunks; what waits for the
-    backlog is not a launch's own."""
-    took = []
+def _timed(runtime: acs.Runtime, kernel: Any, x: Any, is_enough: Callable[[int], bool]) -> _Took:
+    """Launches until it is enough after so many chunks; what waits for the backlog is not a
+    launch's own."""
+    took = _Took([], [])
     with no_collection():
         for chunk in count(1):
             for _ in range(CHUNK):
                 start = perf_counter()
                 kernel((64,), None, x, 0.5)
-                took.append((perf_counter() - start) * 1e6)
+                took.calls.append((perf_counter() - start) * 1e6)
+            start = perf_counter()
             runtime.finish()
+            took.waits.append((perf_counter() - start) * 1e6)
             if is_enough(chunk):
-                return took
-    raise AssertionError
+                break
+    return took
 
 
 _SOURCE = f"""

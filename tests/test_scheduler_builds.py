@@ -474,6 +474,29 @@ def test_no_launch_waits_for_a_build_however_long_it_takes(
         assert rt.stats()["scheduler"]["builds"] >= 1
 
 
+def test_the_interpreter_takes_turns_more_often_while_a_scheduler_is_built_and_only_then(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = []
+    real = Schedulers._build_all
+    before = sys.getswitchinterval()
+
+    def noted(self: Schedulers, asked: Any) -> None:
+        turns.append(sys.getswitchinterval())
+        real(self, asked)
+
+    monkeypatch.setattr(Schedulers, "_build_all", noted)
+    with acs.Runtime(device, backend="device") as one, acs.Runtime(device, backend="device") as two:
+
+        def build(index: int) -> None:
+            rt = (one, two)[index]
+            rt.prebuild(getattr(rt.build(many(1, index)), f"k{index}"))
+
+        in_threads(build, 2)
+    assert turns == [pytest.approx(schedulers.TURN_S)] * 2
+    assert sys.getswitchinterval() == before
+
+
 def test_threads_that_launch_while_schedulers_are_built_get_right_results(rt: acs.Runtime) -> None:
     def work(index: int) -> None:
         program = rt.build(many(2, 10 * index) + SOURCE)
