@@ -70,13 +70,14 @@ def bound(
 ) -> Bound:
     """The bound of one step. `units`: compute units of the device; `shared`: whether the host
     program runs on them; `narrow`: the same launches on one of them."""
-    on_one = {one.number: (one.end_ns - one.start_ns) / 1e6 for one in narrow}
+    slices = sorted(slices, key=lambda one: one.number)
+    on_one = [_ms(one) for one in sorted(narrow, key=lambda one: one.number)]
     hazards = ReplayHazards()
     ends: dict[int, tuple[float, int]] = {}
     edges = 0
     busy = work = 0.0
-    for one in sorted(slices, key=lambda one: one.number):
-        took = (one.end_ns - one.start_ns) / 1e6
+    for place, one in enumerate(slices):
+        took = _ms(one)
         upstream = hazards.enter(one.number, one.reads, one.writes)
         edges += len(upstream)
         before = [ends[number] for number in upstream]
@@ -86,7 +87,7 @@ def bound(
         )
         busy += took
         share = took * min(one.groups or 1, units) / units
-        work += min(share, on_one.get(one.number, took * units) / units)
+        work += min(share, on_one[place] / units) if on_one else share
     launching = len(slices) * launch_us / 1e3
     kernels = [one.groups for one in slices if one.groups]
     return Bound(
@@ -98,8 +99,12 @@ def bound(
         launching_ms=launching,
         busy_ms=busy,
         groups=_groups(kernels, units),
-        unit_ms=sum(on_one.values()) if narrow else None,
+        unit_ms=sum(on_one) if on_one else None,
     )
+
+
+def _ms(one: Slice) -> float:
+    return (one.end_ns - one.start_ns) / 1e6
 
 
 def fastest(runs: Sequence[Sequence[Slice]]) -> list[Slice]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.peers import beside_cuda, cuda_graphs
 from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
 
 TINY: dict[str, Any] = {w.name: w.presets["tiny"] for w in synthetic.WORKLOADS}
@@ -66,9 +66,52 @@ def test_figures_of_a_wrong_run_are_refused() -> None:
         cuda_graphs.parsed(printed(stream=0), ["a", "b"])
 
 
-def test_nothing_is_measured_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_measured_without_a_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(cuda_graphs, "compiler", lambda: None)
     assert cuda_graphs.measure({"a": TINY["chains"].graph(0)}) == {}
+    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(SystemExit) as ended:
+        beside_cuda.main(["chains", "--preset", "tiny"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said == f"{cuda_graphs.NO_COMPILER}\n"
+    with pytest.raises(SystemExit):
+        beside_cuda.main(["chain"])
+    assert "no synthetic workload is called 'chain': chains, layers" in capsys.readouterr().err
+
+
+def test_both_are_shown_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def found(graphs: dict[str, graphs.Graph], runs: int) -> dict[str, Any]:
+        took = {way: {"median": 1.25} for way in beside_cuda.WAYS}
+        return {name: {"tasks": len(g.tasks), "us_per_task": took} for name, g in graphs.items()}
+
+    monkeypatch.setattr(cuda_graphs, "compiler", lambda: "nvcc")
+    monkeypatch.setattr(cuda_graphs, "measure", found)
+    path = tmp_path / "both.json"
+    beside_cuda.main(["one-array", "--preset", "tiny", "--json", str(path)])
+    head, _, row = capsys.readouterr().out.splitlines()[:3]
+    assert "CUDA Graph, again" in head
+    assert "expert" in head
+    entry = json.loads(path.read_text("utf-8"))["workloads"]["one-array"]
+    ours = entry["rows"]["auto"]["ms"]["median"] * 1e3 / 20
+    assert row.split()[:6] == ["one-array", "20", *["1.25"] * 4]
+    assert f"{ours:,.2f}" in row.split()
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small"])
+def test_there_is_a_kernel_in_cuda_for_every_task(preset: str) -> None:
+    plain = {(reads, False) for reads in range(shapes.MOST_READS + 1)} | {(0, True), (1, True)}
+    for workload in synthetic.WORKLOADS:
+        for task in workload.presets[preset].graph(0).tasks:
+            if synthetic.kernel_name(task).endswith("_at"):
+                assert task.updates, workload.name
+                assert len(task.reads) <= 1
+            else:
+                assert (len(task.reads), task.updates) in plain
 
 
 def test_the_program_compiles(tmp_path: Path) -> None:

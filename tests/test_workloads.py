@@ -14,7 +14,13 @@ import acs_cl as acs
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
-from acs_cl.benchmarks.workloads.workload import PRESETS, Results, Workload, differences
+from acs_cl.benchmarks.workloads.workload import (
+    PRESETS,
+    Results,
+    Workload,
+    building_once,
+    differences,
+)
 
 CATALOGUE = catalogue()
 PRESET = os.environ.get("ACS_CL_PRESET", "tiny")
@@ -59,21 +65,6 @@ def platforms() -> Iterator[Callable[[str, Callable[[], Any]], Any]]:
     for platform in made.values():
         if isinstance(platform, acs.Runtime):
             platform.close()
-
-
-def building_once(platform: Any) -> Any:
-    """The platform, which gives the same program for the same text."""
-    programs: dict[tuple[str, str], Any] = {}
-    build = platform.build
-
-    def built(source: str, options: Any = (), macros: Any = None) -> Any:
-        key = source, repr((options, macros))
-        if key not in programs:
-            programs[key] = build(source, options=options, macros=macros)
-        return programs[key]
-
-    platform.build = built
-    return platform
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -1,7 +1,8 @@
 """Synthetic graphs in CUDA C++ on the same card: one stream, streams with events, CUDA Graphs.
 
 In: graphs by name. Out: for each, microseconds per task of every way that `graphs.cu` measures;
-nothing where there is no CUDA compiler. The program gets a graph as a file of words, with the
+nothing, and a line that says so, where
+there is no CUDA compiler. The program gets a graph as a file of words, with the
 arrays that the reference computed, and compares its own with them to the bit.
 
 Invariant: a run that computed something else is an error, not a figure.
@@ -13,6 +14,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +32,7 @@ ROUNDS = 7
 LIMIT_S = 300
 PLACES = ("/usr/local/cuda/bin/nvcc",)
 """Where a compiler is that is not on the path."""
+NO_COMPILER = f"there is no CUDA compiler: no nvcc on the path, none at {', '.join(PLACES)}"
 
 
 def compiler() -> str | None:
@@ -43,6 +46,8 @@ def measure(
     """By name: tasks, streams, and for each way the spread of its microseconds per task. Kernels
     run in groups of `group`."""
     words = compiler()
+    if words is None:
+        print(f"nothing of CUDA is measured: {NO_COMPILER}", file=sys.stderr)
     if words is None or not graphs:
         return {}
     with tempfile.TemporaryDirectory() as folder:

@@ -85,6 +85,22 @@ class Workload(NamedTuple):
     atol: float = 1e-5
 
 
+def building_once(platform: T) -> T:
+    """The platform, which from now on gives the same program for the same text: several runs on it
+    share their kernels, and what is built for these."""
+    programs: dict[str, Any] = {}
+    build = platform.build  # type: ignore[attr-defined]
+
+    def built(source: str, options: Any = (), macros: Any = None) -> Any:
+        key = repr((source, options, macros))
+        if key not in programs:
+            programs[key] = build(source, options, macros)
+        return programs[key]
+
+    platform.build = built  # type: ignore[attr-defined]
+    return platform
+
+
 def differences(workload: Workload, got: Results, expected: Results) -> str:
     """What is wrong with results, in a sentence; empty if they are right."""
     if got.keys() != expected.keys():
