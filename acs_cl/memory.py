@@ -36,7 +36,7 @@ COLOUR = 7 * GRANULE
 page than the one before. Their sizes are multiples of a page: else all would begin at the same
 place in it, and a processor that reads at one index and writes at the same takes the reads for
 reads of what it has just written, as far as the place in a page tells. `normalise` of the workload
-`ml` on two CPUs took 18.2 ms so, 13.3 with what it writes 128 bytes further, 16 half a page further,
+`ml` on two CPUs took 18.2 ms so, 13.3 where it wrote 128 bytes further, 16 half a page further,
 17.8 a granule before. Seven granules of sixteen are good for both directions, and keep any six
 blocks two granules apart."""
 
