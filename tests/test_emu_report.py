@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from emu_runs import SMALL, random_trace
 
 from acs_cl.benchmarks import emulator_speed
 from acs_cl.cli import main
+from acs_cl.emu import plots
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
 from acs_cl.emu.plots import SPENT, draw
@@ -94,6 +96,30 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     draw(sweep(trace, SMALL, "acs_hw", "N", [1, 4]), tmp_path / "b.png")
     for name in ("a.png", "b.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_comparison_has_a_strip_for_each_policy_all_on_one_scale() -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+    for policies, windows in ((["acs_hw", "ideal"], 1), (["ideal"], 0)):
+        figure = figures.Figure()
+        found = compare(generate("fft", 8, 40), MACHINES["paper"], policies)
+        plots._comparison(figure, found)
+        names = [outcome.policy for outcome in found.outcomes]
+        strips = figure.axes[1 : 1 + len(names)]
+        assert [axes.get_ylabel() for axes in strips] == names
+        assert len(figure.axes) == 2 + len(names) + windows
+        assert len({(axes.get_xlim(), axes.get_ylim()) for axes in strips}) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 127, 128, 129, 1000, 1024])
+def test_a_level_drawn_in_fewer_steps_has_the_same_average(count: int) -> None:
+    levels = [(1_000 * place, float(place * 37 % 11)) for place in range(count)]
+    times, means = plots._averages(levels)
+    assert len(times) == len(means) <= plots.POINTS + 1
+    if count > 1:
+        assert times[-1] == count / 1_000
+        drawn = sum(mean * (b - a) for mean, (a, b) in zip(means, pairwise(times), strict=False))
+        assert drawn == pytest.approx(sum(level for _, level in levels) / 1_000)
 
 
 def test_the_command_line_runs_compares_and_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
