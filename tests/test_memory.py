@@ -41,6 +41,8 @@ def test_large_blocks_begin_at_different_places_of_a_page(
     assert not any(place % memory.GRANULE for place in places)
     around = [abs(a - b) for a, b in combinations(places, 2)]
     assert min(min(gap, memory.PAGE - gap) for gap in around) >= 2 * memory.GRANULE
+    if size >= memory.LARGER:
+        assert all(block.address % memory.PHASE < memory.PAGE for block in found)
 
 
 def test_blocks_do_not_overlap_and_lie_in_what_is_reserved(store: memory.SvmStore) -> None:
