@@ -51,9 +51,10 @@ class OwnKernel(cl.Kernel):
     the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
     on the device that runs it, and its body there, once there is one. `queued`: the native core's
     own kernel for it, once it was launched there; `signature`: its signature, once that is known.
+    `token`: what stands for it in the books of checks, which are not to keep it alive.
     """
 
-    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature")
+    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature", "token")
 
     # as they are now: `interception` puts others in their place, for kernels of the program
     _set_arg_multi: Any = vars(cl.Kernel)["_set_arg_multi"]
@@ -69,6 +70,7 @@ class OwnKernel(cl.Kernel):
         self.origin: Any = None
         self.queued: Any = None
         self.signature: Any = None
+        self.token: Any = None
 
 
 @contextlib.contextmanager

@@ -29,6 +29,9 @@ from .pipes import LEFT, nobody_reads
 from .queue import Queue
 from .runtime import Runtime
 
+CHECKED = "launches", "kernels", "runs", "passed", "found"
+"""What is said of checks."""
+
 
 class Account:
     """What the queues of a program did, also those that are gone."""
@@ -157,6 +160,17 @@ def report(account: Account) -> str:
     if elsewhere:
         names = Counter({name.strip("_"): count for name, count in elsewhere.items()})
         lines.append(f"  on queues that are not ours: {_counts(names)}")
+    checks = [one["check"] for one in stats if "check" in one]
+    if checks:
+        sums = {name: sum(one[name] for one in checks) for name in CHECKED}
+        unchecked: Counter[str] = Counter()
+        for one in checks:
+            unchecked.update(one["unchecked"])
+        lines.append(
+            f"  checked ({checks[0]['modes']}): "
+            + ", ".join(f"{name} {sums[name]}" for name in CHECKED)
+            + f"; not checked: {_counts(unchecked) or 'nothing'}"
+        )
     lines += sorted({f"  {one['why']}" for one in stats})
     return "\n".join(lines) + "\n"
 

@@ -90,6 +90,7 @@ MAY_IMPORT = {
     " translate.tokens translate.survey translate.blob translate.rename translate.hoist",
     "translate.guards": "translate.clang translate.nodes translate.offsets translate.preprocess"
     " errors",
+    "translate.watched": "translate.clang translate.nodes translate.offsets translate.preprocess",
     "translate.worker": "devices translate.clang translate.functions",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
@@ -167,12 +168,16 @@ MAY_IMPORT = {
     "check.foreign": "check.case check.findings check.memory",
     "check.leaks": "arrays handle",
     "check.sequence": "",
-    "check.passes": "check.case check.memory check.naming commands narrow ranges records scalars",
+    "check.watch": "translate.facts translate.watched check.case check.memory check.naming"
+    " building commands driver records errors",
+    "check.passes": "check.case check.memory check.modes check.naming check.watch commands narrow"
+    " ranges records scalars",
     "check.order": "check.access check.case check.findings check.memory check.naming"
     " check.patterns check.sequence core commands decisions driver life records",
     "check.checker": "check.access check.case check.findings check.foreign check.leaks"
     " check.memory check.modes check.naming check.order check.passes check.patterns"
-    " check.uninitialised life commands devices driver progress records sites tasks errors",
+    " check.uninitialised check.watch life commands devices driver progress records sites tasks"
+    " errors",
     # the one that composes
     "measure": "timeline life explain footprints records trace errors",
     "reading": "transfers records arrays commands handle progress",

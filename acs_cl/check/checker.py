@@ -41,11 +41,12 @@ from .foreign import Foreign
 from .leaks import leaks
 from .memory import GUARD, Interval, Memory, Part
 from .modes import Modes
-from .naming import arguments_of, plain_kernel, signature_of, where
+from .naming import arguments_of, plain_kernel, signature_of, token_of, where
 from .order import Batch
 from .passes import Passes
 from .patterns import kind_of, marked
 from .uninitialised import first_unwritten, note_written
+from .watch import Watch
 
 if TYPE_CHECKING:
     from ..runtime import Runtime
@@ -58,6 +59,9 @@ PLAIN = KernelCommand, TaskCommand
 
 MOST_PASSED = 4096
 """Intervals that launches wrote which were let through, kept until somebody wants to know."""
+
+WATCHED_ON = "serial", "out_of_order", "lanes"
+"""Backends that run a variant of a kernel as they run the kernel."""
 
 THOROUGH = 2
 """Launches of a kernel for which a second set of other values is tried."""
@@ -74,7 +78,8 @@ class Checker:
         )
         self._runtime = runtime
         self.looks = modes.access or modes.uninitialised
-        self._batch = Batch(self, modes.seed) if modes.order else None
+        judges = modes.order or (modes.access and not modes.every)
+        self._batch = Batch(self, modes.seed, modes.order) if judges else None
         self._foreign = Foreign()
         self._lock = threading.RLock()
         self._inside = 0
@@ -84,7 +89,10 @@ class Checker:
         self._quarantined = 0
         self._pending: list[Interval] = []
         """What transfers wrote since the mirror was last made right."""
-        self._passes = Passes(self.memory, modes.every, modes.seed, modes.uninitialised)
+        self._watch = None
+        if judges and not modes.every and runtime._backend.name in WATCHED_ON:
+            self._watch = Watch(runtime.context, runtime.device, self.memory)
+        self._passes = Passes(self.memory, modes, self._watch)
         self._passed: set[Span] = set()
         """What launches wrote that were let through since the mirror was last made right."""
         self._stale = False
@@ -95,6 +103,8 @@ class Checker:
         self._taken: tuple[int, str] | None = None
         self._nested: list[Access] = []
         self._seen: Counter[int] = Counter()
+        self._kernels: set[int] = set()
+        """Those of launches that were looked at."""
         self._unsteady: set[str] = set()
         self._warned: set[str] = set()
         self._sites: dict[int, str] = {}
@@ -179,20 +189,27 @@ class Checker:
             self._spoil()
             return self._plain(command, access, wait_for, result)
         kernel = plain_kernel(command)
-        batch = self._batch
-        passes = kernel is not None and type(command) in PLAIN and self._passes.lets(kernel, access)
-        proven = passes and not self.modes.every
-        if batch is not None and batch.empty and kernel and not self._passes.judged(kernel):
+        batch, passes = self._batch, self._passes
+        if batch is not None and (wait_for or isinstance(command, ReadCommand)):
+            batch.end()
+        let: tuple[Any, bool] | None = None
+        if kernel is not None and type(command) in PLAIN:
+            watches = batch is not None and batch.takes_watched
+            let = passes.lets(command, kernel, access, watches)
+        watched = let is not None and let[1]
+        known = let is not None and not self.modes.every
+        if batch is not None and batch.empty and not watched and (
+            not self.modes.order or (kernel is not None and not passes.judged(kernel))
+        ):  # fmt: skip
             batch = None
         if batch is not None:
-            if wait_for or isinstance(command, ReadCommand):
-                batch.end()
-            batch.before(command, proven)
-        if passes:
-            self._passes.passed += 1
+            batch.before(command, known)
+        if let is None and kernel is not None:
+            self._kernels.add(token_of(kernel))
+        if let is not None:
             if self.looks:
                 self._passed.update(access.writes)
-            handle = self._plain(command, access, wait_for, result)
+            handle = self._plain(let[0], access, wait_for, result)
         elif self.looks and kernel is not None:
             handle = self._kernel(kernel, command, access, wait_for, result)
         elif self.looks and isinstance(command, HostCommand):
@@ -200,7 +217,7 @@ class Checker:
         else:
             handle = self._transfer(command, access, wait_for, result)
         if batch is not None and not isinstance(command, ReadCommand):
-            batch.add(handle.number, command, access, caller(), proven)
+            batch.add(handle.number, command, access, caller(), known, watched)
         if self.modes.leaks:
             self._sites[handle.number] = caller()
         return handle
@@ -231,7 +248,7 @@ class Checker:
     ) -> Any:
         runtime, memory, number = self._runtime, self.memory, self._runtime._number + 1
         arguments = arguments_of(kernel, memory)
-        self.settle()
+        self._settle_all()
         who = Who(number, kernel.name, caller())
         self._look_at_arguments(who, kernel, arguments)
         reads, writes = memory.read(access), memory.intervals(access.writes)
@@ -265,22 +282,28 @@ class Checker:
         if matters is not None:
             self._tell(case, matters, who, access)
         elif type(command) in PLAIN:
-            self.right(kernel, access, arguments, reads, writes)
+            self.right(kernel)
         return handle
 
-    def right(self, kernel: KernelCommand, *found: Any) -> None:
+    def right(self, kernel: KernelCommand) -> None:
         """A launch was looked at, and nothing is wrong with it."""
         if kernel.name not in self._unsteady:
-            self._passes.right(kernel, *found)
+            self._passes.right(kernel)
+
+    def strayed(self) -> list[str]:
+        """The kernels of watched launches that touched what they do not declare. Nothing is in
+        flight."""
+        return [] if self._watch is None else self._watch.strayed()
 
     def _trials(self, case: Case, kernel: KernelCommand) -> list[Trial]:
         """Runs with other values; memory is as before afterwards."""
         several: list[Any] = []
         if self.modes.access:
             several.append(case.other())
-            if self._seen[id(kernel.kernel)] < THOROUGH:
+            token = token_of(kernel)
+            if self._seen[token] < THOROUGH:
                 several.append(case.turned())
-            self._seen[id(kernel.kernel)] += 1
+            self._seen[token] += 1
         if self.modes.uninitialised:
             first = case.unwritten(several[0] if several else None)
             several = several or ([first] if first is not None else [])
@@ -314,7 +337,7 @@ class Checker:
 
     def _host_task(self, command: HostCommand, access: Access, wait_for: Any, result: Any) -> Any:
         runtime, memory = self._runtime, self.memory
-        self.settle()
+        self._settle_all()
         who = Who(runtime._number + 1, command.name, command.site, True)
         reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
         self._warn_of_unwritten(who, reads)
@@ -374,6 +397,12 @@ class Checker:
                 region.changed(low, high)
         self._pending.clear()
         self.memory.refresh(foreign_only=True)
+
+    def _settle_all(self) -> None:
+        """Nothing is in flight, the mirror is right, and no watched launch has left other bytes."""
+        if self._batch is not None:
+            self._batch.end_if_noted()
+        self.settle()
 
     def _book(self) -> None:
         """The mirror has what launches wrote that were let through. Nothing is in flight."""
@@ -448,6 +477,8 @@ class Checker:
             "modes": str(self.modes),
             "launches": self.launches,
             "passed": self._passes.passed,
+            "watched": self._passes.watched,
+            "kernels": len(self._kernels),
             "runs": self.runs,
             "orders": self._batch.orders if self._batch is not None else 0,
             "unchecked": dict(self.unchecked),
@@ -531,6 +562,16 @@ class Checker:
         if why:
             text += f", or depends on what it does not declare; which is open, since {why}"
         self.warn(f"{text}; so what it reads is not checked", who.site)
+
+    def leave_open(self, first: Who, last: Who, kernels: Sequence[str]) -> None:
+        """Nobody can tell which launch it was, nor whether it matters."""
+        names = ", ".join(map(repr, kernels))
+        self.warn(
+            f"launches {first.launch} to {last.launch} (until {last.site}): kernel {names} touched "
+            "what it does not declare; in which of them, and whether it matters, is open, since "
+            "something ran among them that cannot be run again",
+            last.site,
+        )
 
     def _tell(self, case: Case, matters: Matters, who: Who, access: Access) -> None:
         if matters.spot is None:

@@ -206,6 +206,13 @@ class Memory:
         """Live bases, and foreign ones by the numbers that spans have for them."""
         self._svm: list[Region] = []
         self._buffers: dict[int, BufferRegion] = {}
+        self.changes = 0
+        """Counts what is looked at for the first time."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of all that is looked at."""
+        return sum(region.top for region in self.regions)
 
     @property
     def regions(self) -> list[Region]:
@@ -226,6 +233,7 @@ class Memory:
                 size = len(block.memory)
                 region = SvmRegion(self.queue, block.memory, size, start, False, self._direct)
                 self._svm.append(region)
+        self.changes += 1
         low, end = block.offset, block.offset + block.size
         region.grow(end)
         part = Part(number, region, low, low + nbytes, end, kind, site)
@@ -288,6 +296,7 @@ class Memory:
         return region, address - start
 
     def _whole(self, region: Region, number: int, kind: str) -> None:
+        self.changes += 1
         region.grow(region.size)
         part = Part(number, region, 0, region.size, region.size, kind, "")
         region.add(part)

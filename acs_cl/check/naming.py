@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
+
+import pyopencl as cl
 
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
@@ -20,6 +23,9 @@ from .memory import Memory, Region
 from .patterns import kind_of_element, word
 
 
+_tokens = count(1)
+
+
 def plain_kernel(command: Any) -> KernelCommand | None:
     """The kernel that a command is, without a decision; None for what is no kernel."""
     if type(command) is DecidedCommand:
@@ -27,6 +33,15 @@ def plain_kernel(command: Any) -> KernelCommand | None:
     if type(command) is TaskCommand:
         return command.plain()
     return command if type(command) is KernelCommand else None
+
+
+def token_of(command: KernelCommand) -> int:
+    """What stands for its kernel, which keeps its arguments alive and is not to be kept."""
+    kernel = command.kernel
+    if getattr(kernel, "token", None) is None:
+        kernel.token = next(_tokens)
+    token: int = kernel.token
+    return token
 
 
 def signature_of(command: KernelCommand) -> Signature | None:
@@ -58,6 +73,13 @@ def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
             region.retype(part, kind)
         found.append(Argument(index, name, type_name, region, offset, kind or "i4"))
     return found
+
+
+def place_of(given: Any) -> Any:
+    """Where an argument is. A view made anew has the address that it had before."""
+    if isinstance(given, cl.SVMPointer):
+        return given.svm_ptr
+    return given.int_ptr if isinstance(given, cl.Buffer) else given
 
 
 def _starts(command: KernelCommand, parameters: Sequence[Any]) -> dict[int, int]:

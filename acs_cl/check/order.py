@@ -47,6 +47,9 @@ ORDERS = 2
 MOST = 256
 """Launches of a batch."""
 
+KEPT_BYTES = 16 << 20
+"""Up to so much memory is kept at the beginning of a batch that is there for watched launches."""
+
 State = dict[int, Bytes]
 """{id of a region: its bytes}."""
 
@@ -70,13 +73,25 @@ class Later(NamedTuple):
     access: Access
 
 
+class Looked(NamedTuple):
+    """What came of looking at each launch: what is wrong, or else those whose outcome is open, and
+    the bytes that may follow from theirs."""
+
+    found: Any
+    doubtful: list[tuple[Who, str]]
+    open: list[Interval]
+
+
 class Batch:
     """Launches since the program last waited. Where all of them are known to do what they declare,
-    nothing is run again: orders that keep what they declare cannot differ."""
+    nothing is run again: orders that keep what they declare cannot differ. Where watched ones have
+    noted something, each launch is looked at. `ordered`: whether orders are wanted; else a batch is
+    there for watched launches, and begins with the first of them."""
 
-    def __init__(self, checker: Any, seed: int) -> None:
+    def __init__(self, checker: Any, seed: int, ordered: bool) -> None:
         self._checker = checker
         self._random = Random(seed)
+        self._ordered = ordered
         self._entries: list[Entry | Later] = []
         self._doubtful = False
         """Whether a launch is among them that may do what it does not declare."""
@@ -85,6 +100,11 @@ class Batch:
         self._start: State = {}
         self._regions: dict[int, Region] = {}
         self._spoiled = False
+        self._watched = self._lost = False
+        """Whether watched launches are among them, and among those of a batch that was given up."""
+        self._noted: list[str] = []
+        """Kernels of watched launches that touched what they do not declare."""
+        self._changes = 0
         self.orders = 0
 
     @property
@@ -92,21 +112,32 @@ class Batch:
         """Whether nothing was launched since the program last waited that has to be judged."""
         return not self._entries
 
-    def before(self, command: Any, proven: bool) -> None:
-        """A launch is about to be made: keep what memory it meets. `proven`: it is like one that
-        was looked at, so that no memory is new."""
+    @property
+    def takes_watched(self) -> bool:
+        """Whether a launch that notes something could be looked at again."""
+        checker = self._checker
+        if checker._runtime._failures.any:
+            return False
+        if self._entries:
+            return not self._spoiled
+        return self._ordered or checker.memory.nbytes <= KEPT_BYTES
+
+    def before(self, command: Any, let: bool) -> None:
+        """A launch is about to be made: keep what memory it meets. `let`: it was let through, so
+        that none of that is foreign."""
         memory = self._checker.memory
         if len(self._entries) >= MOST:
             self.end()
-        if proven and self._entries:
+        if let and self._entries and memory.changes == self._changes:
             return
+        self._changes = memory.changes
         if not self._entries:
             self._drain()
             self._start.clear()
             self._regions.clear()
             self._hosts.clear()
             self._spoiled = self._doubtful = False
-        kernel = plain_kernel(command)
+        kernel = None if let else plain_kernel(command)
         if kernel is not None:
             arguments_of(kernel, memory)  # which finds foreign ones
         for region in memory.regions:
@@ -124,10 +155,13 @@ class Batch:
         if known is not None and low + len(values) <= len(known):
             known[low : low + len(values)] = values
 
-    def add(self, number: int, command: Any, access: Access, site: str, proven: bool) -> None:
+    def add(
+        self, number: int, command: Any, access: Access, site: str, let: bool, watched: bool
+    ) -> None:
         """It was made."""
         later = Later(Who(number, command.name, site, command.on_host), command, access)
-        if proven or self._is_plain_transfer(command):
+        self._watched |= watched
+        if let or self._is_plain_transfer(command):
             self._entries.append(later)
         else:
             self._doubtful = True
@@ -137,7 +171,7 @@ class Batch:
         """Whether it does what it says whatever its order, if the host's memory stays as it is."""
         if self._checker.modes.every == 1:
             return False
-        if isinstance(command, WriteCommand):
+        if self._ordered and isinstance(command, WriteCommand):
             host: Any = command.host
             self._hosts.append((host, crc32(host)))
         return isinstance(command, (ReadCommand, WriteCommand, CopyCommand, FillCommand))
@@ -159,25 +193,58 @@ class Batch:
 
     def end(self) -> None:
         """Judge the batch."""
+        if self._entries:
+            self._judge()
+
+    def end_if_noted(self) -> None:
+        """Judge it at once if a watched launch has noted something: what comes next believes that
+        memory is as launches declared it."""
+        if self._watched and not self._checker._runtime._gates:
+            self._drain()
+            self._noted += self._checker.strayed()
+            if self._noted:
+                self.end()
+
+    def _judge(self) -> None:
+        checker, runtime = self._checker, self._checker._runtime
+        given, self._entries = self._entries, []
         doubtful = self._doubtful or any(crc32(host) != before for host, before in self._hosts)
-        if len(self._entries) < 2 or not doubtful:
-            self._entries = []
+        doubtful = doubtful and self._ordered and len(given) > 1
+        if runtime._gates:
+            self._lost |= self._watched
             return
-        entries, self._entries = [self._entry(one) for one in self._entries], []
-        runtime = self._checker._runtime
-        if self._spoiled or runtime._failures.any or runtime._gates:
+        strayed: list[str] = []
+        lost = self._spoiled
+        if self._watched:
+            self._drain()
+            strayed, self._noted = [*self._noted, *checker.strayed()], []
+            lost |= self._lost
+            self._watched = self._lost = False
+        lost |= runtime._failures.any
+        if lost and strayed:
+            checker.leave_open(given[0].who, given[-1].who, strayed)
+        if lost or not (doubtful or strayed):
             return
+        entries = [self._entry(one) for one in given]
+        self._drain()
+        real = self._state()
+        found = self._wrong_order(entries, real) if doubtful else None
+        if found is None and strayed:
+            found = self._looked_at(entries).found
+        self._put(real)
+        checker.stale()
+        if found is not None:
+            checker.fail(found)
+
+    def _wrong_order(self, entries: Sequence[Entry], real: State) -> Any:
+        """What is wrong, if an order gives other bytes."""
         upstream = _upstream(entries)
         orders = [legal(upstream, [float(-index) for index in range(len(entries))])]
         orders += [legal(upstream, lots(self._random, len(entries))) for _ in range(ORDERS - 1)]
         program = list(range(len(entries)))
         orders = [order for order in orders if order != program]
         if not orders:
-            return
-        self._drain()
-        if runtime._failures.any or self._spoiled:
-            return
-        real = self._state()
+            return None
         serial = self._run(entries, program)
         wrong = None if _same(real, serial) else real
         for order in orders:
@@ -185,23 +252,18 @@ class Batch:
                 again = self._run(entries, order)
                 self.orders += 1
                 wrong = None if _same(again, serial) else again
-        found = None
         if wrong is not None:
-            found = self._name(entries, serial, {key: some.copy() for key, some in wrong.items()})
-        self._put(real)
-        self._checker.stale()
-        if found is not None:
-            self._checker.fail(found)
-        if wrong is None and not self._checker.looks:
+            return self._name(entries, serial, {key: some.copy() for key, some in wrong.items()})
+        if not self._checker.looks:
             self._right(entries)
+        return None
 
     def _right(self, entries: Sequence[Entry]) -> None:
         """Nothing is wrong with them, as far as orders tell."""
         for entry in entries:
             kernel = plain_kernel(entry.command)
             if kernel is not None and type(entry.command) is not DecidedCommand:
-                arguments = arguments_of(kernel, self._checker.memory)
-                self._checker.right(kernel, entry.access, arguments, entry.reads, entry.writes)
+                self._checker.right(kernel)
 
     # ---- running -------------------------------------------------------------------------------
 
@@ -243,9 +305,20 @@ class Batch:
     # ---- naming --------------------------------------------------------------------------------
 
     def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
-        """Which launch is not what it declares: each is looked at as the check `access` does, in
-        program order. Nobody is accused of bytes that may follow from a launch whose outcome is not
-        the same each time."""
+        """Which launch is not what it declares. Nobody is accused of bytes that may follow from a
+        launch whose outcome is not the same each time."""
+        looked = self._looked_at(entries)
+        if looked.found is not None:
+            return looked.found
+        for one in looked.open:
+            wrong[id(one.region)][one.low : one.high] = serial[id(one.region)][one.low : one.high]
+        if looked.doubtful and _same(wrong, serial):
+            self._checker.unsteady(*looked.doubtful[0])
+            return None
+        return self._last_writer(entries, serial, wrong)
+
+    def _looked_at(self, entries: Sequence[Entry]) -> Looked:
+        """Each launch is looked at as the check `access` does, in program order."""
         memory = self._checker.memory
         self._put(self._start)
         doubtful: list[tuple[Who, str]] = []
@@ -257,9 +330,9 @@ class Batch:
                 memory.queue.finish()
             else:
                 memory.refresh()
-                found, unsteady = self._judge(entry, kernel)
+                found, unsteady = self._one_looked_at(entry, kernel)
                 if found is not None:
-                    return found
+                    return Looked(found, [], [])
                 signature = signature_of(kernel)
                 why = signature.unsteady if signature is not None else ""
                 unsteady = unsteady or bool(why)
@@ -267,14 +340,9 @@ class Batch:
                     doubtful.append((entry.who, why))
             if unsteady or common(open_, entry.reads):
                 open_ = merged([*open_, *entry.writes])
-        for one in open_:
-            wrong[id(one.region)][one.low : one.high] = serial[id(one.region)][one.low : one.high]
-        if doubtful and _same(wrong, serial):
-            self._checker.unsteady(*doubtful[0])
-            return None
-        return self._last_writer(entries, serial, wrong)
+        return Looked(None, doubtful, open_)
 
-    def _judge(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
+    def _one_looked_at(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
         checker, memory = self._checker, self._checker.memory
 
         def run() -> None:

@@ -1,12 +1,13 @@
 """Passes: launches that need not be looked at, since the answer is known, or since they were told
 to be left to chance.
 
-In: commands with their accesses; those that were looked at and found right. Out: whether the next
-one is let through. A launch is *proven* if the outline of its body, run with its sizes and numbers,
-reaches no byte beyond what the launch declares: then nothing in memory can make it touch any. An
-outline is our own work and may be wrong, so that the first launches of each kernel are looked at
-all the same. Invariant: what is let through uses memory of the runtime alone, and is proven, or the
-program has asked for `every=N`.
+In: commands with their accesses; those that were looked at and found right. Out: the command to
+launch in place of the next one, if that is let through. A launch is *proven* if the outline of its
+body, run with its sizes and numbers, reaches no byte beyond what the launch declares: then nothing
+in memory can make it touch any. One that is not proven may be *watched*: the device looks at each
+of its accesses. Both are our own work and may be wrong, so that the first launches of each kernel
+are looked at all the same. Invariant: what is let through uses memory of the runtime alone, and is
+proven or watched, or the program has asked for `every=N`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-import pyopencl as cl
-
 from ..commands import KernelCommand
 from ..narrow import Narrow, narrow
 from ..ranges import intervals
@@ -26,7 +25,9 @@ from ..records import Access, Span
 from ..scalars import code
 from .case import Argument
 from .memory import Interval, Memory, merged, without
-from .naming import signature_of
+from .modes import Modes
+from .naming import arguments_of, place_of, signature_of, token_of
+from .watch import Watch
 
 FIRST = 4
 """Launches of each kernel that are looked at in any case."""
@@ -38,35 +39,52 @@ MOST_KEPT = 1 << 16
 
 
 class Passes:
-    """What one checker lets through. `every`: 0 for what is proven, 1 for nothing, N for all but
-    one in N."""
+    """What one checker lets through."""
 
-    def __init__(self, memory: Memory, every: int, seed: int, unwritten: bool) -> None:
+    def __init__(self, memory: Memory, modes: Modes, watch: Watch | None) -> None:
         self._memory = memory
-        self._every = every
-        self._random = Random(seed)
-        self._unwritten = unwritten
+        self._any_body = modes.uninitialised and not (modes.access or modes.order)
+        """Whether it does not matter what a launch touches besides what it declares."""
+        self._watch = watch
+        self._every = modes.every
+        self._random = Random(modes.seed)
+        self._unwritten = modes.uninitialised
         self._seen: Counter[Any] = Counter()
         self._proven: dict[Any, bool] = {}
         self._own: set[Access] = set()
         self._narrows: dict[int, tuple[Any, Narrow | None]] = {}
         self._batches = True
         """Whether the next batch of orders is one that is judged."""
-        self.passed = 0
+        self.passed = self.watched = 0
 
-    def lets(self, kernel: KernelCommand, access: Access) -> bool:
-        """Whether a launch need not be looked at."""
+    def lets(
+        self, command: Any, kernel: KernelCommand, access: Access, watches: bool
+    ) -> tuple[Any, bool] | None:
+        """What to launch instead of looking, and whether it is watched; None if a launch has to be
+        looked at. `watches`: what is noted of a watched one would be of use."""
         every = self._every
         if every == 1:
-            return False
+            return None
+        known: bool | None
         try:
             if every:
                 known = self._seen[_kind(kernel)] >= FIRST and self._random.random() * every >= 1
+                known = known and self._is_own(access)
             else:
-                known = self._proven.get(_key(kernel, access), False)
+                known = self._is_proven(kernel, access)
         except TypeError:  # an argument that cannot be a key
-            return False
-        return known and self._is_own(access)
+            return None
+        if known:
+            self.passed += 1
+            return command, False
+        if every or known is None or not watches or self._watch is None or command is not kernel:
+            return None
+        watched = self._watch.of(kernel, access)
+        if watched is None:
+            return None
+        self.passed += 1
+        self.watched += 1
+        return watched, True
 
     def judged(self, kernel: KernelCommand) -> bool:
         """Whether the batch of orders that a launch would begin is one that is judged."""
@@ -77,25 +95,10 @@ class Passes:
         if self._every > 1:
             self._batches = self._random.random() * self._every < 1
 
-    def right(
-        self, kernel: KernelCommand, access: Access, arguments: Sequence[Argument],
-        reads: Sequence[Interval], writes: Sequence[Interval],
-    ) -> None:  # fmt: skip
+    def right(self, kernel: KernelCommand) -> None:
         """A launch was looked at, and nothing is wrong with it."""
-        if self._every == 1:
-            return
-        kind = _kind(kernel)
-        self._seen[kind] += 1
-        if self._every or self._seen[kind] < FIRST:
-            return
-        key = _key(kernel, access)
-        try:
-            if key not in self._proven:
-                if len(self._proven) >= MOST_KEPT:
-                    self._proven.clear()
-                self._proven[key] = self._is_proven(kernel, arguments, reads, writes)
-        except TypeError:
-            pass
+        if self._every != 1:
+            self._seen[_kind(kernel)] += 1
 
     def _is_own(self, access: Access) -> bool:
         """Whether all that a launch touches is arrays of the runtime, and nothing of it unwritten
@@ -116,17 +119,27 @@ class Passes:
         self._own.add(access)
         return True
 
-    def _is_proven(
-        self, kernel: KernelCommand, arguments: Sequence[Argument],
-        reads: Sequence[Interval], writes: Sequence[Interval],
-    ) -> bool:  # fmt: skip
+    def _is_proven(self, kernel: KernelCommand, access: Access) -> bool | None:
+        """None where it cannot be let through: too few launches of its kernel were looked at, or
+        it touches what is not the runtime's own."""
+        key = _key(kernel, access)
+        known = self._proven.get(key)
+        if known is None and self._seen[_kind(kernel)] >= FIRST and self._is_own(access):
+            if len(self._proven) >= MOST_KEPT:
+                self._proven.clear()
+            known = self._proven[key] = self._proof(kernel, access)
+        return known
+
+    def _proof(self, kernel: KernelCommand, access: Access) -> bool:
+        if self._any_body:
+            return True
         signature = signature_of(kernel)
         if signature is None:
             return False
-        known = self._narrows.get(id(signature))
-        if known is None:
-            known = self._narrows[id(signature)] = signature, narrow(signature)
-        outline = known[1]
+        followed = self._narrows.get(id(signature))
+        if followed is None:
+            followed = self._narrows[id(signature)] = signature, narrow(signature)
+        outline = followed[1]
         if outline is None:
             return False
         numbers: list[Any] = [None] * len(signature.parameters)
@@ -140,7 +153,9 @@ class Passes:
         if any(numbers[index] is None for index in outline.numbers):
             return False
         reached = outline.reached(kernel.global_size, kernel.local_size, kernel.offset, numbers)
-        places = {one.number: one for one in arguments}
+        memory = self._memory
+        reads, writes = memory.read(access), memory.intervals(access.writes)
+        places = {one.number: one for one in arguments_of(kernel, memory)}
         for index, found in reached.items():
             for rectangles, declared in ((found.reads, reads), (found.writes, writes)):
                 if rectangles is None:
@@ -155,19 +170,12 @@ class Passes:
 
 
 def _kind(kernel: KernelCommand) -> tuple[Any, ...]:
-    return kernel.kernel, kernel.global_size, kernel.local_size
+    return token_of(kernel), kernel.global_size, kernel.local_size
 
 
 def _key(kernel: KernelCommand, access: Access) -> tuple[Any, ...]:
-    """What the proof of a launch rests on. A view made anew has the address that it had before."""
-    places = [_address(given) for given in kernel.pointers[1::2]]
-    return *kernel[1:4], *places, *kernel[5:], access
-
-
-def _address(given: Any) -> Any:
-    if isinstance(given, cl.SVMPointer):
-        return given.svm_ptr
-    return given.int_ptr if isinstance(given, cl.Buffer) else given
+    """What the proof of a launch rests on."""
+    return token_of(kernel), *kernel[2:4], *map(place_of, kernel.pointers[1::2]), *kernel[5:], access
 
 
 def _inside(place: Argument, span: Span, declared: Sequence[Interval]) -> bool:
