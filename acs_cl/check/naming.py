@@ -22,7 +22,6 @@ from .findings import Where
 from .memory import Memory, Region
 from .patterns import kind_of_element, word
 
-
 _tokens = count(1)
 
 

@@ -213,20 +213,20 @@ class Batch:
         if runtime._gates:
             self._lost |= self._watched
             return
+        if not (doubtful or self._watched):
+            return
+        self._drain()  # after which it is known whether host tasks have launched something
         strayed: list[str] = []
-        lost = self._spoiled
+        lost = self._spoiled or runtime._failures.any
         if self._watched:
-            self._drain()
             strayed, self._noted = [*self._noted, *checker.strayed()], []
             lost |= self._lost
             self._watched = self._lost = False
-        lost |= runtime._failures.any
         if lost and strayed:
             checker.leave_open(given[0].who, given[-1].who, strayed)
         if lost or not (doubtful or strayed):
             return
         entries = [self._entry(one) for one in given]
-        self._drain()
         real = self._state()
         found = self._wrong_order(entries, real) if doubtful else None
         if found is None and strayed:

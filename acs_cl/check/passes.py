@@ -175,7 +175,13 @@ def _kind(kernel: KernelCommand) -> tuple[Any, ...]:
 
 def _key(kernel: KernelCommand, access: Access) -> tuple[Any, ...]:
     """What the proof of a launch rests on."""
-    return token_of(kernel), *kernel[2:4], *map(place_of, kernel.pointers[1::2]), *kernel[5:], access
+    return (
+        token_of(kernel),
+        *kernel[2:4],
+        *map(place_of, kernel.pointers[1::2]),
+        *kernel[5:],
+        access,
+    )
 
 
 def _inside(place: Argument, span: Span, declared: Sequence[Interval]) -> bool:
