@@ -10,6 +10,7 @@ Invariant: what cannot be known is read-write on the whole of its buffer, never 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,6 +127,14 @@ def foreign_span(memory: Any) -> Span | None:
     if isinstance(memory, cl.MemoryObjectHolder):
         return Span(_number(memory), 0, int(memory.size), 1, int(memory.size))
     return None
+
+
+def host_address(buffer: Any) -> int:
+    """Where a buffer on the program's own memory has that; 0 for others."""
+    if buffer.flags & cl.mem_flags.USE_HOST_PTR:
+        with contextlib.suppress(cl.Error, AttributeError):
+            return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
+    return 0
 
 
 def describe(value: Any) -> str:

@@ -176,8 +176,8 @@ MAY_IMPORT = {
     " check.patterns check.sequence core commands decisions driver life records",
     "check.checker": "check.access check.case check.findings check.foreign check.leaks"
     " check.memory check.modes check.naming check.order check.passes check.patterns"
-    " check.uninitialised check.watch life commands devices driver progress records sites tasks"
-    " errors",
+    " check.uninitialised check.watch access life commands devices driver progress records sites"
+    " tasks errors",
     # the one that composes
     "measure": "timeline life explain footprints records trace errors",
     "reading": "transfers records arrays commands handle progress",

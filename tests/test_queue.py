@@ -556,6 +556,26 @@ def test_shared_virtual_memory(queue: acs.Queue, kernels: Kernels) -> None:
     gc.collect()
 
 
+def test_objects_that_share_memory_of_the_host(queue: acs.Queue, kernels: Kernels) -> None:
+    """Buffers on the program's memory, parts of them and SVM are the same bytes."""
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    context = queue.context
+    host = np.zeros(1 << 10, np.int32)
+    one, other = (cl.Buffer(context, flags, hostbuf=host) for _ in range(2))
+    objects = [one, other, other.get_sub_region(0, 2048)]
+    if queue.device.svm_capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+        memory = cl.SVMAllocation(context, host.nbytes, 64, cl.svm_mem_flags.READ_WRITE)
+        cl.enqueue_svm_memfill(queue, memory, np.zeros((), np.int32))
+        objects = [memory, memory.as_buffer(context)]
+        objects.append(objects[1].get_sub_region(0, 2048))
+    before = edges(queue)
+    for step in range(12):
+        some = objects[step % len(objects)]
+        kernels["slow"](queue, (1,), None, some, np.int32(step), np.int32(ROUNDS // 10))
+    assert edges(queue) >= before + 11
+    queue.finish()
+
+
 def test_images(queue: acs.Queue) -> None:
     if not queue.device.image_support:
         pytest.skip("no images")

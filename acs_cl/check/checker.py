@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from .. import life
+from ..access import ADDRESS_SPACE
 from ..commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
 from ..devices import kind as device_kind
 from ..driver import COMPLETE, CommandQueue, status, wait_for_event
@@ -253,7 +254,7 @@ class Checker:
         self._look_at_arguments(who, kernel, arguments)
         reads, writes = memory.read(access), memory.intervals(access.writes)
         if self.modes.access:
-            self._look_at_aliases(who, arguments, reads, writes)
+            self._look_at_aliases(who, arguments, access)
         case = Case(
             memory, reads, writes, arguments, lambda: self._run(command), signature_of(kernel)
         )
@@ -614,11 +615,15 @@ class Checker:
                 ))  # fmt: skip
             self._foreign.hold(one.region, pointers[one.number], who, one)
 
-    def _look_at_aliases(
-        self, who: Who, arguments: Sequence[Argument], reads: Any, writes: Any
-    ) -> None:
+    def _look_at_aliases(self, who: Who, arguments: Sequence[Argument], access: Access) -> None:
         """No bytes of another launch's by another object."""
-        met = self._foreign.meet(who, reads, writes)
+        used = [
+            (one, writes, span.base == ADDRESS_SPACE)
+            for spans, writes in ((access.reads, False), (access.writes, True))
+            for span in spans
+            for one in self.memory.intervals([span])
+        ]
+        met = self._foreign.meet(who, used)
         if met is None:
             return
         interval, use = met

@@ -22,6 +22,9 @@ class Use(NamedTuple):
     who: Who
     interval: Interval
     writes: bool
+    by_address: bool
+    """Whether hazards know it by its place in the host's memory, so that objects that share bytes
+    are ordered."""
 
 
 class Promise(NamedTuple):
@@ -64,18 +67,17 @@ class Foreign:
         return None
 
     def meet(
-        self, who: Who, reads: Sequence[Interval], writes: Sequence[Interval]
+        self, who: Who, used: Sequence[tuple[Interval, bool, bool]]
     ) -> tuple[Interval, Use] | None:
-        """A launch uses these bytes: those that an earlier one used by another object, where one of
-        the two writes."""
+        """A launch uses these bytes (whether it writes them, whether by address): those that an
+        earlier one used by another object, where one of the two writes, and nothing orders them."""
         new = [
-            Use(who, one, written)
-            for some, written in ((reads, False), (writes, True))
-            for one in some
-            if one.region.foreign and one.region.address
+            Use(who, *one) for one in used if one[0].region.foreign and one[0].region.address
         ]
         for one in new:
             for other in self._uses:
+                if one.by_address and other.by_address:
+                    continue
                 if (one.writes or other.writes) and _share(one.interval, other.interval):
                     return one.interval, other
         self._uses += new

@@ -12,7 +12,6 @@ Invariant: nothing is in flight while memory is loaded or stored.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 import pyopencl as cl
 
 from .. import driver
-from ..access import ADDRESS_SPACE
+from ..access import ADDRESS_SPACE, host_address
 from ..driver import Place
 from ..ranges import intervals
 from ..records import EVERYTHING, Access, Span
@@ -166,7 +165,7 @@ class BufferRegion(Region):
     """A buffer. It is retained, so that it outlives what the program does to it."""
 
     def __init__(self, queue: Any, buffer: Any, size: int, foreign: bool) -> None:
-        super().__init__(queue, size, _host_address(buffer), foreign)
+        super().__init__(queue, size, host_address(buffer), foreign)
         self.buffer: Any = cl.Buffer.from_int_ptr(buffer.int_ptr, retain=True)
 
     @property
@@ -329,11 +328,24 @@ class Memory:
                 ]
                 continue
             for low, high in intervals(span):
+                if span.base == ADDRESS_SPACE:
+                    found += self._at_address(low, high)
+                    continue
                 place = self._place(span.base, low)
                 if place is not None:
                     region, by = place
                     found.append(Interval(region, max(0, low + by), min(high + by, region.top)))
         return merged(found)
+
+    def _at_address(self, low: int, high: int) -> list[Interval]:
+        """Bytes of the host's, which several foreign objects may stand for."""
+        found = []
+        for region in self.regions:
+            start = region.address
+            if region.foreign and start and low < start + region.size and start < high:
+                first, last = max(0, low - start), min(high - start, region.top)
+                found.append(Interval(region, first, last))
+        return found
 
     def place(self, span: Span) -> tuple[Region, int] | None:
         """The region of a span, and where it begins there."""
@@ -393,11 +405,3 @@ def common(given: Sequence[Interval], others: Sequence[Interval]) -> list[Interv
 
 def _order(one: Interval) -> tuple[int, int]:
     return id(one.region), one.low
-
-
-def _host_address(buffer: Any) -> int:
-    """Where a buffer on the program's own memory has that; 0 for others."""
-    if buffer.flags & cl.mem_flags.USE_HOST_PTR:
-        with contextlib.suppress(cl.Error, AttributeError):
-            return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
-    return 0
