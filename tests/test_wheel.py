@@ -170,6 +170,17 @@ def test_doctor_reports_json_and_the_core_that_is_in_the_wheel(use: Use, wheel: 
     assert report["core"] == ("native" if cores(wheel) else "pure Python (it was not built)")
 
 
+def test_bench_measures_exports_and_draws(use: Use) -> None:
+    words = ("vec", "--preset", "tiny", "--backend", "lanes", "--export", "out.json")
+    printed = use("acs-cl", "bench", *words, "--plots", "pictures")
+    found = json.loads((use.folder / "out.json").read_text("utf-8"))
+    assert {"bare", "serial", "lanes", "expert"} == set(found["workloads"]["vec"]["rows"])
+    assert found["machine"]["driver"] in printed
+    assert len(list((use.folder / "pictures").glob("*.png"))) == 2
+    collected = use("acs-cl", "bench", "--collect", ".")
+    assert found["machine"]["date"] in collected
+
+
 def test_demo_draws_its_picture(use: Use) -> None:
     printed = use("acs-cl", "demo", "--quick", "--out", "picture.png")
     picture = use.folder / "picture.png"
