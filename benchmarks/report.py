@@ -149,9 +149,7 @@ def workloads(folder: Path) -> str:
                 parts += [reached, ""]
             parts += [suite_tables.footer(document), ""]
     if parts:
-        parts.append(
-            f"Why workloads fall short is in [docs/workloads.md](docs/workloads.md#{WHY})."
-        )
+        parts.append(f"Why workloads fall short is in [docs/workloads.md]({WHY}).")
     return "\n".join(parts).strip()
 
 
