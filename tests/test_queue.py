@@ -907,6 +907,8 @@ def test_run_from_outside_makes_queues_of_its_own(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (int(done.stdout.split()[0]) > 0) == (name == "CHECK")
+    said = "checked (access,order=0): launches 3, kernels 1"
+    assert (said in done.stderr) == (name == "CHECK"), done.stderr
 
 
 def test_run_says_what_is_wrong(tmp_path: Path) -> None:

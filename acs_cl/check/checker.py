@@ -4,7 +4,8 @@ In: every launch, before the runtime numbers it; arrays as they come and go; the
 the program waits. Out: the runtime's own handles, or a `CheckError` in the call that was wrong.
 
 A launch of a kernel is run alone: first with other values in bytes that should not matter, beside
-the backend, then for good, by the backend. What changed, and what came out, tells the rest.
+the backend, then for good, by the backend. What changed, and what came out, tells the rest. One
+that `passes` lets through runs as without checks, or watched by the device (`watch`).
 Invariants:
 - Launches of all threads go one after another here (`_lock`, taken before the runtime's).
 - After each launch, and after each error, memory is as the launch itself left it.

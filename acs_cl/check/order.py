@@ -1,7 +1,9 @@
-"""The check `order`: whichever legal order launches run in, the bytes are those of program order.
+"""The check `order`: whichever legal order launches run in, the bytes are those of program order;
+and what was noted of watched launches, for which the same is kept.
 
 In: the launches between two moments at which the program waits, with the memory before them. Out:
-what is wrong, if in one of the legal orders that are tried the memory comes out otherwise. The
+what is wrong, if in one of the legal orders that are tried the memory comes out otherwise, or if
+one that was watched touched more than it declares: then each is looked at from that memory. The
 backend runs the launches as ever; the orders are run beside it, one launch after another, so that
 the same seed always finds the same.
 
