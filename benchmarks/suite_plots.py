@@ -41,10 +41,22 @@ SPREAD = 0.8
 """Of the room between two workloads."""
 ABREAST = 11
 """Workloads in a row, at most."""
-TICKS = tuple(base * 10.0**power for power in range(-3, 8) for base in (1, 2, 5))
+TICKS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9))
+"""Within a power of ten; the first that give some lines are taken."""
+LEAST_TICKS = 4
 
 Rows = list[tuple[Any, dict[str, Any]]]
 """Axes, and the workloads that they show."""
+
+
+def ticks(least: float, most: float) -> list[float]:
+    """Round numbers on a scale by powers."""
+    for bases in TICKS:
+        all_of_them = (base * 10.0**power for power in range(-3, 8) for base in bases)
+        found = [tick for tick in all_of_them if least <= tick <= most]
+        if len(found) >= LEAST_TICKS:
+            break
+    return found
 
 
 def check() -> None:
@@ -161,12 +173,12 @@ def _saved(
     beyond, by powers."""
     there = document["machine"]
     least, most = 0.8 * min(ends, default=1.0), 1.25 * max(ends, default=1.0)
-    ticks = [tick for tick in TICKS if least <= tick <= most]
+    lines = ticks(least, most)
     labels: dict[str, Any] = {}
     for axes, workloads in rows:
         axes.set_yscale("log")
         axes.set_ylim(least, most)
-        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks(lines, [f"{line:g}" for line in lines])
         axes.minorticks_off()
         axes.set_xticks(range(len(workloads)), workloads)
         axes.tick_params(axis="x", length=0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from acs_cl.benchmarks import suite_plots
-from acs_cl.benchmarks.suite_plots import COLOURS, OTHER, TICKS
+from acs_cl.benchmarks.suite_plots import COLOURS, OTHER
 from acs_cl.benchmarks.sweeps import UNITS, grouped
 
 
@@ -37,8 +37,8 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
         for axes in (upper, lower):
             axes.set_yscale("log")
             least, most = axes.get_ylim()
-            ticks = [tick for tick in TICKS if least <= tick <= most]
-            axes.set_yticks(ticks, [f"{tick:,g}" for tick in ticks])
+            lines = suite_plots.ticks(least, most)
+            axes.set_yticks(lines, [f"{line:,g}" for line in lines])
             axes.minorticks_off()
             axes.grid(lw=0.3)
         figure.legend(*upper.get_legend_handles_labels(), loc="outside lower center", fontsize=8,

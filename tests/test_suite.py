@@ -308,6 +308,9 @@ def test_pictures_have_rows_of_a_few_workloads(document: dict[str, Any]) -> None
     _, rows = suite_plots._figure({**document, "workloads": many})
     assert [len(shown) for _, shown in rows] == [8, 8, 7]
     assert [name for _, shown in rows for name in shown] == list(many)
+    assert suite_plots.ticks(0.3, 30) == [0.5, 1, 2, 5, 10, 20]
+    assert suite_plots.ticks(0.45, 2.2) == pytest.approx([0.5, 0.7, 1, 1.5, 2])
+    assert suite_plots.ticks(7000, 18500) == [7000, 8000, 9000, 10000, 12000, 14000, 16000, 18000]
 
 
 def test_results_of_another_size_are_not_compared(
