@@ -18,7 +18,7 @@ from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 15
+INTERFACE = 16
 """What this module expects of the native core; a core of other sources is not used."""
 
 

@@ -56,7 +56,8 @@ def begin_noting() -> None:
     if core.NATIVE:
         core.native.open_driver(functions())
         events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
-        core.native.begin_noting(Arguments, _STEADY, events)
+        core.native.begin_noting(Arguments, _STEADY)
+        core.native.use_events(events)
 
 
 # ---- the way past --------------------------------------------------------------------------------

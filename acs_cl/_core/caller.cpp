@@ -140,35 +140,21 @@ PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
     return reinterpret_cast<PyObject *>(self);
 }
 
-int caller_traverse(Caller *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->runtime);
-    return 0;
-}
-
+// What it was taught holds more than the collector sees.
 int caller_clear(Caller *self) {
-    Py_CLEAR(self->runtime);
     self->forget();
-    return 0;
-}
-
-void caller_dealloc(Caller *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    caller_clear(self);
-    type->tp_free(self);
-    Py_DECREF(type);
+    return clear(self);
 }
 
 PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
     {"_runtime", T_OBJECT_EX, offsetof(Caller, runtime), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot caller_slots[] = {{Py_tp_new, reinterpret_cast<void *>(caller_new)},
-                              {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
-                              {Py_tp_traverse, reinterpret_cast<void *>(caller_traverse)},
-                              {Py_tp_clear, reinterpret_cast<void *>(caller_clear)},
-                              {Py_tp_dealloc, reinterpret_cast<void *>(caller_dealloc)},
+PyType_Slot caller_slots[] = {{Py_tp_new, slot(caller_new)},
+                              {Py_tp_call, slot(PyVectorcall_Call)},
+                              {Py_tp_traverse, slot(traverse<Caller>)},
+                              {Py_tp_clear, slot(caller_clear)},
+                              {Py_tp_dealloc, slot(dealloc<Caller>)},
                               {Py_tp_members, caller_members},
                               {0, nullptr}};
 PyType_Spec caller_spec = {"acs_cl._core.Caller", sizeof(Caller), 0,

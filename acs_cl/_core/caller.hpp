@@ -15,6 +15,8 @@ struct Caller {
     ToScheduler *to_scheduler;
     ToQueues *to_queues;
 
+    auto objects() { return std::array{&runtime}; }
+    void end() { forget(); }
     void forget() {
         delete std::exchange(to_scheduler, nullptr);
         ToQueues::forget(std::exchange(to_queues, nullptr));

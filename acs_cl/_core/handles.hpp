@@ -5,10 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include <nanobind/nanobind.h>
-#include <structmember.h>
-
-#include "ledger.hpp"
+#include "touched.hpp"
+#include "types.hpp"
 
 namespace acs_cl {
 
@@ -19,6 +17,9 @@ struct Handle {
     PyObject *runtime, *name, *result, *access;  // null: nothing, or by `touched`
     long long number;
     Touched touched;
+
+    auto objects() { return std::array{&runtime, &name, &result, &access}; }
+    void end() { touched.let_go(); }
 };
 
 inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
@@ -33,14 +34,6 @@ inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
         Py_XSETREF(*place, value);
     }
     return 0;
-}
-
-inline void handle_dealloc(Handle *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    self->touched.let_go();
-    for (PyObject *one : {self->runtime, self->name, self->result, self->access}) Py_XDECREF(one);
-    type->tp_free(self);
-    Py_DECREF(type);
 }
 
 inline PyObject *handle_access(Handle *self, void *) {
@@ -69,13 +62,13 @@ inline PyMemberDef handle_members[] = {
 inline PyGetSetDef handle_properties[] = {
     {"access", getter(handle_access), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-inline PyType_Slot handle_slots[] = {{Py_tp_init, reinterpret_cast<void *>(handle_init)},
-                              {Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
-                              {Py_tp_dealloc, reinterpret_cast<void *>(handle_dealloc)},
-                              {Py_tp_members, handle_members},
-                              {Py_tp_getset, handle_properties},
-                              {0, nullptr}};
+inline PyType_Slot handle_slots[] = {{Py_tp_init, slot(handle_init)},
+                                     {Py_tp_new, slot(PyType_GenericNew)},
+                                     {Py_tp_dealloc, slot(dealloc<Handle>)},
+                                     {Py_tp_members, handle_members},
+                                     {Py_tp_getset, handle_properties},
+                                     {0, nullptr}};
 inline PyType_Spec handle_spec = {"acs_cl._core.Handle", sizeof(Handle), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, handle_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, handle_slots};
 
 }  // namespace acs_cl

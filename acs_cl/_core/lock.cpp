@@ -1,5 +1,7 @@
 #include "lock.hpp"
 
+#include "types.hpp"
+
 namespace acs_cl {
 
 namespace {
@@ -65,18 +67,6 @@ PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
     return reinterpret_cast<PyObject *>(self);
 }
 
-void dealloc(Lock *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    if (self->lock) PyThread_free_lock(self->lock);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-template <typename Function>
-PyCFunction method(Function *function) {
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(function));
-}
-
 PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
                          {"release", method(release), METH_NOARGS, nullptr},
                          {"__enter__", method(acquire), METH_NOARGS, nullptr},
@@ -85,8 +75,8 @@ PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
                          {"_release_save", method(release_save), METH_NOARGS, nullptr},
                          {"_acquire_restore", method(acquire_restore), METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(make)},
-                       {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+PyType_Slot slots[] = {{Py_tp_new, slot(make)},
+                       {Py_tp_dealloc, slot(dealloc<Lock>)},
                        {Py_tp_methods, methods},
                        {0, nullptr}};
 PyType_Spec spec = {"acs_cl._core.Lock", sizeof(Lock), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -1,12 +1,14 @@
 // The lock of a runtime: re-entrant, as `threading.RLock`, which takes its place in Python.
 //
-// The core's own launches for the scheduler do not take it. They hold the GIL from their first look at the runtime to
-// their last change of it, and run no Python in between: all they ask is that nobody is inside. Who
-// waits here has not looked at anything yet.
+// The core's own launches for the scheduler do not take it. They hold the GIL from their first look
+// at the runtime to their last change of it, and run no Python in between: all they ask is that
+// nobody is inside. Who waits here has not looked at anything yet.
 
 #pragma once
 
 #include <Python.h>
+
+#include <array>
 
 namespace acs_cl {
 
@@ -31,6 +33,11 @@ struct Lock {
 
     void give_back() {
         if (!--depth) PyThread_release_lock(lock);
+    }
+
+    std::array<PyObject **, 0> objects() { return {}; }
+    void end() {
+        if (lock) PyThread_free_lock(lock);
     }
 };
 

@@ -63,7 +63,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 15;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 16;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -165,7 +165,9 @@ NB_MODULE(_core, module) {
     add_caller(module);
     add_teaching(module);
     add_many(module);
-    add_passing(module);
+    add_way(module);
+    add_given(module);
+    add_commands(module);
 
     // The columns are as `epochs.Recorder.image` reads them.
     nb::class_<PythonRecorder>(module, "Recorder")

@@ -7,10 +7,89 @@
 
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "lock.hpp"
+#include "queue_kernel.hpp"
+#include "types.hpp"
 
 namespace acs_cl {
 
-void add_passing(nanobind::module_ &module);
+// The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
+inline void *handle_of(PyObject *object) {
+    static PyObject *name = PyUnicode_InternFromString("int_ptr");
+    PyObject *number = PyObject_GetAttr(object, name);
+    void *found = number ? PyLong_AsVoidPtr(number) : nullptr;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return found;
+}
+
+constexpr std::size_t EVENTS = 128;
+
+// What a section needs while commands pass. It is found by the queue object that they are called
+// with, which lives as long as commands may pass.
+struct Passing {
+    PyObject_HEAD
+    PyObject *queue;  // borrowed
+    PyObject *lock;
+    PyObject *in_flight;  // an event of some commands ago, or null
+    void *native, *in_flight_handle;
+    long long passed;
+    int left, behind;
+    double rests_until;
+    bool keeps_events;  // once a wait list named some
+    PyObject *events[EVENTS];  // of the last commands, where an event's address says; or null
+
+    PyObject *&place_of(PyObject *event) {
+        return events[(reinterpret_cast<std::uintptr_t>(event) >> 5) % EVENTS];
+    }
+
+    auto objects() { return std::array{&lock, &in_flight}; }
+    void end();
+
+    // A command has passed. Where the one some commands ago has not ended, work is waiting.
+    void count(PyObject *event, void *handle);
+
+    void forget_events() {
+        Py_CLEAR(in_flight);
+        if (!keeps_events) return;
+        keeps_events = false;
+        for (PyObject *&event : events) Py_CLEAR(event);
+    }
+};
+
+// The open way of a queue, or null.
+Passing *way_of(PyObject *queue);
+
+// Setters of several arguments, and then of one each, of the first some.
+constexpr int MULTI = 0, SETTERS = 3, PLACES = SETTERS + 16;
+
+// What a kernel's arguments were set from, in each place the last, until somebody asks: tuples, and
+// of single arguments the objects.
+struct Given {
+    PyObject_HEAD
+    PyObject *kernel;  // borrowed: it holds this
+    PyObject *last[PLACES];
+    unsigned long long turns[PLACES];
+    void *handle;
+    long long generation;
+
+    std::array<PyObject **, PLACES> objects() {
+        std::array<PyObject **, PLACES> all;
+        for (int place = 0; place < PLACES; place++) all[place] = &last[place];
+        return all;
+    }
+    void end();
+};
+
+// What a kernel was given since functions were replaced, or null, without an error.
+Given *given_of(PyObject *kernel);
+
+void add_way(nb::module_ &module);
+void add_given(nb::module_ &module);
+void add_commands(nb::module_ &module);
 
 }  // namespace acs_cl

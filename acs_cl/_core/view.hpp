@@ -6,10 +6,8 @@
 #include <cstdint>
 #include <utility>
 
-#include <nanobind/nanobind.h>
-#include <structmember.h>
-
 #include "spans.hpp"
+#include "types.hpp"
 
 namespace acs_cl {
 
@@ -25,6 +23,13 @@ struct View {
     // The bytes of an array that is one span; null where it is not, or these are all memory.
     Node *node_in(Hazards &hazards) {
         return node && hazards.has(*node) ? node : look_up(hazards);
+    }
+
+    auto objects() {
+        return std::array{&home, &spans, &argument, &runtime, &place, &dtype};
+    }
+    void end() {
+        if (Node *held = std::exchange(node, nullptr)) held->let_go();
     }
 
 private:
@@ -46,37 +51,13 @@ inline View *view_of(PyObject *object) {
     return Py_TYPE(object) == array_type ? reinterpret_cast<View *>(object) : nullptr;
 }
 
-inline int view_traverse(View *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    for (PyObject *one : {self->home, self->spans, self->argument, self->runtime, self->place,
-                          self->dtype})
-        Py_VISIT(one);
-    return 0;
-}
-
-inline int view_clear(View *self) {
-    for (PyObject **one : {&self->home, &self->spans, &self->argument, &self->runtime, &self->place,
-                           &self->dtype})
-        Py_CLEAR(*one);
-    return 0;
-}
-
-inline void view_dealloc(View *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    view_clear(self);
-    if (self->node) self->node->let_go();
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
 // Who holds the node: it, the index, and launches. For tests.
 inline PyObject *view_holders(View *self, void *) {
     return PyLong_FromUnsignedLong(self->node ? self->node->holders : 0);
 }
 
 inline PyGetSetDef view_properties[] = {
-    {"_holders", reinterpret_cast<getter>(view_holders), nullptr, nullptr, nullptr},
+    {"_holders", getter(view_holders), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 inline PyMemberDef view_members[] = {
     {"_home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
@@ -89,10 +70,10 @@ inline PyMemberDef view_members[] = {
     {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
     {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-inline PyType_Slot view_slots[] = {{Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
-                                   {Py_tp_traverse, reinterpret_cast<void *>(view_traverse)},
-                                   {Py_tp_clear, reinterpret_cast<void *>(view_clear)},
-                                   {Py_tp_dealloc, reinterpret_cast<void *>(view_dealloc)},
+inline PyType_Slot view_slots[] = {{Py_tp_new, slot(PyType_GenericNew)},
+                                   {Py_tp_traverse, slot(traverse<View>)},
+                                   {Py_tp_clear, slot(clear<View>)},
+                                   {Py_tp_dealloc, slot(dealloc<View>)},
                                    {Py_tp_members, view_members},
                                    {Py_tp_getset, view_properties},
                                    {0, nullptr}};

@@ -1,0 +1,121 @@
+// The way past: commands that go to the driver's own queue.
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "passing.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+double now_s() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+std::vector<Passing *> open_ways;
+
+void close_way(Passing *self) {
+    open_ways.erase(std::remove(open_ways.begin(), open_ways.end(), self), open_ways.end());
+}
+
+bool is_open(const Passing *self) {
+    return std::find(open_ways.begin(), open_ways.end(), self) != open_ways.end();
+}
+
+int passing_init(Passing *self, PyObject *args, PyObject *keywords) {
+    static const char *names[] = {"queue", "pointer", "behind", nullptr};
+    PyObject *queue, *pointer;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOi", const_cast<char **>(names), &queue,
+                                     &pointer, &self->behind))
+        return -1;
+    self->native = PyLong_AsVoidPtr(pointer);
+    if (PyErr_Occurred()) return -1;
+    PyObject *lock = PyObject_CallNoArgs(reinterpret_cast<PyObject *>(lock_type()));
+    if (!lock) return -1;
+    Py_XSETREF(self->lock, lock);
+    self->queue = queue;
+    self->left = self->behind;
+    return 0;
+}
+
+PyObject *passing_get(Passing *self, void *) { return PyBool_FromLong(is_open(self)); }
+
+int passing_set(Passing *self, PyObject *value, void *) {
+    int opens = value ? PyObject_IsTrue(value) : 0;
+    if (opens < 0) return -1;
+    close_way(self);
+    self->forget_events();
+    self->left = self->behind;
+    if (opens) open_ways.push_back(self);
+    return 0;
+}
+
+PyObject *passing_count(Passing *self, PyObject *event) {
+    self->count(event, nullptr);
+    Py_RETURN_NONE;
+}
+
+PyObject *passing_rest(Passing *self, PyObject *seconds) {
+    double rest_s = PyFloat_AsDouble(seconds);
+    if (PyErr_Occurred()) return nullptr;
+    self->rests_until = now_s() + rest_s;
+    Py_RETURN_NONE;
+}
+
+PyObject *passing_rests(Passing *self, void *) {
+    return PyBool_FromLong(now_s() <= self->rests_until);
+}
+
+PyMethodDef passing_methods[] = {{"count", method(passing_count), METH_O, nullptr},
+                                 {"rest", method(passing_rest), METH_O, nullptr},
+                                 {nullptr, nullptr, 0, nullptr}};
+PyMemberDef passing_members[] = {{"passed", T_LONGLONG, offsetof(Passing, passed), 0, nullptr},
+                                 {"lock", T_OBJECT_EX, offsetof(Passing, lock), READONLY, nullptr},
+                                 {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef passing_properties[] = {
+    {"passing", getter(passing_get), setter(passing_set), nullptr, nullptr},
+    {"rests", getter(passing_rests), nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot passing_slots[] = {{Py_tp_init, slot(passing_init)},
+                               {Py_tp_new, slot(PyType_GenericNew)},
+                               {Py_tp_dealloc, slot(dealloc<Passing>)},
+                               {Py_tp_methods, passing_methods},
+                               {Py_tp_members, passing_members},
+                               {Py_tp_getset, passing_properties},
+                               {0, nullptr}};
+PyType_Spec passing_spec = {"acs_cl._core.Passing", sizeof(Passing), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, passing_slots};
+
+}  // namespace
+
+Passing *way_of(PyObject *queue) {
+    for (Passing *way : open_ways)
+        if (way->queue == queue) return way;
+    return nullptr;
+}
+
+void Passing::count(PyObject *event, void *handle) {
+    passed++;
+    if (keeps_events && event != Py_None)  // barriers of old have no event
+        Py_XSETREF(place_of(event), Py_NewRef(event));
+    if (--left > 0) return;
+    left = behind;
+    bool waits = in_flight && event_status(in_flight_handle) > 0;
+    in_flight_handle = handle ? handle : handle_of(event);
+    Py_XSETREF(in_flight, in_flight_handle ? Py_NewRef(event) : nullptr);
+    if (waits && now_s() > rests_until) close_way(this);
+}
+
+void Passing::end() {
+    close_way(this);
+    forget_events();
+}
+
+void add_way(nb::module_ &module) {
+    module.attr("Passing") = nb::steal(PyType_FromSpec(&passing_spec));
+}
+
+}  // namespace acs_cl
