@@ -7,15 +7,16 @@ out.
 The rule compares what a launch costs the host on a lane and in a record. A record saves
 `SAVED_US`, and may cost time on the device: a scheduler runs a kernel in fewer or narrower groups
 than a queue does. An epoch costs the host about as much as `FEW` launches on lanes, so that smaller
-ones go to lanes, and a program that makes nothing but small ones is left alone for a while. On a
+ones go to lanes, and a program whose epochs are smaller in the mean is left alone for a while. On a
 GPU kernels are left alone whose tasks take the device longer than their launches would take the
 host: there the scheduler saves nothing, and a queue runs a kernel with as many registers and groups
-as suit it.
+as suit it. On a CPU those are left alone whose epochs take longer, against the times on lanes, than
+they save.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 HOT = 32
@@ -39,10 +40,12 @@ FEW = 12
 """Tasks of an epoch that cost the host on lanes what the epoch costs."""
 
 STREAK = 4
-"""Small epochs in a row before the scheduler is left alone."""
+"""Epochs that are collected for nothing before the scheduler is left alone, or as much lost by more
+of them."""
 
 REST, LONGEST_REST = 64, 4096
-"""Launches for which it is left alone, twice as many each time."""
+"""Launches for which it is left alone, twice as many each time, until what was lost is made up
+for."""
 
 
 LONG_US = 20.0
@@ -57,13 +60,23 @@ LONG_REST, LONGEST = 1024, 1 << 16
 """Launches for which they are, twice as many each time."""
 
 
-class Choice:
-    """The rule with what it remembers. `on_cpu`: one work-item runs a group."""
+Names = Callable[[], Mapping[str, int]]
+"""Which kernels an epoch has, and how many launches of each."""
 
-    def __init__(self, on_cpu: bool) -> None:
+
+class Choice:
+    """The rule with what it remembers. `on_cpu`: one work-item runs a group; `units`: how many
+    launches the device runs at a time, as far as lanes are concerned."""
+
+    def __init__(self, on_cpu: bool, units: int = 1) -> None:
         self.on_cpu = on_cpu
+        self.units = units
         self._times: dict[Any, list[float]] = {}
-        self._small = 0
+        self._means: dict[str, tuple[float, int]] = {}
+        """{kernel: its mean time on a lane, of so many launches that may go to the scheduler}."""
+        self._lost = 0
+        """Tasks by which epochs fell short of `FEW`, less those beyond it: one that was collected
+        for nothing falls short by all of it."""
         self._rest = REST
         self._builds = 0
         self._long = 0
@@ -81,7 +94,7 @@ class Choice:
         half of the kernels were not in them say nothing any more."""
         if builds != self._builds:
             self._builds = builds
-            self._small, self._rest, self.resting_until = 0, REST, 0
+            self._lost, self._rest, self.resting_until = 0, REST, 0
 
     def wants_time(self, key: Any) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
@@ -92,6 +105,9 @@ class Choice:
         if len(self._times) >= REMEMBERED:  # a program whose sizes never repeat
             self._times.clear()
         self._times.setdefault(key, []).append(us)
+        if us * SLOWDOWN <= SAVED_US:
+            mean, many = self._means.get(key[0], (0.0, 0))
+            self._means[key[0]] = (mean * many + us) / (many + 1), many + 1
 
     def refusal(self, number: int, key: Any, tiles: int, groups: int) -> str | None:
         """Why launch `number`, of `key` and with so many tiles, should take a lane, where the
@@ -116,34 +132,51 @@ class Choice:
         """An epoch of `tasks` is complete, launch `number` its last: whether the scheduler gets
         it. `trusted`: it has to, since nobody knows any more what to do with it elsewhere."""
         self.trusts = tasks >= FEW
-        if tasks >= FEW:
-            self._small = 0
+        is_sent = self.trusts or trusted
+        self._lost = max(0, self._lost + FEW - (tasks if is_sent else 0))
+        if not self._lost:
             self._rest = REST
-            return True
-        if trusted:
-            return True
-        self._small += 1
-        if self._small >= STREAK:
-            self._small = 0
+        elif self._lost >= STREAK * FEW and not self.trusts:
+            self._lost -= FEW  # as soon as it falls short again
             self.resting_until = number + self._rest
             self._rest = min(2 * self._rest, LONGEST_REST)
-        return False
+        return is_sent
 
-    def took(self, us: float, tasks: int, number: int, names: Callable[[], Iterable[str]]) -> bool:
-        """An epoch of `tasks`, of kernels with these names, took the device so long; `number` is
-        the newest launch. Whether any are left alone from now on."""
-        if self.on_cpu or tasks < FEW:  # where launches are timed one by one; which says little
+    def took(self, us: float, tasks: int, width: int, number: int, names: Names) -> bool:
+        """An epoch of `tasks`, of which `width` may run at a time, took the device so long;
+        `number` is the newest launch. Whether its kernels are left alone from now on."""
+        if tasks < FEW:  # which says little
             return False
-        self._long = self._long + 1 if us > LONG_US * tasks else 0
+        why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
+        self._long = self._long + 1 if why else 0
         if not self._long:
             self._long_rest = LONG_REST
         if self._long < LONG_STREAK:
             return False
-        why = f"in the scheduler a task took {us / tasks:.0f} us, a launch takes the host less"
         for name in names():
             self._long_names[name] = number + self._long_rest, why
         self._long_rest = min(2 * self._long_rest, LONGEST)
         return True
+
+    def _lost_on_gpu(self, us: float, tasks: int, width: int, names: Names) -> str:
+        if us <= LONG_US * tasks:
+            return ""
+        return f"in the scheduler a task took {us / tasks:.0f} us, a launch takes the host less"
+
+    def _lost_on_cpu(self, us: float, tasks: int, width: int, names: Names) -> str:
+        """Against what lanes would have taken at best, of what was timed there."""
+        on_lanes = 0.0
+        for name, many in names().items():
+            if name not in self._means:
+                return ""
+            on_lanes += self._means[name][0] * many
+        on_lanes /= max(1, min(self.units, width))
+        if us - on_lanes <= SAVED_US * (tasks - FEW):
+            return ""
+        return (
+            f"in the scheduler {tasks} tasks took {us:.0f} us, on lanes {on_lanes:.0f} us: it "
+            f"saves the host {SAVED_US * (tasks - FEW):.0f} us"
+        )
 
     def left_alone(self, number: int, name: str) -> tuple[int, str]:
         """Before which launch `number`, of a kernel of this name, has to take a lane, and why."""

@@ -18,7 +18,7 @@ from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 16
+INTERFACE = 17
 """What this module expects of the native core; a core of other sources is not used."""
 
 

@@ -11,7 +11,7 @@ settled it is one of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 from typing import Any, NamedTuple
 
@@ -60,9 +60,9 @@ class Ledger:
         """The launches of an epoch, by task."""
         return list(self._numbers.get(epoch, ()))
 
-    def names(self, epoch: int) -> Iterable[str]:
-        """The kernels of the quick launches of an epoch."""
-        return ()
+    def names(self, epoch: int) -> dict[str, int]:
+        """The kernels of the quick launches of an epoch, with how many there are of each."""
+        return {}
 
     def leave(self, epoch: int) -> list[int]:
         """The launches of an epoch are in it no more: those that are not quick."""

@@ -141,7 +141,9 @@ class Runtime:
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
                 scheduler_settings(groups, slice_ms, order, self.options.window),
-                Choice(kind(self.device) == "CPU") if self.plan.scheduler == "mix" else None,
+                Choice(kind(self.device) == "CPU", self.device.max_compute_units)
+                if self.plan.scheduler == "mix"
+                else None,
                 self._ledger,
             )  # fmt: skip
         # on one in-order queue only the oldest can run, so that holding others back gains nothing

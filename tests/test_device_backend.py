@@ -31,7 +31,7 @@ import acs_cl as acs
 from acs_cl import driver
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
-from acs_cl.choice import FEW, LONG_REST, REST, STREAK, Choice
+from acs_cl.choice import FEW, LONG_REST, REST, SAVED_US, STREAK, Choice
 
 HERE = Path(__file__).resolve().parent
 
@@ -859,6 +859,29 @@ def test_small_epochs_of_the_time_before_a_build_are_forgotten() -> None:
     assert choice.resting_until == 40 + STREAK + REST  # as in the beginning
 
 
+def test_epochs_that_are_small_in_the_mean_are_left_alone() -> None:
+    """Each second one is large enough, so that the one after it is sent however small it is."""
+
+    def rests(large: int, small: int, choice: Choice, start: int = 0) -> int:
+        for number in range(start, start + 400, 2):
+            choice.epoch(large, number, choice.trusts)
+            choice.epoch(small, number + 1, choice.trusts)
+            if choice.resting_until > number:
+                return number + 1
+        return 0
+
+    assert not rests(FEW + 6, FEW - 6, Choice(on_cpu=False)), "they even out"
+    choice = Choice(on_cpu=False)
+    first = rests(FEW + 1, FEW - 6, choice)
+    assert choice.resting_until == first + REST
+    again = rests(FEW + 1, FEW - 6, choice, 1000)
+    assert again < 1010, "no better afterwards"
+    assert choice.resting_until == again + 2 * REST
+    choice.epoch(20 * FEW, 2000, choice.trusts)
+    assert rests(FEW + 1, FEW - 6, choice, 3000) > 3010, "what was lost is made up for"
+    assert choice.resting_until < 3100 + REST
+
+
 def test_the_epoch_after_a_large_one_is_sent_however_small() -> None:
     choice = Choice(on_cpu=False)
     assert not choice.trusts
@@ -874,7 +897,7 @@ def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:
     choice = Choice(on_cpu=False)
 
     def took(each_us: float, number: int, tasks: int = 100) -> bool:
-        return choice.took(each_us * tasks, tasks, number, lambda: {"conv", "relu"})
+        return choice.took(each_us * tasks, tasks, 9, number, lambda: {"conv": 1, "relu": 1})
 
     assert not took(60.0, 200)  # once is no habit
     assert not took(2.0, 300)
@@ -896,8 +919,29 @@ def test_kernels_whose_tasks_take_longer_than_launches_are_left_alone() -> None:
     assert not took(60.0, 8200)
     assert took(60.0, 8300)
     assert choice.left_alone(8301, "conv")[0] == 8300 + LONG_REST
-    on_cpu = Choice(on_cpu=True)  # where each launch is timed by itself
-    assert not any(on_cpu.took(6000.0, 100, number, set) for number in (100, 200, 300))
+
+
+def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:
+    choice = Choice(on_cpu=True, units=2)
+    names = {"near": 80, "far": 20}
+
+    def took(us: float, number: int, width: int = 50) -> bool:
+        return choice.took(us, 100, width, number, lambda: names)
+
+    saved = SAVED_US * (100 - FEW)
+    assert not any(took(1e6, number) for number in range(5)), "nothing is known of lanes"
+    for key, us in (("near", 4.0), ("near", 6.0), ("far", 10.0), ("far", 900.0)):
+        choice.timed((key, (64,), None), us)  # at 900 it would not be in the scheduler
+    assert not any(took(300 + saved, number) for number in range(5)), "(80 * 5 + 20 * 10) / 2"
+    assert not took(310 + saved, 10)
+    assert took(310 + saved, 11)
+    until, why = choice.left_alone(12, "far")
+    assert until == 11 + LONG_REST
+    assert "on lanes 300 us" in why
+    chain = Choice(on_cpu=True, units=2)
+    chain._means = choice._means
+    for number in range(5):
+        assert not chain.took(600 + saved, 100, 1, number, lambda: names), "no lane helps a chain"
 
 
 def test_a_program_whose_tasks_are_long_goes_to_lanes(

@@ -606,6 +606,8 @@ def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None
     with acs.Runtime(device) as rt:
         if "scheduler" not in rt.stats():
             pytest.skip("auto has no scheduler here")
+        choice: Any = rt._backend._choice
+        choice.took = lambda *_: False  # whether they gain anything is not what is asked here
         prog = rt.build(SOURCE)
         rt.prebuild(prog.add)
         one, x = rt.array(np.ones(8, "u4")), rt.zeros(8, "u4")

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -63,13 +64,15 @@ public:
         return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
     }
 
-    // The kernels of the quick launches of an epoch.
-    nb::object names(std::uint32_t epoch) const {
-        nb::object names = nb::steal(PySet_New(nullptr));
+    // The kernels of the quick launches of an epoch, with how many there are of each.
+    nb::dict names(std::uint32_t epoch) const {
+        std::unordered_map<PyObject *, std::size_t> many;  // one kernel has one string
         auto batch = batches_.find(epoch);
-        if (names.is_valid() && batch != batches_.end())
-            for (const Quick &one : batch->second.quick.all)
-                if (PySet_Add(names.ptr(), one.name)) throw PythonError();
+        if (batch != batches_.end())
+            for (const Quick &one : batch->second.quick.all) many[one.name]++;
+        nb::dict names;
+        for (auto [name, count] : many)
+            names[name] = nb::cast<std::size_t>(names.attr("get")(nb::handle(name), 0)) + count;
         return names;
     }
 

@@ -16,7 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, islice
@@ -241,7 +241,7 @@ class Device(Backend):
                 self._wait_for_lane(epoch, upstream)
         at = epoch.recorder.add(record, blob, shape, inside)
         ledger.put(launch.number, epoch.number, at)
-        epoch.names.add(command.name)
+        epoch.names[command.name] += 1
         if not epoch.trusted and at < FEW:
             self._commands.append(launch)
         self.send_if_due()
@@ -488,9 +488,11 @@ class Device(Backend):
         status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
         if broken is not None or failures:
             self.settle()
-        elif self._choice is not None and (took := epoch.device_us()) is not None:
-            names = partial(self._names, epoch)
-            if self._choice.took(took, epoch.recorder.tasks, ledger.number, names):
+        elif (choice := self._choice) is not None and (
+            took := epoch.device_us(choice.on_cpu)
+        ) is not None:
+            names, tasks = partial(self._names, epoch), epoch.recorder.tasks
+            if choice.took(took, tasks, epoch.counts.width, ledger.number, names):
                 ledger.generation += 1
         del self._epochs[which]
         ended: Ended = []
@@ -503,9 +505,9 @@ class Device(Backend):
             )
         return ended
 
-    def _names(self, epoch: Epoch) -> set[str]:
-        """Of the kernels in it."""
-        return epoch.names.union(self._ledger.names(epoch.number))
+    def _names(self, epoch: Epoch) -> Counter[str]:
+        """Of the kernels in it, with how many launches of each there are."""
+        return epoch.names + Counter(self._ledger.names(epoch.number))
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended a launch, where the driver's status does not tell."""

@@ -14,6 +14,7 @@ live until its event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -85,17 +86,20 @@ class Epoch:
         self.kernel_event: Any = None
         self.launches = 0
         """Of the scheduler."""
-        self.names: set[str] = set()
+        self.names: Counter[str] = Counter()
         """Of the kernels in it, but for quick launches."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
 
-    def device_us(self) -> float | None:
-        """How long the scheduler ran for it, if that was one launch for launches of the program."""
-        event = self.kernel_event
-        if event is None or self.launches != 1 or self.segment is not None:
+    def device_us(self, on_cpu: bool) -> float | None:
+        """How long the device had it, if the scheduler ran once for it, for launches of the
+        program. On a CPU it always runs twice: from the first to the end of all."""
+        first, last = self.kernel_event, self.event if on_cpu else self.kernel_event
+        most = 2 if on_cpu else 1
+        if first is None or last is None or self.launches > most or self.segment is not None:
             return None
-        return (event.profile.end - event.profile.start) / 1e3  # type: ignore[no-any-return]
+        end = last.profile.start if on_cpu else last.profile.end  # of what reads the outcome
+        return (end - first.profile.start) / 1e3  # type: ignore[no-any-return]
 
 
 class Outcome(NamedTuple):

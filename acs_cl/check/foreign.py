@@ -71,9 +71,7 @@ class Foreign:
     ) -> tuple[Interval, Use] | None:
         """A launch uses these bytes (whether it writes them, whether by address): those that an
         earlier one used by another object, where one of the two writes, and nothing orders them."""
-        new = [
-            Use(who, *one) for one in used if one[0].region.foreign and one[0].region.address
-        ]
+        new = [Use(who, *one) for one in used if one[0].region.foreign and one[0].region.address]
         for one in new:
             for other in self._uses:
                 if one.by_address and other.by_address:
