@@ -93,7 +93,7 @@ class Epoch:
 
     def device_us(self, on_cpu: bool) -> float | None:
         """How long the device had it, if the scheduler ran once for it, for launches of the
-        program. On a CPU it always runs twice: from the first to the end of all."""
+        program. On a CPU it may run twice for any epoch: from the first to the end of all."""
         first, last = self.kernel_event, self.event if on_cpu else self.kernel_event
         most = 2 if on_cpu else 1
         if first is None or last is None or self.launches > most or self.segment is not None:

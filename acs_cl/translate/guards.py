@@ -20,7 +20,7 @@ from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
 from acs_cl.translate.offsets import closing, start_of
-from acs_cl.translate.preprocess import preprocess
+from acs_cl.translate.preprocess import unit_with
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
 """Memory, and a byte offset into it: zero there means that nothing runs."""
@@ -97,13 +97,7 @@ def _with_guards(
 ) -> Guarded:
     """Remembered, since runtimes to come ask for the same."""
     with clang.LOCK:
-        # Before preprocessing, to refuse what may read differently on the device.
-        clang.parse(source, options, device)
-        plain, defined = preprocess(source, options, device)
-        text = "".join(f"#undef {name}\n" for name in defined) + plain
-        unit = clang.parse(text, options, device)
-        if kernel not in unit.kernels:
-            raise CannotParse(f"the source has no kernel {kernel}")
+        unit = unit_with(source, options, device, kernel)
         functions = _reached(unit, kernel)
         names = (name for function in functions.values() for name, _ in function.calls)
         collective = next((name for name in names if _COLLECTIVE.match(name)), "")
@@ -113,7 +107,7 @@ def _with_guards(
         name = f"{kernel}__acs_{'when' * when}{'size' * counted}"
         edits = _calls(unit, functions[kernel], asking)
         edits += _head(unit, functions[kernel].cursor, name, ", ".join(extra), "\n".join(lines))
-        parts = [text, _ANSWERS] if counted else [text]
+        parts = [unit.source, _ANSWERS] if counted else [unit.source]
         parts += [_copy(unit, functions[helper], asking) for helper in functions
                   if helper in asking and helper != kernel]  # fmt: skip
         parts.append(_edited(unit, functions[kernel].cursor, edits))

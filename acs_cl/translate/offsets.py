@@ -15,7 +15,7 @@ from typing import Any
 from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.preprocess import preprocess
+from acs_cl.translate.preprocess import unit_with
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 
@@ -28,17 +28,9 @@ def with_byte_offsets(
     Raises `CannotParse` where the source, or one of these parameters, does not let itself be read.
     """
     with clang.LOCK:
-        # Before preprocessing, to refuse what may read differently on the device.
-        clang.parse(source, options, device)
-        plain, defined = preprocess(source, options, device)
-        # The text is built with the same options; what they define is already worked off.
-        text = "".join(f"#undef {name}\n" for name in defined) + plain
-        unit = clang.parse(text, options, device)
-        found = unit.kernels.get(kernel)
-        if found is None:
-            raise CannotParse(f"the source has no kernel {kernel}")
+        unit = unit_with(source, options, device, kernel)
         name = f"{kernel}__acs_offset_{'_'.join(map(str, parameters))}"
-        result = f"{text}\n{_variant(unit, found, name, parameters)}\n"
+        result = f"{unit.source}\n{_variant(unit, unit.kernels[kernel], name, parameters)}\n"
         clang.parse(result, options, device)
         return result, name
 

@@ -20,6 +20,19 @@ _CONSTANT = re.compile(r"^#define (\w+) (.+)$", re.MULTILINE)
 _LIMIT = re.compile(r"U?(CHAR|SHRT|INT|LONG)_(MAX|MIN)$|SCHAR_(MAX|MIN)$|CHAR_BIT$")
 
 
+def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit:
+    """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
+    is built with the same options. Raises `CannotParse`, also where it has no such kernel."""
+    clang.parse(source, options, device)  # to refuse what may read differently on the device
+    plain, defined = preprocess(source, options, device)
+    # what the options define is already worked off
+    text = "".join(f"#undef {name}\n" for name in defined) + plain
+    unit = clang.parse(text, options, device)
+    if kernel not in unit.kernels:
+        raise CannotParse(f"the source has no kernel {kernel}")
+    return unit
+
+
 def preprocess(source: str, options: Any, device: Any) -> tuple[str, list[str]]:
     """The source after its own macros and conditions, and the names of the options' macros.
 

@@ -24,7 +24,7 @@ from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
 from acs_cl.translate.offsets import closing, start_of
-from acs_cl.translate.preprocess import preprocess
+from acs_cl.translate.preprocess import unit_with
 
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
@@ -73,15 +73,9 @@ def watching(source: str, options: Any, device: Any, kernel: str) -> tuple[str, 
     """Source, kernel name and parameters of the variant. Raises `CannotParse` where there is
     none."""
     with clang.LOCK:
-        clang.parse(source, options, device)  # to refuse what may read differently on the device
-        plain, defined = preprocess(source, options, device)
-        text = "".join(f"#undef {name}\n" for name in defined) + plain
-        unit = clang.parse(text, options, device)
-        found = unit.kernels.get(kernel)
-        if found is None:
-            raise CannotParse(f"the source has no kernel {kernel}")
-        variant, parameters = _Watch(unit).kernel(found)
-        result = f"{text}\n{variant}\n"
+        unit = unit_with(source, options, device, kernel)
+        variant, parameters = _Watch(unit).kernel(unit.kernels[kernel])
+        result = f"{unit.source}\n{variant}\n"
         clang.parse(result, options, device)
         return result, kernel + _SUFFIX, parameters
 
