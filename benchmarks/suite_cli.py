@@ -181,14 +181,15 @@ def _plan(args: argparse.Namespace) -> suite.Plan:
 
 
 def _show(document: dict[str, Any]) -> int:
-    for part in (
+    parts = (
         suite_tables.contenders(document),
         suite_tables.details(document),
         suite_tables.overview(document),
         suite_targets.text(document),
         suite_tables.footer(document),
-    ):
-        print(f"{part}\n" if part else "", end="\n" if part else "")
+    )
+    for part in filter(None, parts):
+        print(f"{part}\n")
     wrong = suite_tables.failures(document)
     for line in wrong:
         print(f"FAILED {line}")

@@ -98,7 +98,7 @@ def _speedups(document: Mapping[str, Any], folder: Path) -> Path:
 
 def _bars(axes: Any, workloads: Mapping[str, Any], name: str, turn: int, count: int) -> list[float]:
     """Of one contestant; where they end, spread and all."""
-    places, heights, below, above = [], [], [], []
+    places, heights, below, above, ends = [], [], [], [], []
     for index, entry in enumerate(workloads.values()):
         place = _place(index, turn, count)
         row = entry["rows"].get(name)
@@ -111,6 +111,7 @@ def _bars(axes: Any, workloads: Mapping[str, Any], name: str, turn: int, count: 
         heights.append(found["median"])
         below.append(found["median"] - found["p25"])
         above.append(found["p75"] - found["median"])
+        ends += [found["p25"], found["p75"]]
     if not places:
         return []
     axes.bar(
@@ -118,8 +119,7 @@ def _bars(axes: Any, workloads: Mapping[str, Any], name: str, turn: int, count: 
         yerr=[below, above], label=name, color=COLOURS.get(name, OTHER),
         error_kw={"elinewidth": 0.7, "ecolor": "#555555"},
     )  # fmt: skip
-    lowest = [height - down for height, down in zip(heights, below, strict=True)]
-    return lowest + [height + up for height, up in zip(heights, above, strict=True)]
+    return ends
 
 
 def _costs(document: Mapping[str, Any], folder: Path) -> Path:
@@ -157,7 +157,7 @@ def _figure(document: Mapping[str, Any]) -> tuple[Any, Rows]:
     abreast = -(-len(names) // count)
     figure: Any = Figure(layout="constrained")
     figure.set_size_inches(max(7.0, 1.1 * abreast), 1.2 + 3.6 * count)
-    (column,) = zip(*figure.subplots(count, 1, squeeze=False), strict=True)
+    column = figure.subplots(count, 1, squeeze=False)[:, 0]
     parts = [names[turn * abreast : (turn + 1) * abreast] for turn in range(count)]
     rows = [
         (axes, {name: document["workloads"][name] for name in part})

@@ -47,6 +47,14 @@ def speedup(entry: Mapping[str, Any], name: str) -> float | str | None:
     return None if row is None else float(row["speedup"]["median"])
 
 
+def mean_of(document: Document, members: Sequence[str], name: str) -> float | None:
+    """The geometric mean of their speed-ups, if all of them were measured."""
+    there = document["workloads"]
+    values = [speedup(there[member], name) for member in members if member in there]
+    numbers = [value for value in values if isinstance(value, float)]
+    return geomean(numbers) if len(numbers) == len(members) else None
+
+
 def contestants(document: Document) -> list[str]:
     """All names, the baselines first."""
     names: dict[str, None] = dict.fromkeys((BARE, SERIAL))
@@ -93,10 +101,7 @@ def _means(document: Document, names: Sequence[str]) -> list[list[Any]]:
         if not set(members) <= set(there):
             continue
         row: list[Any] = [f"mean of {title}", None, None, None, None]
-        for name in names:
-            values = [speedup(there[member], name) for member in members]
-            numbers = [value for value in values if isinstance(value, float)]
-            row.append(geomean(numbers) if len(numbers) == len(members) else None)
+        row += [mean_of(document, members, name) for name in names]
         if members == GRCUDA:
             row += [GRCUDA_MEAN, None]
         else:
