@@ -181,3 +181,26 @@ def test_other_values_differ_in_each_element_and_are_small(kind: str) -> None:
         assert not (other == values)[whole:].any(), change.__name__
     numbers = swapped(values, kind)[:whole].view(kind.replace("i", "u"))
     assert set(numbers.tolist()) <= {0, 1}
+
+
+def test_memory_that_may_go_back_to_the_driver_is_watched_no_more(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large arrays have allocations of their own, and on a CPU begin somewhere inside them."""
+    monkeypatch.setattr("acs_cl.check.checker.QUARANTINE_BYTES", 0)
+    with acs.Runtime(device, backend="serial", check="access") as rt:
+        twice = rt.build(SOURCE).twice
+
+        def regions() -> int:
+            rt.zeros(4).get()  # whatever was noted is taken over
+            assert rt._checker is not None
+            return len(rt._checker.memory.regions)
+
+        before = regions()
+        for _ in range(2):
+            x = rt.zeros(10 << 20)
+            twice((64,), None, x[:64])
+            assert x[:64].get().tolist() == [0] * 64
+            assert regions() == before + 1
+            del x
+            assert regions() == before

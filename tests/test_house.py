@@ -172,7 +172,7 @@ MAY_IMPORT = {
     " building commands driver records errors",
     "check.passes": "check.case check.memory check.modes check.naming check.watch commands narrow"
     " ranges records scalars",
-    "check.order": "check.access check.case check.findings check.memory check.naming"
+    "check.order": "access check.access check.case check.findings check.memory check.naming"
     " check.patterns check.sequence core commands decisions driver life records",
     "check.checker": "check.access check.case check.findings check.foreign check.leaks"
     " check.memory check.modes check.naming check.order check.passes check.patterns"

@@ -253,7 +253,7 @@ class Memory:
         """The driver may get the memory of a block that is gone back."""
         if isinstance(block.memory, cl.Buffer):
             self._buffers.pop(block.memory.int_ptr, None)
-        elif len(block.memory) == block.size:
+        elif block.alone:
             start = block.address - block.offset
             self._svm = [region for region in self._svm if region.address != start]
 
@@ -331,7 +331,7 @@ class Memory:
                 if span.base == ADDRESS_SPACE:
                     found += self._at_address(low, high)
                     continue
-                place = self._place(span.base, low)
+                place = self._place(span.base)
                 if place is not None:
                     region, by = place
                     found.append(Interval(region, max(0, low + by), min(high + by, region.top)))
@@ -349,15 +349,10 @@ class Memory:
 
     def place(self, span: Span) -> tuple[Region, int] | None:
         """The region of a span, and where it begins there."""
-        found = self._place(span.base, span.start)
+        found = self._place(span.base)
         return None if found is None else (found[0], span.start + found[1])
 
-    def _place(self, base: int, low: int) -> tuple[Region, int] | None:
-        if base == ADDRESS_SPACE:
-            for region in self._svm:
-                if region.foreign and region.address <= low < region.address + region.size:
-                    return region, -region.address
-            return None
+    def _place(self, base: int) -> tuple[Region, int] | None:
         part = self.parts.get(base)
         return None if part is None else (part.region, part.low)
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from .. import core, driver, life
+from ..access import ADDRESS_SPACE
 from ..commands import (
     CopyCommand,
     FillCommand,
@@ -391,8 +392,8 @@ class Batch:
 
     def _placed(self, span: Span) -> Span:
         """The span with its region's number in place of its base's, so that arrays that have the
-        same memory one after the other meet."""
-        if span.base == EVERYTHING:
+        same memory one after the other meet. Bytes by address meet by themselves."""
+        if span.base in (EVERYTHING, ADDRESS_SPACE):
             return span
         found = self._checker.memory.place(span)
         if found is None:

@@ -57,7 +57,6 @@ class Watch:
         self._limits: dict[Any, tuple[Any, ...]] = {}
         self._names: list[str] = []
         self._strays: Any = None
-        self._place: Any = None
 
     def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
         """A launch that is watched in place of this one; None if there is none. All that it touches
@@ -89,7 +88,8 @@ class Watch:
         if not self._names:
             return []
         notes = np.empty(len(self._names), np.int32)
-        wait_for_event(read(self._memory.queue, notes, self._place, None))
+        used = Place(self._strays, 0, notes.nbytes)
+        wait_for_event(read(self._memory.queue, notes, used, None))
         if not notes.any():
             return []
         slots = set(np.flatnonzero(notes).tolist())
@@ -126,7 +126,6 @@ class Watch:
             self._clear()
         slot = len(self._names)
         self._names.append(kernel.signature.kernel)
-        self._place = Place(self._strays, 0, 4 * len(self._names))
         return _Variant(kernel, parameters, watched, slot)
 
     def _limited(
