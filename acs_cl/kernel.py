@@ -4,6 +4,10 @@ In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and
 `Access` for the runtime. For every kernel a function is generated from its signature (`converter`)
 that turns plain arguments into driver arguments and spans; whatever is not plain goes through
 `Kernel._slow`, which knows every case and every error. Both give the same answer where both apply.
+
+A call comes to `core.Caller` first. With the native core that makes a launch by itself if one like
+it was made before, from what that one taught it (`teaching`), and calls `Kernel._call` for the
+first ones and for whatever is unusual. In Python alone every call is one of `Kernel._call`.
 """
 
 # Long because: the slow path has to know every argument there is, and every wrong one by name.
