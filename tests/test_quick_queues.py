@@ -20,6 +20,7 @@ from conftest import in_threads
 from twins import needs_core
 
 import acs_cl as acs
+from acs_cl.choice import Choice
 
 pytestmark = needs_core
 
@@ -470,11 +471,15 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         assert "on a lane: prints" in str(rt.explain(handles[57]))
 
 
-def test_while_the_scheduler_rests_lanes_are_quick(device: cl.Device, long_way: Counted) -> None:
+def test_while_the_scheduler_rests_lanes_are_quick(
+    device: cl.Device, long_way: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `when=` and without; Python is asked again where the rest ends."""
     with acs.Runtime(device) as rt:
         if rt.plan.scheduler != "mix":
             pytest.skip("no scheduler beside lanes")
+        timed = Choice.timed  # on a busy machine it may seem long, and belong to lanes for good
+        monkeypatch.setattr(Choice, "timed", lambda self, key, us: timed(self, key, 1.0))
         program = rt.build(SOURCE)
         rt.prebuild(program.flip)
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
@@ -494,8 +499,8 @@ def test_while_the_scheduler_rests_lanes_are_quick(device: cl.Device, long_way: 
             which = len(handles) % 2
             program.flip((8,), None, y, when=flags[which])
             handles.append(program.flip((8,), None, x))
-        # now and then another thread is inside the runtime, on a busy machine more often
-        assert long_way.many - before <= 2 + 200 // 2
+        # now and then another thread is inside the runtime
+        assert long_way.many - before <= 2 + 200 // 32 + 20
         assert all("were too small" in str(rt.explain(one)) for one in handles)
         while rt._number < end:
             last = program.flip((8,), None, x)
