@@ -165,6 +165,26 @@ def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str
     return samples
 
 
+class Deadline:
+    """Seconds that a measurement of many parts may take. One more part is begun where another one
+    as long as the longest so far would end in time; the first one is always."""
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s, self._start = within_s, perf_counter()
+        self._began: float | None = None
+        self._longest = 0.0
+
+    def has_time(self) -> bool:
+        """Whether there is time for one more, which begins now."""
+        now = perf_counter()
+        if self._began is not None:
+            self._longest = max(self._longest, now - self._began)
+            if now - self._start + self._longest > self._within_s:
+                return False
+        self._began = now
+        return True
+
+
 # ---- the two sides -------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import prod
+from math import inf, prod
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl import AcsError, devices
 from acs_cl.benchmarks.bounds import Bound
-from acs_cl.benchmarks.harness import interleave, quantile, spread
+from acs_cl.benchmarks.harness import Deadline, interleave, quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
 from acs_cl.benchmarks.suite_bounds import Program, bounded, launch_cost
 from acs_cl.benchmarks.workloads.bare import InOrder
@@ -65,6 +65,8 @@ class Plan(NamedTuple):
     backends: Sequence[str]
     runs: int = 7
     seed: int = 0
+    within_s: float = inf
+    """After so many seconds no workload is begun that would probably end later."""
 
 
 class Contestant(NamedTuple):
@@ -85,19 +87,20 @@ class Sample(NamedTuple):
 
 def measure(plan: Plan, say: Say) -> dict[str, Any]:
     """The document of a run."""
+    *_, document = growing(plan, say)
+    return document
+
+
+def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
+    """The document of a run, after each workload: what is cut off has measured something."""
+    deadline = Deadline(plan.within_s)
     devices.repair(plan.device)
     there = machine(plan.device)
-    unrest = [noise()]
+    there["noise"] = unrest = [noise()]
     launch_us = launch_cost(plan.device)
     found: dict[str, Any] = {}
-    for index, workload in enumerate(plan.workloads):
-        start = perf_counter()
-        say_more = _within(say, workload.name, index, len(plan.workloads))
-        found[workload.name] = one(plan, workload, launch_us, say_more)
-        found[workload.name]["took_s"] = round(perf_counter() - start, 1)
-        unrest.append(noise())
-    there["noise"] = unrest
-    return {
+    left_out = [workload.name for workload in plan.workloads]
+    document = {
         "acs_cl_bench": VERSION,
         "about": ABOUT,
         "machine": there,
@@ -106,7 +109,18 @@ def measure(plan: Plan, say: Say) -> dict[str, Any]:
         "seed": plan.seed,
         "bare_launch_us": round(launch_us, 3),
         "workloads": found,
+        "left_out": left_out,
     }
+    for index, workload in enumerate(plan.workloads):
+        if not deadline.has_time():
+            return
+        start = perf_counter()
+        say_more = _within(say, workload.name, index, len(plan.workloads))
+        found[workload.name] = one(plan, workload, launch_us, say_more)
+        found[workload.name]["took_s"] = round(perf_counter() - start, 1)
+        unrest.append(noise())
+        left_out.remove(workload.name)
+        yield document
 
 
 def _within(say: Say, name: str, index: int, count: int) -> Say:

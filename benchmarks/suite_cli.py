@@ -11,8 +11,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ TOGETHER = {
     "--list": (),
     "--collect": (),
     "--show": ("--plots", "--compare"),
-    "--sweep": ("--device", *WRITES),
+    "--sweep": ("--device", "--within", *WRITES),
 }
 """What changes the meaning of the command, and what else may be said with it."""
 
@@ -52,6 +53,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     add("--device", metavar="SPEC", help="index, or a part of 'platform name / device name'")
     add("--runs", type=int, metavar="N", help=f"{LEAST_RUNS} at least, and unless said otherwise")
     add("--seed", type=int, help="of inputs and weights (0)")
+    add("--within", type=float, metavar="S", help="seconds: leave out what would end later")
     add("--json", metavar="FILE", help="write everything measured there")
     add("--export", metavar="FILE", help="the same, for others to collect")
     add("--plots", metavar="FOLDER", help="draw PNG pictures there")
@@ -90,9 +92,7 @@ def main(args: argparse.Namespace) -> int:
     if old is not None:
         names = [workload.name for workload in plan.workloads]
         suite_documents.check_alike(old, plan.preset, plan.seed, names)
-    document = suite.measure(plan, _say)
-    _write(args, document)
-    return _told(document, old, args.plots)
+    return _told(_written(args, suite.growing(plan, say)), old, args.plots)
 
 
 def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | None) -> int:
@@ -116,7 +116,7 @@ def _check_together(args: argparse.Namespace) -> None:
         "--backend": args.backend, "--device": args.device, "--runs": args.runs is not None,
         "--seed": args.seed is not None, "--json": args.json, "--export": args.export,
         "--plots": args.plots, "--compare": args.compare, "--collect": args.collect,
-        "--show": args.show, "--sweep": args.sweep,
+        "--show": args.show, "--sweep": args.sweep, "--within": args.within is not None,
     }  # fmt: skip
     for first, may in TOGETHER.items():
         others = [name for name, value in said.items() if value and name not in (first, *may)]
@@ -140,10 +140,13 @@ def _check_places(args: argparse.Namespace) -> None:
             raise UsageError(f"--plots {args.plots}: expected a folder: {error.strerror}") from None
 
 
-def _write(args: argparse.Namespace, found: dict[str, Any]) -> None:
-    _say("", 1.0)
-    for target in filter(None, (args.json, args.export)):
-        Path(target).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+def _written(args: argparse.Namespace, growing: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The last of these documents. Each is written as soon as it is there."""
+    for document in growing:
+        for target in filter(None, (args.json, args.export)):
+            Path(target).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    say("", 1.0)
+    return document
 
 
 def chosen(names: Sequence[str]) -> list[Workload]:
@@ -177,7 +180,13 @@ def _plan(args: argparse.Namespace) -> suite.Plan:
         raise UsageError(f"--seed {seed}: expected 0 or more")
     backends = [name for name in there if name in asked or name == suite.SERIAL]
     preset = args.preset or "small"
-    return suite.Plan(device, chosen(args.workloads), preset, backends, runs, seed)
+    return suite.Plan(device, chosen(args.workloads), preset, backends, runs, seed, _within_s(args))
+
+
+def _within_s(args: argparse.Namespace) -> float:
+    if args.within is not None and not args.within > 0:
+        raise UsageError(f"--within {args.within:g}: expected seconds, more than 0")
+    return inf if args.within is None else float(args.within)
 
 
 def _show(document: dict[str, Any]) -> int:
@@ -200,8 +209,8 @@ def _sweep(args: argparse.Namespace) -> int:
     sweeps, sweep_plots = (
         import_module(f"acs_cl.benchmarks.{name}") for name in ("sweeps", "sweep_plots")
     )
-    found = sweeps.measure(Settings(devices.choose(args.device)), args.sweep, False, _say)
-    _write(args, found)
+    settings = Settings(devices.choose(args.device))
+    found = _written(args, sweeps.growing(settings, args.sweep, False, say, _within_s(args)))
     print(sweeps.text(found))
     if args.plots:
         for path in sweep_plots.draw(found, Path(args.plots)):
@@ -215,7 +224,7 @@ def _list() -> int:
     return 0
 
 
-def _say(text: str, share: float) -> None:
+def say(text: str, share: float) -> None:
     """Progress: a bar in one line of a terminal, gone with an empty text; else a line each."""
     if sys.stderr.isatty():
         done = int(share * BAR)

@@ -57,10 +57,10 @@ def mean_of(document: Document, members: Sequence[str], name: str) -> float | No
 
 def contestants(document: Document) -> list[str]:
     """All names, the baselines first."""
-    names: dict[str, None] = dict.fromkeys((BARE, SERIAL))
+    names: dict[str, None] = {}
     for entry in document["workloads"].values():
         names.update(dict.fromkeys([*entry["rows"], *entry["failed"]]))
-    return list(names)
+    return sorted(names, key=(BARE, SERIAL, *names).index)
 
 
 def overview(document: Document, style: str = "simple", only: Sequence[str] = ()) -> str:
@@ -185,12 +185,14 @@ def footer(document: Document) -> str:
     there = document["machine"]
     unrest = max(one["unrest"] for one in there["noise"])
     commit = f", commit {there['commit']}" if there["commit"] else ""
+    left = ", ".join(document.get("left_out", ()))
+    without = f"; left out for want of time: {left}" if left else ""
     return (
         f"{there['device']}, driver {there['driver']}, {there['compute_units']} compute units, "
         f"{there['cpus']} CPUs ({there['cpu']}), {there['date']}{commit}; "
         f"acs_cl {there['acs_cl']}, PyOpenCL {there['pyopencl']}, Python {there['python']}; "
         f"preset {document['preset']}, medians of {document['runs']} runs in turns, unrest of the "
-        f"machine {unrest:.0%}"
+        f"machine {unrest:.0%}{without}"
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks.harness import (
+    Deadline,
     Settings,
     device_clock,
     interleave,
@@ -74,8 +76,21 @@ def measure(
     quick: bool,
     say: Callable[[str, float], None] = lambda text, share: None,
 ) -> dict[str, Any]:
-    """The sweeps of these names; without any, all of them. `say` hears what is done at the moment,
-    and which share of all has been done."""
+    """The sweeps of these names; without any, all of them."""
+    *_, found = growing(settings, which, quick, say)
+    return found
+
+
+def growing(
+    settings: Settings,
+    which: Sequence[str],
+    quick: bool,
+    say: Callable[[str, float], None],
+    within_s: float = inf,
+) -> Iterator[dict[str, Any]]:
+    """The same after each value, as long as there is time for another one. `say` hears what is done
+    at the moment, and which share of all has been done."""
+    deadline = Deadline(within_s)
     for name in which:
         if name not in VALUES:
             raise UsageError(f"no sweep is called {name!r}; there are {', '.join(VALUES)}")
@@ -83,17 +98,12 @@ def measure(
     there = machine(settings.device)
     context = settings.context()
     pace = measured_pace(context, settings.device)
-    unrest = [noise()]
+    there["noise"] = unrest = [noise()]
     rows: list[dict[str, Any]] = []
     names, stride = list(dict.fromkeys(which or VALUES)), 3 if quick else 1
     points = [(name, value) for name in names for value in VALUES[name][::stride]]
-    for turn, (name, value) in enumerate(points):
-        say(f"{name} {value}", turn / len(points))
-        size = graph_of(name, value, pace, settings.on_cpu, quick)
-        rows += _rows(settings, context, name, value, size, ROUNDS[quick])
-        unrest.append(noise())
-    there["noise"] = unrest
-    return {
+    left_out = [f"{name} {value}" for name, value in points]
+    found = {
         "acs_cl_sweeps": VERSION,
         "quick": quick,
         "machine": there,
@@ -101,7 +111,17 @@ def measure(
         "length_us": LENGTH_US[settings.on_cpu],
         "wide_us": WIDE_US[settings.on_cpu],
         "rows": rows,
+        "left_out": left_out,
     }
+    for turn, (name, value) in enumerate(points):
+        if not deadline.has_time():
+            return
+        say(left_out[0], turn / len(points))
+        size = graph_of(name, value, pace, settings.on_cpu, quick)
+        rows += _rows(settings, context, name, value, size, ROUNDS[quick])
+        unrest.append(noise())
+        left_out.pop(0)
+        yield found
 
 
 def text(found: Mapping[str, Any]) -> str:
@@ -117,6 +137,8 @@ def text(found: Mapping[str, Any]) -> str:
             lines.append([f"{value:,}", *cells, f"{fastest:,.0f}", baseline])
         head = [f"{parameter} ({UNITS[parameter]})", *names, "launches/s, best", "baseline"]
         parts.append(table(lines, head))
+    if found.get("left_out"):
+        parts.append(f"left out for want of time: {', '.join(found['left_out'])}")
     return "\n\n".join(parts)
 
 

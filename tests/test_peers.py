@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def printed(**wrong: int) -> str:
 def test_figures_of_a_wrong_run_are_refused() -> None:
     found = cuda_graphs.parsed(printed(stream=0), ["a"])
     assert found["a"]["us_per_task"]["stream"]["median"] == 2.0
-    with pytest.raises(RuntimeError, match=r"for b: \{'stream': 5\}"):
+    with pytest.raises(cuda_graphs.PeerError, match=r"for b: \{'stream': 5\}"):
         cuda_graphs.parsed(printed(stream=0) + printed(stream=5), ["a", "b"])
     with pytest.raises(ValueError, match="argument"):
         cuda_graphs.parsed(printed(stream=0), ["a", "b"])
@@ -82,24 +83,99 @@ def test_nothing_is_measured_without_a_compiler(
     assert "no synthetic workload is called 'chain': chains, layers" in capsys.readouterr().err
 
 
-def test_both_are_shown_side_by_side(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def found(graphs: dict[str, graphs.Graph], runs: int) -> dict[str, Any]:
-        took = {way: {"median": 1.25} for way in beside_cuda.WAYS}
-        return {name: {"tasks": len(g.tasks), "us_per_task": took} for name, g in graphs.items()}
+WRITES_A_PROGRAM = """#!{python}
+import sys
+from pathlib import Path
+program = Path(sys.argv[sys.argv.index("-o") + 1])
+program.write_text(Path({program!r}).read_text("utf-8"), "utf-8")
+program.chmod(0o755)
+"""
+SAYS_TIMES = """#!{python}
+import json, struct, sys
+rounds, streams, *files = sys.argv[1:]
+ways = ("stream", "streams", "construct", "instantiate", "first", "new_graph", "replay")
+for name in files:
+    *_, tasks = struct.unpack("<5I", open(name, "rb").read(20))
+    took = dict.fromkeys(ways, [1.25] * int(rounds))
+    wrong = {{"stream": 7 * (tasks == 19)}}
+    print(json.dumps({{"tasks": tasks, "streams": streams, "wrong": wrong, "us_per_task": took}}))
+"""
 
-    monkeypatch.setattr(cuda_graphs, "compiler", lambda: "nvcc")
-    monkeypatch.setattr(cuda_graphs, "measure", found)
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose program takes 1.25 us for everything, and is wrong where there are 19 tasks."""
+    words, program = tmp_path / "nvcc", tmp_path / "program"
+    program.write_text(SAYS_TIMES.format(python=sys.executable), encoding="utf-8")
+    script = WRITES_A_PROGRAM.format(python=sys.executable, program=str(program))
+    words.write_text(script, encoding="utf-8")
+    words.chmod(0o755)
+    monkeypatch.setattr(cuda_graphs, "compiler", lambda: str(words))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_both_are_shown_side_by_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "both.json"
-    beside_cuda.main(["one-array", "--preset", "tiny", "--json", str(path)])
-    head, _, row = capsys.readouterr().out.splitlines()[:3]
+    words = ["--preset", "tiny", "--backend", "auto", "--json", str(path)]
+    beside_cuda.main(["one-array", "tree", *words])
+    said = capsys.readouterr()
+    head, _, row, tree = said.out.splitlines()[:4]
+    assert head.split()[-4:] == ["bare", "auto", "replay", "expert"]
     assert "CUDA Graph, again" in head
-    assert "expert" in head
-    entry = json.loads(path.read_text("utf-8"))["workloads"]["one-array"]
+    document = json.loads(path.read_text("utf-8"))
+    entry = document["workloads"]["one-array"]
     ours = entry["rows"]["auto"]["ms"]["median"] * 1e3 / 20
     assert row.split()[:6] == ["one-array", "20", *["1.25"] * 4]
     assert f"{ours:,.2f}" in row.split()
+    assert document["cuda"]["one-array"]["us_per_task"]["first"]["samples"] == 7
+    assert tree.split()[:6] == ["tree", "19", *["failed"] * 4]
+    assert "tree, CUDA: CUDA computed something else than NumPy for tree: {'stream': 7}" in said.out
+    done = [line for line in said.err.splitlines() if "CUDA" in line]
+    assert [line.partition("] ")[2] for line in done] == [
+        "the program in CUDA is compiled", "one-array: CUDA", "tree: CUDA",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_is_cut_off_has_written_what_was_done(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cut.json"
+    words = ["--preset", "tiny", "--backend", "lanes", "--json", str(path)]
+    beside_cuda.main(["one-array", "chains", "--within", "0.001", *words])
+    assert "left out for want of time: chains" in capsys.readouterr().out
+    document = json.loads(path.read_text("utf-8"))
+    assert list(document["workloads"]) == list(document["cuda"]) == ["one-array"]
+    assert document["left_out"] == ["chains"]
+
+    def cut(*args: object) -> None:
+        if len(args) > 1 and args[1].name == "chains":
+            raise KeyboardInterrupt
+        return once(*args)
+
+    once = beside_cuda._in_cuda
+    monkeypatch.setattr(beside_cuda, "_in_cuda", cut)
+    path.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        beside_cuda.main(["one-array", "chains", *words])
+    document = json.loads(path.read_text("utf-8"))
+    assert (list(document["cuda"]), document["left_out"]) == (["one-array"], ["chains"])
+
+
+def test_a_compiler_that_fails_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cuda_graphs, "compiler", lambda: "false")
+    with pytest.raises(SystemExit) as ended:
+        beside_cuda.main(["chains", "--preset", "tiny"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("false failed: \n")
+    monkeypatch.setattr(cuda_graphs, "LIMIT_S", 0.2)
+    with pytest.raises(cuda_graphs.PeerError, match=r"sleep did not end within 0\.2 s"):
+        cuda_graphs._run(["sleep", "30"])
+    with pytest.raises(SystemExit):
+        beside_cuda.main(["chains", "--backend", "quick"])
+    assert "no backend 'quick' on this device: serial" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("preset", ["tiny", "small"])

@@ -14,6 +14,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import cli, devices
 from acs_cl.benchmarks import (
+    harness,
     report,
     suite,
     suite_bounds,
@@ -98,6 +99,38 @@ def test_what_is_wrong_is_reported_and_not_timed() -> None:
     assert entry["rows"] == {}
     assert "failed" in suite_tables.overview(document)
     assert len(suite_tables.failures(document)) == 3
+
+
+def test_what_would_end_too_late_is_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "some.json"
+    words = ["bench", "vec", "bs", "--preset", "tiny", "--backend", "lanes", "--json", str(path)]
+    assert cli.main([*words, "--within", "0.001"]) == 0
+    assert "left out for want of time: bs" in capsys.readouterr().out
+    found = suite_documents.load(path)
+    assert (list(found["workloads"]), found["left_out"]) == (["vec"], ["bs"])
+    once = suite.one
+
+    def cut(plan: Any, workload: Any, *rest: Any) -> Any:
+        if workload.name == "bs":
+            raise KeyboardInterrupt
+        return once(plan, workload, *rest)
+
+    monkeypatch.setattr(suite, "one", cut)
+    path.unlink()
+    assert cli.main(words) == 130
+    found = suite_documents.load(path)  # what was done is there
+    assert (list(found["workloads"]), found["left_out"]) == (["vec"], ["bs"])
+
+
+def test_one_more_is_begun_while_there_is_time_for_the_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([0.0, 1.0, 4.0, 6.0, 8.0])
+    monkeypatch.setattr(harness, "perf_counter", lambda: next(times))
+    deadline = harness.Deadline(10.0)  # the second one takes 3, so that the fourth may end at 11
+    assert [deadline.has_time() for _ in range(4)] == [True, True, True, False]
 
 
 def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) -> None:
@@ -189,6 +222,7 @@ def test_the_command_writes_shows_compares_and_draws(
         (["--json", "."], "expected a file"),
         (["--plots", __file__], "expected a folder"),
         (["--seed", "-1"], "expected 0 or more"),
+        (["--within", "0"], "--within 0: expected seconds"),
         (["vec", "--show", "one.json"], "--show does not go with WORKLOAD"),
         (["--collect", ".", "--plots", "p"], "--collect does not go with --plots"),
         (["--sweep", "lanes", "--compare", "a.json"], "--sweep does not go with --compare"),

@@ -96,6 +96,15 @@ def test_wrong_results_have_no_figures(
     assert sweep_plots.draw(found, tmp_path)
 
 
+def test_values_without_time_are_left_out(small: Settings) -> None:
+    names = ["lanes", "groups"]
+    *_, found = sweeps.growing(small, names, False, lambda text, share: None, within_s=1e-3)
+    assert [row["value"] for row in found["rows"][:1]] == [2]
+    assert {row["parameter"] for row in found["rows"]} == {"lanes"}
+    assert found["left_out"] == ["lanes 3", "groups 1", "groups 3"]
+    assert "left out for want of time: lanes 3, groups 1" in sweeps.text(found)
+
+
 def test_unknown_sweeps_are_refused(small: Settings) -> None:
     with pytest.raises(acs.UsageError, match="'weight'; there are window, lanes"):
         sweeps.measure(small, ["window", "weight"], quick=True)

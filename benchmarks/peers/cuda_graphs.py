@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from acs_cl import UsageError
 from acs_cl.benchmarks.harness import spread
 from acs_cl.benchmarks.workloads.graphs import GROUP, Graph, Region, Words, computed, edges
 
@@ -35,6 +36,10 @@ PLACES = ("/usr/local/cuda/bin/nvcc",)
 NO_COMPILER = f"there is no CUDA compiler: no nvcc on the path, none at {', '.join(PLACES)}"
 
 
+class PeerError(RuntimeError):
+    """The compiler or the program failed, or computed something else."""
+
+
 def compiler() -> str | None:
     """The CUDA compiler, if there is one."""
     return next(filter(None, map(shutil.which, ("nvcc", *PLACES))), None)
@@ -45,24 +50,48 @@ def measure(
 ) -> dict[str, dict[str, Any]]:
     """By name: tasks, streams, and for each way the spread of its microseconds per task. Kernels
     run in groups of `group`."""
-    words = compiler()
-    if words is None:
+    if compiler() is None:
         print(f"nothing of CUDA is measured: {NO_COMPILER}", file=sys.stderr)
-    if words is None or not graphs:
+    if compiler() is None or not graphs:
         return {}
-    with tempfile.TemporaryDirectory() as folder:
-        program = str(Path(folder, "graphs"))
-        command = [words, "-O2", "-std=c++17", "-arch=native", "-o", program, str(SOURCE)]
-        _run(command)
+    with Program() as program:
+        return program.measure(graphs, rounds, group)
+
+
+class Program:
+    """`graphs.cu`, compiled in a folder of its own, which is gone after a `with`."""
+
+    def __init__(self) -> None:
+        words = compiler()
+        if words is None:
+            raise UsageError(NO_COMPILER)
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = str(Path(self._folder.name, "graphs"))
+        try:
+            _run([words, "-O2", "-std=c++17", "-arch=native", "-o", self._path, str(SOURCE)])
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._folder.cleanup()
+
+    def measure(
+        self, graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP
+    ) -> dict[str, dict[str, Any]]:
+        """All of these in one process."""
         files = []
         for number, graph in enumerate(graphs.values()):
-            path = Path(folder, f"{number}.graph")
+            path = Path(self._folder.name, f"{number}.graph")
             path.write_bytes(as_file(graph, group))
             files.append(str(path))
         # as many connections as streams, or streams that share one wait for each other
         environment = {"CUDA_DEVICE_MAX_CONNECTIONS": str(STREAMS)}
-        printed = _run([program, str(rounds), str(STREAMS), *files], **environment)
-    return parsed(printed, list(graphs))
+        printed = _run([self._path, str(rounds), str(STREAMS), *files], **environment)
+        return parsed(printed, list(graphs))
 
 
 def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -71,9 +100,7 @@ def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
     found = {}
     for name, row in zip(names, rows, strict=True):
         if any(row["wrong"].values()):
-            raise RuntimeError(
-                f"CUDA computed something else than NumPy for {name}: {row['wrong']}"
-            )
+            raise PeerError(f"CUDA computed something else than NumPy for {name}: {row['wrong']}")
         times = {way: spread(samples, 4) for way, samples in row["us_per_task"].items()}
         found[name] = {"tasks": row["tasks"], "streams": row["streams"], "us_per_task": times}
     return found
@@ -105,11 +132,15 @@ def _words(*values: int) -> Words:
 
 def _run(command: list[str], **environment: str) -> str:
     """What a command printed; an error with what it complained about."""
-    done = subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True,
-        check=False, timeout=LIMIT_S,
-    )  # fmt: skip
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, capture_output=True, text=True,
+            check=False, timeout=LIMIT_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise PeerError(f"{name} did not end within {LIMIT_S} s") from None
     if done.returncode:
         complaint = (done.stderr or done.stdout).strip()
-        raise RuntimeError(f"{Path(command[0]).name} failed: {complaint}")
+        raise PeerError(f"{name} failed: {complaint}")
     return done.stdout
