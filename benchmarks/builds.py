@@ -7,29 +7,36 @@ PyOpenCL, in fresh processes in turns.
 A launch is one call of a kernel that was launched before, on backend 'auto', which mixes lanes and
 schedulers. The longest of some hundred thousand calls says how long the system once took the thread
 off its core, with a build or without. So the longest call of a build is compared with the longest
-of as many calls without one, in rounds: with nothing beside, and beside a process that keeps as
-many cores busy as a build does. What is told is the middle of the differences; a launch that waited
-for builds would be in each round. That none ever does, however long a build takes, is shown by
+of as many calls beside a process that keeps as many cores busy as a build does, in rounds. What is
+told is the middle of the differences; a launch that waited for builds would be in each round. That
+none ever does, however long a build takes, is shown by
 `test_no_launch_waits_for_a_build_however_long_it_takes`, which holds the compiler.
+
+Invariants: while launches of a round are timed, all its kernels get into a scheduler, and none was
+in one before, or the round is an error. Drivers take 0.3 to 10 s for such a build, so there are as
+many rounds as the time allows, and at least `LEAST`.
 """
+
+# Long because: both are what a program pays for builds, and both are programs.
 
 import json
 import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import (
     Settings,
     fresh_python,
     no_collection,
-    quantile,
     spread,
     target,
 )
@@ -42,9 +49,23 @@ takes."""
 CHUNK = 2000
 """Launches between two looks whether the build has ended."""
 
-MOST_CHUNKS = 2000
-DELAY_ROUNDS = {False: 9, True: 1}  # by "is quick"
-ROUNDS = {False: 7, True: 1}
+LAUNCHES_BEFORE = 40
+"""Of each new kernel, which makes it hot."""
+
+LONGEST_BUILD_S = 60.0
+"""After which a round is given up."""
+
+LEAST = {False: 2, True: 1}  # by "is quick"
+DELAYS, DELAYS_S = {False: 9, True: 1}, 34.0
+"""Rounds at most, and for how long."""
+
+FIRSTS, FIRSTS_S = {False: 7, True: 1}, 12.0
+"""The same for first results."""
+
+QUIET_CHUNKS = 50
+EDGES_US = np.geomspace(0.01, 1e8, 2001)
+"""Between which times are counted: one is 1.2 % above the one before."""
+
 MOST_DELAY_MS = 1.0
 MOST_RATIO = 1.1
 MANY = 100
@@ -56,111 +77,188 @@ def measure(settings: Settings) -> dict[str, Any]:
     """Launches beside builds, and the first result of many kernels."""
     delays = _delays(settings)
     first = _first_results(settings)
+    targets = [
+        target(f"first result of {MANY} kernels over plain PyOpenCL", first["ratio"]["median"],
+               "at most", MOST_RATIO, "x", first["ratio"]),
+    ]  # fmt: skip
+    if delays is not None:
+        above = delays["above_loaded_ms"]
+        targets.insert(0, target(
+            "longest launch while a scheduler is built, above the longest of as many beside "
+            "a busy process, middle of the rounds", above["median"],
+            "at most", MOST_DELAY_MS, "ms", above,
+        ))  # fmt: skip
+    return {"delays": delays, "first_result": first, "targets": targets}
+
+
+def _rounds(least: int, most: int, seconds: float) -> Iterator[int]:
+    """Numbers of rounds: as many as there is time for, if each takes as long as the last one."""
+    begin = last = perf_counter()
+    for number in range(most):
+        now = perf_counter()
+        if number >= least and now - begin + now - last > seconds:
+            return
+        last = now
+        yield number
+
+
+class _Took:
+    """Times of launches, and of the wait behind each chunk of them."""
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.longest_us = 0.0
+        self.longest_wait_us = 0.0
+        self.counts = np.zeros(len(EDGES_US) + 1, np.int64)
+
+    def add(self, calls_us: list[float], wait_us: float) -> None:
+        """A chunk."""
+        self.launches += len(calls_us)
+        self.longest_us = max(self.longest_us, *calls_us)
+        self.longest_wait_us = max(self.longest_wait_us, wait_us)
+        places = np.searchsorted(EDGES_US, calls_us)
+        self.counts += np.bincount(places, minlength=len(self.counts))
+
+
+class _Round(NamedTuple):
+    """One build: launches beside it, as many beside a busy process, and how long it took."""
+
+    building: _Took
+    loaded: _Took
+    build_s: float
+
+
+def _delays(settings: Settings) -> dict[str, Any] | None:
+    """Microseconds of launches beside a build, beside a busy process, and with nothing beside. None
+    where 'auto' has no scheduler."""
+    rounds: list[_Round] = []
+    for number in _rounds(LEAST[settings.quick], DELAYS[settings.quick], DELAYS_S):
+        one = _one_round(settings)
+        if one is None:
+            return None
+        rounds.append(one)
+        print(
+            f"  round {number + 1}: a build of {one.build_s:.1f} s, {one.building.launches:,} "
+            f"launches, the longest {one.building.longest_us / 1e3:.2f} ms, beside a busy process "
+            f"{one.loaded.longest_us / 1e3:.2f} ms",
+            flush=True,
+        )
+    took = {
+        "building": [one.building for one in rounds],
+        "loaded": [one.loaded for one in rounds],
+        "quiet": [_quiet(settings)],
+    }
+    above = [one.building.longest_us - one.loaded.longest_us for one in rounds]
     return {
-        "delays": delays,
-        "first_result": first,
-        "targets": [
-            target("longest launch while a scheduler is built, above the longest of as many beside "
-                   "a busy process, middle of the rounds", delays["above_loaded_ms"]["median"],
-                   "at most", MOST_DELAY_MS, "ms", delays["above_loaded_ms"]),
-            target(f"first result of {MANY} kernels over plain PyOpenCL", first["ratio"]["median"],
-                   "at most", MOST_RATIO, "x", first["ratio"]),
-        ],
-    }  # fmt: skip
-
-
-def _delays(settings: Settings) -> dict[str, Any]:
-    """Microseconds of launches beside a build, with nothing beside, and beside a busy process."""
-    rounds = [_one_round(settings) for _ in range(DELAY_ROUNDS[settings.quick])]
-    longest = {name: [max(one[name].calls) for one in rounds] for name in rounds[0]}
-    waits = {name: [max(one[name].waits) / 1e3 for one in rounds] for name in rounds[0]}
-    all_of = {name: sorted(us for one in rounds for us in one[name].calls) for name in rounds[0]}
-
-    def above(name: str) -> dict[str, Any]:
-        pairs = zip(longest["building"], longest[name], strict=True)
-        return spread([(building - other) / 1e3 for building, other in pairs])
-
-    return {
-        "launches": {name: len(took) for name, took in all_of.items()},
-        "us": {
-            name: {f"p{100 * q:g}": quantile(took, q) for q in (0.5, 0.99, 0.999, 0.9999)}
-            for name, took in all_of.items()
+        "build_s": spread([one.build_s for one in rounds]),
+        "launches": {name: sum(one.launches for one in ones) for name, ones in took.items()},
+        "us": {name: _quantiles(sum(one.counts for one in ones)) for name, ones in took.items()},
+        "longest_us": {
+            name: spread([one.longest_us for one in ones], 1) for name, ones in took.items()
         },
-        "longest_us": {name: spread(took, 1) for name, took in longest.items()},
-        "longest_wait_ms": {name: spread(took) for name, took in waits.items()},
-        "above_quiet_ms": above("quiet"),
-        "above_loaded_ms": above("loaded"),
+        "longest_wait_ms": {
+            name: spread([one.longest_wait_us / 1e3 for one in ones]) for name, ones in took.items()
+        },
+        "above_loaded_ms": spread([us / 1e3 for us in above]),
     }
 
 
-class _Took(NamedTuple):
-    """Microseconds of each launch, and of the wait behind each chunk of them."""
+def _quantiles(counts: Any) -> dict[str, float]:
+    """Of times that were counted between edges: the edge above, in microseconds."""
+    upto = np.cumsum(counts)
+    return {
+        f"p{100 * q:g}": round(float(EDGES_US[np.searchsorted(upto, q * upto[-1])]), 3)
+        for q in (0.5, 0.99, 0.999, 0.9999)
+    }
 
-    calls: list[float]
-    waits: list[float]
+
+class _Warm:
+    """A runtime with one kernel in a scheduler, which is launched and timed."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.x = runtime.zeros(64)
+        self.kernel = runtime.build(WARM).warm
+        for _ in range(200):
+            self.kernel((64,), None, self.x, 0.5)
+        runtime.prebuild(self.kernel)
+        runtime.finish()
+
+    def timed(self, is_enough: Callable[[int], bool]) -> _Took:
+        """Launches until it is enough after so many chunks; what waits for the backlog is not a
+        launch's own."""
+        took, runtime, kernel, x = _Took(), self.runtime, self.kernel, self.x
+        with no_collection():
+            for chunk in count(1):
+                calls = []
+                for _ in range(CHUNK):
+                    start = perf_counter()
+                    kernel((64,), None, x, 0.5)
+                    calls.append((perf_counter() - start) * 1e6)
+                start = perf_counter()
+                runtime.finish()
+                took.add(calls, (perf_counter() - start) * 1e6)
+                if is_enough(chunk):
+                    break
+        return took
 
 
-def _one_round(settings: Settings) -> dict[str, _Took]:
+def _quiet(settings: Settings) -> _Took:
+    """With nothing beside."""
     with acs.Runtime(settings.device) as runtime:
-        x = runtime.zeros(64)
-        warm = runtime.build(WARM).warm
+        return _Warm(runtime).timed(lambda chunk: chunk == QUIET_CHUNKS)
+
+
+def _one_round(settings: Settings) -> _Round | None:
+    with acs.Runtime(settings.device) as runtime:
+        if "scheduler" not in runtime.stats():
+            return None
         # a new program each time, so that no cache has it
         mark = uuid.uuid4().hex
         text = "\n".join(
             f"kernel void k{i}(global float *x, float a) {{ /* {mark} */ int n = get_global_id(0);"
-            f" for (int j = 0; j < {i} + 2; ++j) x[n] = x[n] * a + sin(x[n]) * {i}.5f; }}"
+            f" for (int j = 0; j < {i} + 2; ++j) x[n] = x[n] * a + {i}.5f / (x[n] + 2.0f); }}"
             for i in range(KERNELS)
         )
         program = runtime.build(text)
-        fresh = [getattr(program, f"k{i}") for i in range(KERNELS)]
-        for kernel in (warm, *fresh):  # compiled as kernels, signatures known
-            kernel((64,), None, x, 0.5)
-        for _ in range(200):
-            warm((64,), None, x, 0.5)
-        runtime.prebuild(warm)
+        fresh = {name: getattr(program, name) for name in program.kernels}
+        warm = _Warm(runtime)
+        for kernel in fresh.values():  # compiled as kernels, signatures known
+            kernel((64,), None, warm.x, 0.5)
         runtime.finish()
-        _timed(runtime, warm, x, lambda chunk: chunk == 10)
-        scheduler = runtime.stats().get("scheduler")
-        before = scheduler["builds"] if scheduler else 0
-        for kernel in fresh:
-            for _ in range(40):
-                kernel((64,), None, x, 0.5)
+        warm.timed(lambda chunk: chunk == 10)
+        start = perf_counter()
+        for _ in range(LAUNCHES_BEFORE):  # in turns, so that one build takes them all
+            for kernel in fresh.values():
+                kernel((64,), None, warm.x, 0.5)
         runtime.finish()
 
         def is_built(chunk: int) -> bool:
-            if scheduler is None or chunk == MOST_CHUNKS:
-                return True
-            there: int = runtime.stats()["scheduler"]["builds"]
-            return there > before
+            if perf_counter() - start > LONGEST_BUILD_S:
+                raise RuntimeError(
+                    f"{sorted(_missing(runtime, fresh))} were in no scheduler after "
+                    f"{LONGEST_BUILD_S:.0f} s: {runtime.stats()['scheduler']['on_lanes']}"
+                )
+            return not _missing(runtime, fresh)
 
-        building = _timed(runtime, warm, x, is_built)
-        chunks = len(building.waits)
-        quiet = _timed(runtime, warm, x, lambda chunk: chunk == chunks)
+        if not _missing(runtime, fresh):
+            raise RuntimeError("the scheduler was built before launches were timed")
+        building = warm.timed(is_built)
+        build_s = perf_counter() - start
+        chunks = building.launches // CHUNK
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
-            loaded = _timed(runtime, warm, x, lambda chunk: chunk == chunks)
+            loaded = warm.timed(lambda chunk: chunk == chunks)
         finally:
             busy.kill()
             busy.wait()
-    return {"building": building, "quiet": quiet, "loaded": loaded}
+    return _Round(building, loaded, build_s)
 
 
-def _timed(runtime: acs.Runtime, kernel: Any, x: Any, is_enough: Callable[[int], bool]) -> _Took:
-    """Launches until it is enough after so many chunks; what waits for the backlog is not a
-    launch's own."""
-    took = _Took([], [])
-    with no_collection():
-        for chunk in count(1):
-            for _ in range(CHUNK):
-                start = perf_counter()
-                kernel((64,), None, x, 0.5)
-                took.calls.append((perf_counter() - start) * 1e6)
-            start = perf_counter()
-            runtime.finish()
-            took.waits.append((perf_counter() - start) * 1e6)
-            if is_enough(chunk):
-                break
-    return took
+def _missing(runtime: acs.Runtime, names: Iterable[str]) -> set[str]:
+    """Those of them that are in no scheduler."""
+    there = runtime.stats()["scheduler"]["schedulers"]
+    return set(names).difference(*(one["kernels"] for one in there))
 
 
 _SOURCE = f"""
@@ -209,14 +307,18 @@ def _first_results(settings: Settings) -> dict[str, Any]:
     took: dict[str, list[float]] = {"plain": [], "ours": []}
     programs = {"plain": _SOURCE + PLAIN_BEGIN + _PLAIN + _END, "ours": _SOURCE + _OURS + _END}
     with tempfile.TemporaryDirectory() as folder:
-        for turn in range(ROUNDS[settings.quick] + 1):
+        # a turn more, which fills the caches
+        for turn in _rounds(LEAST[settings.quick] + 1, FIRSTS[settings.quick] + 1, FIRSTS_S):
             for name in list(programs)[:: 1 if turn % 2 else -1]:
                 words = caches(Path(folder, name))
                 printed, wall_s = fresh_python(
                     ["-c", programs[name], str(settings.position)], **words
                 )
-                if turn:  # the first one fills the caches
+                if turn:
                     took[name].append(wall_s - json.loads(printed)["excluded_s"])
+            if turn:
+                ours, plain = took["ours"][-1], took["plain"][-1]
+                print(f"  first result: {ours:.3f} s, plain {plain:.3f} s", flush=True)
     ratios = [a / b for a, b in zip(took["ours"], took["plain"], strict=True)]
     return {
         "ours_s": spread(took["ours"], 4),

@@ -12,8 +12,9 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks import harness, report, run
+from acs_cl.benchmarks import builds, harness, report, run
 
 KEYS = {
     "overhead": {"auto", "rows"},
@@ -23,6 +24,7 @@ KEYS = {
     "startup": {"rows", "import_s"},
     "taskbench": {"rows"},
     "native": {"core", "rows"},
+    "builds": {"delays", "first_result"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
 
@@ -76,7 +78,7 @@ def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
 
 def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device) -> None:
     ((name, result),) = document["benchmarks"].items()
-    rows = result["rows"]
+    rows = result.get("rows", {})
     concurrent = set(harness.Settings(device).backends())
     if name == "overhead":
         assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
@@ -110,6 +112,13 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
                 for way in ("loop", "many"):
                     assert 0 < row[way]["call_us"]["min"] < row[way]["end_us"]["max"]
                     assert row[way]["record_us"]["min"] > 0
+    elif name == "builds":
+        if (delays := result["delays"]) is not None:  # else 'auto' has no scheduler there
+            assert delays["launches"]["building"] == delays["launches"]["loaded"] > 0
+            assert 0 < delays["build_s"]["min"] < builds.LONGEST_BUILD_S
+            for name, us in delays["us"].items():
+                assert 0 < us["p50"] <= us["p99"] <= 1.02 * delays["longest_us"][name]["max"]
+        assert result["first_result"]["ratio"]["min"] > 0.2
     else:
         assert set(rows) == {"cold", "warm"}
         assert 0 < result["import_s"]["median"] < 10
@@ -196,6 +205,34 @@ def test_overrides_from_outside_are_refused(
     monkeypatch.setenv("ACS_CL_BACKEND", "serial")
     assert run.main(["latency", "--quick"]) == 1
     assert "ACS_CL_BACKEND" in capsys.readouterr().err
+
+
+def test_a_round_without_a_build_is_an_error(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = harness.Settings(device, quick=True)
+    with acs.Runtime(device) as runtime:
+        if "scheduler" not in runtime.stats():
+            pytest.skip("'auto' has no scheduler here")
+    monkeypatch.setattr(builds, "LONGEST_BUILD_S", 0.0)
+    with pytest.raises(RuntimeError, match="were in no scheduler after 0 s"):
+        builds.measure(settings)
+
+
+def test_rounds_are_as_many_as_the_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(builds, "perf_counter", lambda: now)
+    rounds = []
+    for number in builds._rounds(2, 9, 10.0):
+        rounds.append(number)
+        now += 3.0
+    assert rounds == [0, 1, 2]  # a fourth one would end after 12 s
+    for each, many in ((20.0, 2), (0.1, 9)):
+        rounds = []
+        for number in builds._rounds(2, 9, 10.0):
+            rounds.append(number)
+            now += each
+        assert len(rounds) == many
 
 
 def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
