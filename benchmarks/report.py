@@ -121,7 +121,8 @@ def _head(machine: dict[str, Any]) -> str:
 def _described(runs: Sequence[dict[str, Any]]) -> str:
     """Of one machine on one day."""
     machine = runs[0]
-    commits = list(dict.fromkeys(run["commit"] for run in runs if run["commit"]))
+    said = [one for run in runs for one in run["commit"].split(", ") if one]
+    commits = list(dict.fromkeys(said))
     commit = f", commit {', '.join(commits)}" if commits else ""
     unrest = max(one["unrest"] for run in runs for one in run["noise"])
     return (

@@ -230,9 +230,9 @@ CUDA = HostSpec(
 )
 ACS_CL_H200 = CUDA._replace(
     name="acs_cl, H200",
-    launch_ns=13_800,  # benchmarks/results/nvidia-h200-native.json: serial-eager, free, window 64
-    event_ns=3_000,  # the same, lanes-eager (16.8 us) over serial-eager
-    sync_ns=16_300,  # the same, latency: bare launch and read, 30.4 us, less 14.0 for the launch
+    launch_ns=9_200,  # benchmarks/results/nvidia-h200-native.json: serial-eager, free, window 64
+    event_ns=890,  # the same, lanes-eager (10.1 us) over serial-eager
+    sync_ns=11_100,  # the same, latency: bare launch and read, 19.7 us, less 8.6 for the launch
     queue_depth=8_192,  # the runtime's backlog
     checks=NO_CHECKS,  # hazards are part of launch_ns
 )
@@ -261,7 +261,7 @@ SCHEDULER_H200 = SchedulerSpec(
     first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
     # benchmarks/results/nvidia-h200.json: tasks in epochs less tasks in one, an epoch, 1,024 chains
-    # less 1, for each of 660 groups
+    # less 1, for each of 660 groups: 168 ns in one run, 262 in another
     begin_ns=168,
     queue_ns=3_990,  # benchmarks/results/validation-nvidia-h200.json: two tasks, crosswise
     gang_ns=1_830,  # benchmarks/results/nvidia-h200.json: one chain of 16 groups, as fused_ns

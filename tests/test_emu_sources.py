@@ -23,6 +23,8 @@ from acs_cl.tasks import SMALLEST_TILE
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MOST = 1.5
+MOST_OF = {"scheduler, H200, an epoch's groups": 2.0}
+"""A difference of differences over a few epochs varies more from run to run."""
 KEYS = "device_in_epochs_us", "device_us"
 RUNS = 10
 """Of each graph in the benchmark of the scheduler, whose epochs are counted."""
@@ -156,7 +158,8 @@ CITED: dict[str, tuple[int, str, Found]] = {
 def test_a_constant_is_what_its_source_says(what: str) -> None:
     constant, name, find = CITED[what]
     found = find(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
-    assert constant / MOST <= found <= constant * MOST, (
+    most = MOST_OF.get(what, MOST)
+    assert constant / most <= found <= constant * most, (
         f"{what}: emu/spec.py has {constant}, {name}.json says {found:.0f}"
     )
 
