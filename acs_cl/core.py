@@ -13,12 +13,14 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import epochs
 from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 17
+INTERFACE = 18
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -65,12 +67,29 @@ def lock() -> Any:
 
 
 def _recorder() -> type[epochs.Recorder]:
-    """Takes tasks as the core does, and makes images of them as Python does."""
+    """Takes tasks as the core does, and makes images of them as Python does where the order is
+    not the program's."""
     if not NATIVE:
         return epochs.Recorder
 
-    def image(self: Any, *arguments: Any, **options: Any) -> epochs.Image:
-        return epochs.Recorder.image(self, *arguments, **options)
+    def image(
+        self: Any,
+        spare: int,
+        order: epochs.Order = epochs.first_in,
+        window: int = 0,
+        stale: int = 0,
+        blocks: int = 1,
+        gang: bool = True,
+        with_levels: bool = False,
+    ) -> epochs.Image:
+        if window or order is not epochs.first_in or with_levels:
+            return epochs.Recorder.image(
+                self, spare, order, window, stale, blocks, gang, with_levels
+            )
+        words, width, block, block_words = self._image(spare, stale, blocks, gang)
+        return epochs.Image(
+            np.frombuffer(words, np.uint32), self.tasks, width, block, block_words, ()
+        )
 
     made: Any = type("Recorder", (native.Recorder,), {"image": image})
     made._assemble = epochs.Recorder._assemble

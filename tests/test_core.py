@@ -196,7 +196,7 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
     rng = random.Random(seed)
     python, native = epochs.Recorder(), core.recorder()
     assert type(native) is not type(python)
-    for task in range(rng.choice((1, 40, 400))):
+    for task in range(rng.choice((0, 1, 40, 400))):
         shape = epochs.shape((rng.randint(1, 3), 2), (1, 1), None) if rng.random() < 0.2 else None
         blob = rng.randbytes(rng.choice((0, 8, 64, 72, 200)))
         tiles = rng.choice((1, 1, 3))
@@ -210,7 +210,11 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
         assert native.add(record, blob, shape, upstream) == task
     assert python.tasks == native.tasks
     critical = epochs.ORDERS["critical_path"]
-    for how in ({}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2}):
+    hows: tuple[dict[str, Any], ...] = (
+        {}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2},
+        {"gang": False}, {"stale": 7},
+    )  # fmt: skip
+    for how in hows:
         ours, theirs = python.image(8, **how), native.image(8, **how)
         assert ours.words.tolist() == theirs.words.tolist(), how
         assert ours[1:] == theirs[1:], how

@@ -543,6 +543,48 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
     assert (rt._hazards.live, len(rt._launches), quick(rt)) == (0, 0, 0)
 
 
+def test_behind_a_full_epoch_the_next_one_is_open(
+    program: acs.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = program._runtime
+    warm(program)
+    backend: Any = rt._backend
+    monkeypatch.setattr(backend, "settings", backend.settings._replace(most_tasks=8), raising=False)
+    x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
+    sent, long_way = backend.epochs_sent, []
+    monkeypatch.setattr(acs.kernel.Kernel, "_call", counted(acs.kernel.Kernel._call, long_way))
+    for _ in range(24):
+        program.add((ROW,), None, x, y, 1)
+    assert (backend.epochs_sent - sent, len(long_way)) == (3, 1)  # the first opens the first
+    empty = backend._open
+    assert empty is not None
+    assert not empty.recorder.tasks
+    rt.finish()
+    assert backend.epochs_sent - sent == 3
+    assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
+
+    monkeypatch.setattr(device_module, "OPEN_S", 0.001)
+    for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
+        handle = program.add((ROW,), None, x, y, 1)
+    until = time.perf_counter() + 20
+    while backend._epochs and time.perf_counter() < until:
+        time.sleep(0.001)
+    assert handle.done
+    assert backend._open is None
+    assert not backend._epochs
+    assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
+
+
+def counted(function: Any, calls: list[str]) -> Any:
+    """The same, which says who was called."""
+
+    def called(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        calls.append(self.name)
+        return function(self, *arguments, **keywords)
+
+    return called
+
+
 def test_a_full_backlog_waits(device: cl.Device) -> None:
     with acs.Runtime(device, backend="device", backlog=100) as rt:
         prog = rt.build(SOURCE)

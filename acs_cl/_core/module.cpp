@@ -44,6 +44,17 @@ public:
                          values.size() * sizeof(values[0]));
     }
 
+    // Its words, the tiles that can be ready at the same time, and where block 0 is and how long.
+    nb::tuple image(std::uint32_t spare, std::uint32_t stale, std::uint32_t blocks, bool gang) const {
+        Recorder::Layout at = recorder.layout(spare, blocks);
+        nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
+        if (!words.is_valid()) throw nb::python_error();
+        char *bytes = PyByteArray_AS_STRING(words.ptr());
+        std::memset(bytes, 0, 4 * std::size_t(at.words));
+        recorder.write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
+        return nb::make_tuple(words, at.width, at.blocks, at.block_words);
+    }
+
     Recorder recorder;
 
 private:
@@ -63,7 +74,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 17;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 18;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -169,11 +180,13 @@ NB_MODULE(_core, module) {
     add_given(module);
     add_commands(module);
 
-    // The columns are as `epochs.Recorder.image` reads them.
+    // `_image` is in program order; for other orders the columns are as `epochs.Recorder.image` reads
+    // them.
     nb::class_<PythonRecorder>(module, "Recorder")
         .def(nb::init<>())
         .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
              "upstream"_a)
+        .def("_image", &PythonRecorder::image, "spare"_a, "stale"_a, "blocks"_a, "gang"_a)
         .def_prop_ro("tasks", [](PythonRecorder &self) { return self.recorder.tasks(); })
         .def_prop_ro("entries", [](PythonRecorder &self) { return self.recorder.entries; })
         .def_prop_ro("_records", [](PythonRecorder &self) {

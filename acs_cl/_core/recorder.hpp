@@ -1,5 +1,5 @@
-// The tasks of an epoch as they come: the twin of `Recorder.add` in acs_cl/epochs.py. What makes an
-// image of them is there, and reads the same columns here.
+// The tasks of an epoch as they come, and the words that the scheduler reads: the twin of `Recorder`
+// in acs_cl/epochs.py, which also makes the images that are in another order than the program's.
 
 #pragma once
 
@@ -16,8 +16,10 @@
 namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
-constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10;
-constexpr std::uint32_t PLAIN = 0x400;  // in the first word
+constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, HEIR = 1, SUCCESSORS = 2, N_SUCCESSORS = 3,
+                        TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10;
+constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400;  // in the first word
+constexpr std::uint32_t TASK_BITS = 20;
 
 class Recorder {
 public:
@@ -65,7 +67,114 @@ public:
         return task;
     }
 
+    // Where its parts are in an image of `blocks` blocks, of which the first is filled.
+    struct Layout {
+        std::uint32_t entries, capacity, rows, successors, extra, initial, counts, blocks,
+            block_words, words, width;
+    };
+
+    // `spare`: queue slots beyond the entries.
+    Layout layout(std::uint32_t spare, std::uint32_t blocks) const {
+        Layout at{};
+        std::uint32_t n = tasks(), published = std::uint32_t(entries);
+        for (std::uint32_t task : initial) at.entries += tiles(task);
+        std::uint64_t slots = std::uint64_t(published) + spare + at.entries;
+        if (slots >> 31) throw std::length_error("an epoch has too many tiles");
+        for (at.capacity = 32; at.capacity <= slots;) at.capacity *= 2;
+        at.rows = (n + 31) / 32;
+        at.successors = HEADER_WORDS + n * RECORD_WORDS;
+        at.extra = (at.successors + std::uint32_t(downstream.size()) + 3) / 4 * 4;
+        at.initial = at.extra + std::uint32_t(extra.size() / 4);
+        at.counts = at.initial + at.entries;
+        at.blocks = (at.counts + n + 31) / 32 * 32;
+        at.block_words = (STATE_WORD + 64 * at.rows + at.capacity + 31) / 32 * 32;
+        at.words = at.blocks + blocks * at.block_words;
+        at.width = published;
+        return at;
+    }
+
+    // All of it in program order, into `at.words` words that are zero. `at.width` is less
+    // afterwards: tiles that cannot be ready at the same time as others.
+    void write(Layout &at, std::uint32_t *words, std::uint32_t stale, bool gang) const {
+        std::uint32_t n = tasks();
+        const std::uint32_t header[] = {
+            VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(downstream.size()), at.blocks,
+            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, 0, stale, at.words};
+        std::uint32_t check = 0;
+        for (std::uint32_t word : header) check = (check ^ word) * 16777619u;
+        std::memcpy(words, header, sizeof(header));
+        words[HEADER_CHECK] = check;
+
+        std::uint32_t *own = words + HEADER_WORDS;
+        std::memcpy(own, records.data(), records.size());
+        for (auto [place, put] : patches) own[place] = at.extra + put;
+        std::memcpy(words + at.extra, extra.data(), extra.size());
+        std::memcpy(words + at.counts, counts.data(), 4 * std::size_t(n));
+        write_successors(own, words + at.successors);
+        if (initial.size() < n) at.width -= mark(own, gang);
+
+        std::uint32_t *block = words + at.blocks, *state = block + STATE_WORD;
+        block[32] = at.entries;
+        block[UNFINISHED] = n;
+        for (std::uint32_t task = 0; task < n; task++) {
+            std::uint32_t place = task % 32 * at.rows + task / 32;
+            state[place] = counts[task];
+            state[32 * at.rows + place] = tiles(task);
+        }
+        std::uint32_t *slots = state + 64 * at.rows, slot = 0;
+        for (std::uint32_t task : initial)
+            for (std::uint32_t tile = 0; tile < tiles(task); tile++, slot++) {
+                std::uint32_t entry = tile << TASK_BITS | (task + 1);
+                words[at.initial + slot] = entry;
+                slots[slot % 32 * (at.capacity / 32) + slot / 32] = entry;
+            }
+    }
+
 private:
+    static constexpr std::uint32_t VERSION = 0xAC500001, HEADER_WORDS = 32, HEADER_CHECK = 14,
+                                   UNFINISHED = 64, STATE_WORD = 192;
+
+    std::uint32_t tiles(std::uint32_t task) const {
+        std::uint32_t word;
+        std::memcpy(&word, records.data() + RECORD_BYTES * std::size_t(task) + 4 * TILES, 4);
+        return word;
+    }
+
+    // A task and how many tiles it has more than one.
+    std::uint32_t reference(std::uint32_t task) const {
+        return (tiles(task) - 1) << TASK_BITS | (task + 1);
+    }
+
+    // What follows each task, besides its heir, in the order in which it came.
+    void write_successors(std::uint32_t *own, std::uint32_t *list) const {
+        if (upstream.empty()) return;
+        for (std::uint32_t task : upstream) own[task * RECORD_WORDS + N_SUCCESSORS]++;
+        std::vector<std::uint32_t> next(tasks());
+        for (std::uint32_t task = 0, place = 0; task < tasks(); task++) {
+            own[task * RECORD_WORDS + SUCCESSORS] = next[task] = place;
+            place += own[task * RECORD_WORDS + N_SUCCESSORS];
+        }
+        for (std::size_t edge = 0; edge < upstream.size(); edge++)
+            list[next[upstream[edge]]++] = reference(downstream[edge]);
+    }
+
+    // Write the heirs down, and mark what is handed over without the queue; how many are fused.
+    std::uint32_t mark(std::uint32_t *own, bool gang) const {
+        std::uint32_t fused = 0;
+        for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
+            if (!heirs[task]) continue;
+            bool alone = own[TILES] == 1, single = tiles(heirs[task] - 1) == 1;
+            own[HEIR] = reference(heirs[task] - 1);
+            if (alone && single && !own[N_SUCCESSORS]) {
+                own[0] |= FUSED;
+                fused++;
+            } else if (gang && !alone && !single) {
+                own[0] |= GANG;
+            }
+        }
+        return fused;
+    }
+
     // Where it is, in words.
     std::uint32_t put(std::string_view data) {
         std::uint32_t place = std::uint32_t(extra.size() / 4);

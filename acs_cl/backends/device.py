@@ -224,9 +224,7 @@ class Device(Backend):
             return
         epoch = self._open
         if epoch is None or epoch.scheduler is not scheduler:
-            if epoch is not None:
-                self.cuts += 1
-                self.send()
+            self._cut()
             epoch = self._open = self._new_epoch(scheduler)
             if not self._sent:
                 self._next_look = FIRST_LOOK
@@ -322,8 +320,7 @@ class Device(Backend):
             epoch = self._epochs.get(self._ledger.epoch(number))
             if epoch is not None:
                 if epoch is self._open:
-                    self.cuts += 1
-                    self.send()
+                    self._cut()
                 if epoch.event is not None and epoch.event not in extra:
                     extra.append(epoch.event)
         return extra or None
@@ -338,9 +335,7 @@ class Device(Backend):
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
         here is its failure."""
-        if self._open is not None:
-            self.cuts += 1
-            self.send()
+        self._cut()
         epoch = self._new_epoch(command.segment.scheduler)
         epoch.segment = command.segment
         for other in upstream:
@@ -364,14 +359,29 @@ class Device(Backend):
             return
         tasks = epoch.recorder.tasks
         if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
-            self.send()
+            self._send_and_go_on(epoch)
         elif 0 < self._next_look <= tasks:
             if not self._in_hand():
-                self.send()
                 self._next_look = min(2 * self._next_look, MOST_TASKS)
+                self._send_and_go_on(epoch)
             else:
                 self._next_look = tasks + FIRST_LOOK
                 self._tell()
+
+    def _send_and_go_on(self, epoch: Epoch) -> None:
+        """Send the open epoch and open the next one, where it will be sent whatever comes: launches
+        that the core makes need not stop for it. It goes unsent if none come."""
+        self.send()
+        if self._choice is None or self._choice.trusts:
+            self._open = self._new_epoch(epoch.scheduler)
+            self._tell()
+
+    def _cut(self) -> None:
+        """Send the open epoch before its time."""
+        epoch = self._open
+        if epoch is not None:
+            self.cuts += bool(epoch.recorder.tasks)
+            self.send()
 
     def send(self) -> None:
         """Send the open epoch. What the driver refuses here is the failure of all its launches."""
@@ -380,6 +390,9 @@ class Device(Backend):
             return
         for number in self._ledger.shut():
             self._wait_for_lane(epoch, number)
+        if not epoch.recorder.tasks:
+            del self._epochs[epoch.number]
+            return
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._ledger.numbers(epoch.number)[-1]
