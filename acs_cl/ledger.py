@@ -90,6 +90,15 @@ class Ledger:
         return []
 
 
+    def oldest_quick(self) -> int:
+        """The oldest quick launch; 0: there is none."""
+        return 0
+
+    def newest_quick(self, last: int) -> int:
+        """The newest up to launch `last`."""
+        return 0
+
+
 class QuickCommand(NamedTuple):
     """What a quick launch did: it is in an epoch or on a queue, and goes nowhere any more."""
 
@@ -118,10 +127,6 @@ class Launches(dict[int, Launch]):
     def __iter__(self) -> Iterator[int]:
         return merge(super().__iter__(), self._ledger.quick_numbers())
 
-    def __reversed__(self) -> Iterator[int]:
-        quick = self._ledger.quick_numbers()
-        return merge(super().__reversed__(), reversed(quick), reverse=True)
-
     def settle(self) -> None:
         """Make quick launches what others are."""
         if not self._ledger.quick:
@@ -134,3 +139,15 @@ class Launches(dict[int, Launch]):
         settled.update(self.items())
         self.clear()
         self.update(sorted(settled.items()))
+
+
+def oldest(launches: dict[int, Launch], ledger: Ledger) -> int:
+    """The oldest launch under way, without a list of all; 0: there is none."""
+    both = next(dict.__iter__(launches), 0), ledger.oldest_quick()
+    return min(filter(None, both), default=0)
+
+
+def newest(launches: dict[int, Launch], ledger: Ledger, last: int) -> int:
+    """The newest up to launch `last`, in the same way."""
+    own = next((number for number in dict.__reversed__(launches) if number <= last), 0)
+    return max(own, ledger.newest_quick(last))

@@ -24,6 +24,7 @@ from .commands import KernelCommand
 from .errors import DeviceError, UsageError
 from .failures import Failure
 from .gates import Patience, all_held
+from .ledger import newest, oldest
 from .progress import on_host_task
 
 if TYPE_CHECKING:
@@ -181,11 +182,11 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
         if runtime._sections:
             runtime._end_sections()
         last = runtime._number
-        while runtime._launches and next(iter(runtime._launches)) <= last:
+        launches, ledger = runtime._launches, runtime._ledger
+        while 0 < oldest(launches, ledger) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            newest = next((n for n in reversed(runtime._launches) if n <= last), 0)
-            _wait_for_any(runtime, newest, patience)
+            _wait_for_any(runtime, newest(launches, ledger, last), patience)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
 
 

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from acs_cl.arrays import Array
 from acs_cl.driver import Place
 from acs_cl.footprints import ReplayHazards
 from acs_cl.hazards import REMEMBERED
-from acs_cl.ledger import Ledger
+from acs_cl.ledger import Ledger, newest, oldest
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 
@@ -416,7 +417,11 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             assert ours.image(4).words.tolist() == theirs.image(4).words.tolist()
             assert ours.entries == theirs.entries
             assert (hazards.edges, hazards.pruned) == (expected.edges, expected.pruned)
-            assert native.quick_numbers() == [one for _, some in live for one in some]
+            quick = [one for _, some in live for one in some]
+            assert native.quick_numbers() == quick
+            assert native.oldest_quick() == min(quick, default=0)
+            for last in (0, *rng.sample(range(native.number + 2), min(3, native.number))):
+                assert native.newest_quick(last) == max((n for n in quick if n <= last), default=0)
             while live and rng.random() < 0.6:
                 ended, numbers = live.pop(0)
                 python.leave(ended)
@@ -447,3 +452,19 @@ def test_what_is_taught_has_to_fit() -> None:
         core.native.teach(object(), ledger, "", "fake", [], 0)
     assert not core.native.is_taught(kernel)
     kernel._runtime = None
+
+
+def test_the_oldest_and_the_newest_of_both_kinds() -> None:
+    """As they stand in a list of all."""
+    rng = random.Random(3)
+    for _ in range(50):
+        numbers = sorted(rng.sample(range(1, 40), rng.randrange(12)))
+        quick = [number for number in numbers if rng.random() < 0.5]
+        ledger: Any = SimpleNamespace(
+            oldest_quick=lambda quick=quick: min(quick, default=0),
+            newest_quick=lambda last, quick=quick: max((n for n in quick if n <= last), default=0),
+        )
+        own: dict[int, Any] = {number: None for number in numbers if number not in quick}
+        assert oldest(own, ledger) == min(numbers, default=0)
+        for last in range(42):
+            assert newest(own, ledger, last) == max((n for n in numbers if n <= last), default=0)

@@ -150,7 +150,7 @@ MAY_IMPORT = {
     "plan": "options probe backends errors",
     "progress": "",
     "gates": "access driver errors",
-    "life": "access commands records gates driver progress failures errors",
+    "life": "access commands records gates ledger driver progress failures errors",
     "captured": "records arrays commands decisions deciding memory",
     "graph_handles": "driver records explain handle life errors",
     "many": "core records access graph_handles errors",

@@ -111,6 +111,17 @@ public:
         return numbers;
     }
 
+    // The newest of those up to `last`, or the oldest of all; 0: none.
+    std::int64_t newest_quick(std::int64_t last) const {
+        std::int64_t launch = std::min(last, first_ + std::int64_t(rows_.size()) - 1);
+        while (launch >= first_ && !has_quick(launch)) launch--;
+        return launch < first_ ? 0 : launch;
+    }
+    std::int64_t oldest_quick() const {
+        auto found = std::find_if(rows_.begin(), rows_.end(), [](const Row &row) { return row.quick; });
+        return found == rows_.end() ? 0 : first_ + (found - rows_.begin());
+    }
+
     // Those of an epoch that was left have ended; the numbers of those that were settled meanwhile.
     std::vector<std::int64_t> retire(std::uint32_t epoch) {
         auto batch = batches_.find(epoch);

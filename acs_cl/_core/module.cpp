@@ -152,6 +152,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("quick", &Ledger::quick)
         .def("has_quick", &Ledger::has_quick)
         .def("quick_numbers", &Ledger::quick_numbers)
+        .def("newest_quick", &Ledger::newest_quick)
+        .def("oldest_quick", &Ledger::oldest_quick)
         .def("retire", &Ledger::retire)
         .def("settle", &Ledger::settle)
         .def("open", [](Ledger &self, std::uint32_t epoch, nb::object recorder, nb::object scheduler,
