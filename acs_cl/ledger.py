@@ -89,7 +89,6 @@ class Ledger:
         """They may not any more. What they made the epoch wait for that is in no epoch."""
         return []
 
-
     def oldest_quick(self) -> int:
         """The oldest quick launch; 0: there is none."""
         return 0

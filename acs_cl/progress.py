@@ -31,10 +31,14 @@ def on_host_task() -> bool:
 
 
 class Progress:
-    """Polls while launches are held that no API call may come along to dispatch."""
+    """Polls while launches are held that no API call may come along to dispatch. `goes_on`: whether
+    the program has launched since it was asked last and so looks by itself."""
 
-    def __init__(self, pump: Callable[[], tuple[bool, bool]], lock: Any) -> None:
+    def __init__(
+        self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool], lock: Any
+    ) -> None:
         self._pump = weakref.WeakMethod(pump)
+        self._goes_on = weakref.WeakMethod(goes_on)
         self._lock = lock
         self._running = False
         # weak, so that a runtime nobody uses goes at once; the thread holds it while it works
@@ -44,24 +48,28 @@ class Progress:
         if not self._running:
             self._running = True
             threading.Thread(
-                target=self._run, args=(self._pump(),), name="acs_cl progress", daemon=True
+                target=self._run,
+                args=(self._pump(), self._goes_on()),
+                name="acs_cl progress",
+                daemon=True,
             ).start()
 
-    def _run(self, pump: Callable[[], tuple[bool, bool]]) -> None:
+    def _run(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
         pause = SHORTEST_SLEEP_S
         idle_since = None
         while True:
-            with self._lock:
-                needed, moved = pump()
-                if moved:
-                    pause = SHORTEST_SLEEP_S
-                if needed:
-                    idle_since = None
-                elif idle_since is None:
-                    idle_since = perf_counter()
-                elif perf_counter() - idle_since > IDLE_S:
-                    self._running = False
-                    return
+            if not goes_on():  # else a look would only hold the program up
+                with self._lock:
+                    needed, moved = pump()
+                    if moved:
+                        pause = SHORTEST_SLEEP_S
+                    if needed:
+                        idle_since = None
+                    elif idle_since is None:
+                        idle_since = perf_counter()
+                    elif perf_counter() - idle_since > IDLE_S:
+                        self._running = False
+                        return
             sleep(pause)
             pause = min(pause * 1.5, LONGEST_SLEEP_S)
 

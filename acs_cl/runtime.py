@@ -160,7 +160,9 @@ class Runtime:
 
             self._trace = Trace()
         self._stats = Stats()
-        self._progress = Progress(self._pump, self._lock)
+        self._progress = Progress(self._pump, self._goes_on, self._lock)
+        self._seen = 0
+        """The newest launch when the thread asked last."""
         self._host_tasks = HostTasks()
         self._host_queue: Any = None
         self._bases = 0
@@ -680,6 +682,12 @@ class Runtime:
             self._backend.flush()
         # an epoch that waits to be sent needs a look now and then, whatever else moves
         return held or self._backend.unsent, moved and held
+
+    def _goes_on(self) -> bool:
+        """Whether launches have come since this was asked, and nothing but an open epoch needs a
+        look: the program looks after that itself. Asked without the lock."""
+        before, self._seen = self._seen, self._ledger.number
+        return before != self._seen and not (self._window.held or self._gates)
 
     # ---- failures ------------------------------------------------------------------------------
 

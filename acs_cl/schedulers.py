@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -24,12 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyopencl as cl
 
 from . import devices, epochs
-from .building import build
 from .digest import digest
 from .driver import OwnKernel, declare_svm
 from .errors import AcsError
 from .tasks import Body, Limits, Unfit
-from .warming import NAME, warm_up, warm_up_apart
+from .warming import NAME, build_told, warm_up, warm_up_apart
 
 if TYPE_CHECKING:
     from .translate.functions import Function, Functions
@@ -69,8 +67,6 @@ Python lets it be for 5 ms, for which a launch would wait."""
 
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
-
-_REGISTERS = re.compile(r"Used (\d+) registers")
 
 _threads: dict[threading.Thread, Schedulers] = {}
 
@@ -166,7 +162,9 @@ class Schedulers:
         self._asked: dict[tuple[Origin, int], None] = {}
         self._pending: set[tuple[Origin, int]] = set()
         """What was asked for and is neither built nor refused."""
-        self._apart = device.platform.name.strip() == devices.POCL_PLATFORM and tier != "levels"
+        self._apart = tier == "ptx" or (
+            tier != "levels" and device.platform.name.strip() == devices.POCL_PLATFORM
+        )
         """Whether compiling would keep the program from launching."""
         self._waiting = 0
         """Threads that wait for builds, and would rather have them soon."""
@@ -174,6 +172,7 @@ class Schedulers:
         self._busy = False
         self._closed = False
         self.builds = 0
+        """Schedulers that were put to use."""
 
     # ---- asking --------------------------------------------------------------------------------
 
@@ -409,6 +408,7 @@ class Schedulers:
                     continue
             if not aside:
                 there.built = built
+                self.builds += 1
                 return
             heavy, (function, _) = aside.popitem()
             if not function.tiled or group == self.tiled_group:
@@ -437,12 +437,11 @@ class Schedulers:
         words = build_options(self.tier, options)
         if self._apart and not self._waiting:
             self._compile_apart(source, words, group)
-        program, registers = self._built(source, words)
+        program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         limits = self._limits(group, registers, there)
         if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
             warm_up(self._context, self._device, native, group)
-        self.builds += 1
         facts = Facts(
             group,
             tuple(origin[2] for origin in ordered),
@@ -463,39 +462,10 @@ class Schedulers:
 
         about = [source, *words, str(group), self._device.name, self._device.driver_version]
         name = digest("\0".join(["compiled", *about]))
-        if cache.load(name) is None and warm_up_apart(self._device, source, words, group):
+        if cache.load(name) is None and warm_up_apart(
+            self._device, source, words, group, self.tier
+        ):
             cache.store(name, {})
-
-    def _built(self, source: str, words: list[str]) -> tuple[Any, int | None]:
-        """The program, and the registers of a work-item, where the compiler tells. A driver that
-        has the program in a cache of its own says nothing: what it said once is remembered, and if
-        it never did it has to compile again, for with more groups than there is room for, those
-        outside wait for those inside to leave."""
-        from secrets import token_hex
-
-        from .translate import cache
-
-        program = build(self._context, self._device, source, words)
-        registers = self._told(program)
-        if self.tier != "ptx":
-            return program, registers
-        words_ = [*words, self._device.name, self._device.driver_version]
-        name = digest("\0".join(["registers", source, *words_]))
-        if registers is None:
-            known = cache.load(name)
-            if known is not None:
-                return program, int(known["registers"])
-            mark = token_hex(16)
-            program = build(self._context, self._device, f"{source}\n/* {mark} */\n", words)
-            registers = self._told(program)
-        if registers is not None:
-            cache.store(name, {"registers": registers})
-        return program, registers
-
-    def _told(self, program: Any) -> int | None:
-        log = program.get_build_info(self._device, cl.program_build_info.LOG)
-        told = _REGISTERS.search(str(log))
-        return int(told.group(1)) if told else None
 
     def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
         units = int(self._device.max_compute_units)

@@ -1,7 +1,8 @@
-"""The first launch of a scheduler, which some drivers compile at, done beforehand; and before that
-in a process of its own, where a driver that compiles lets nobody else of the process launch.
+"""Compiling a scheduler: with what the compiler tells of it, and with its first launch, which some
+drivers compile at; and before that in a process of its own, where a driver that compiles lets
+nobody else of the process launch.
 
-In: a scheduler's kernel, or its text and what it is built with. Out: nothing but what the driver
+In: a scheduler's kernel, or its text and what it is built with. Out: a program, and what the driver
 has now, in memory or on disk. Invariant: a process that fails, or takes too long, costs time and
 nothing else; the driver then compiles here.
 
@@ -13,6 +14,7 @@ another process has compiled it finds on disk, in some milliseconds.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from struct import pack
 from typing import Any
@@ -21,10 +23,13 @@ import pyopencl as cl
 
 from . import devices, epochs
 from .building import build
+from .digest import digest
 from .driver import CommandQueue, OwnKernel, set_arguments
 
 NAME = "acs_scheduler"
 """Of the kernel."""
+
+_REGISTERS = re.compile(r"Used (\d+) registers")
 
 NICE = 5
 """How far the process stands back behind the program."""
@@ -43,6 +48,41 @@ def launch_arguments(
     )
 
 
+def build_told(
+    context: Any, device: Any, source: str, words: Sequence[str], tier: str
+) -> tuple[Any, int | None]:
+    """A program, and the registers of a work-item, where the compiler tells. A driver that has the
+    program in a cache of its own says nothing: what it said once is remembered, and if it never did
+    it has to compile again, for with more groups than there is room for, those outside wait for
+    those inside to leave."""
+    from secrets import token_hex
+
+    from .translate import cache
+
+    program = build(context, device, source, words)
+    registers = _told(program, device)
+    if tier != "ptx":
+        return program, registers
+    about = ["registers", source, *words, device.name, device.driver_version]
+    name = digest("\0".join(about))
+    if registers is None:
+        known = cache.load(name)
+        if known is not None:
+            return program, int(known["registers"])
+        mark = token_hex(16)
+        program = build(context, device, f"{source}\n/* {mark} */\n", words)
+        registers = _told(program, device)
+    if registers is not None:
+        cache.store(name, {"registers": registers})
+    return program, registers
+
+
+def _told(program: Any, device: Any) -> int | None:
+    log = program.get_build_info(device, cl.program_build_info.LOG)
+    told = _REGISTERS.search(str(log))
+    return int(told.group(1)) if told else None
+
+
 def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
     """Launch a scheduler with an epoch of nothing."""
     image = epochs.Recorder().image(64)
@@ -53,12 +93,12 @@ def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
     cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
 
 
-def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int) -> bool:
+def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
     """The same in a process of its own, which builds the scheduler first; whether it says that it
     did."""
     from .translate import worker
 
-    order = {"source": source, "options": list(options), "group": group}
+    order = {"source": source, "options": list(options), "group": group, "tier": tier}
     return worker.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
 
 
@@ -74,7 +114,7 @@ def main() -> int:
     device = devices.devices()[order["position"]]
     devices.repair(device)
     context = cl.Context([device])
-    program = build(context, device, order["source"], order["options"])
+    program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
     warm_up(context, device, OwnKernel(program, NAME), order["group"])
     return 0
 

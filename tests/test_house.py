@@ -111,7 +111,7 @@ MAY_IMPORT = {
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "warming": "devices epochs building driver translate.worker",
+    "warming": "devices digest epochs building driver translate.cache translate.worker",
     "schedulers": "devices digest epochs building driver errors scheduler_source tasks warming"
     " translate.cache translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",

@@ -19,7 +19,7 @@ import pytest
 from conftest import in_threads
 
 import acs_cl as acs
-from acs_cl import schedulers
+from acs_cl import schedulers, warming
 from acs_cl.errors import BuildError
 from acs_cl.kernel import origin_of
 from acs_cl.schedulers import Schedulers
@@ -318,14 +318,14 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     kernels = [getattr(rt.build(many(1, i)), f"k{i}") for i in range(3)]
-    made = schedulers.build
+    made = warming.build
 
     def build(context: Any, device: Any, source: str, options: Any) -> Any:
         if "acs_entry_k1" in source:
             raise error
         return made(context, device, source, options)
 
-    monkeypatch.setattr(schedulers, "build", build)
+    monkeypatch.setattr(warming, "build", build)
     x = rt.zeros(8, "u4")
     for kernel in kernels:
         rt.prebuild(kernel)
@@ -388,14 +388,14 @@ def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest, host = rt.build(many(1)), rt.build(SOURCE)
-    made = schedulers.build
+    made = warming.build
 
     def build(context: Any, device: Any, source: str, options: Any) -> Any:
         if "acs_entry_k0" in source and "acs_entry_turn" in source:
             raise BuildError("the program does not build:\non purpose", "", None)
         return made(context, device, source, options)
 
-    monkeypatch.setattr(schedulers, "build", build)
+    monkeypatch.setattr(warming, "build", build)
     rt.prebuild((host.turn, (4,)))
     rt.prebuild(guest.k0)
     x = rt.array(np.arange(8, dtype="u4"))
@@ -576,17 +576,17 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
         builds.append(source)
         return Program(log)
 
-    monkeypatch.setattr(schedulers, "build", fake_build)
-    there = schedulers.Schedulers(cl.Context([device]), device, "ptx", None)
-    try:
-        assert there._built("a", [])[1] == 72  # compiled: told
-        assert there._built("a", [])[1] == 72  # from the driver's cache: remembered
-        assert builds == ["a", "a"]
-        compiled.add("b")
-        assert there._built("b", [])[1] == 72  # never heard of: compiled again
-        assert builds[2] == "b"
-        assert builds[3].startswith("b\n/*")
-        assert there._built("b", [])[1] == 72
-        assert len(builds) == 5
-    finally:
-        there.close()
+    monkeypatch.setattr(warming, "build", fake_build)
+
+    def registers(source: str) -> int | None:
+        return warming.build_told(None, device, source, [], "ptx")[1]
+
+    assert registers("a") == 72  # compiled: told
+    assert registers("a") == 72  # from the driver's cache: remembered
+    assert builds == ["a", "a"]
+    compiled.add("b")
+    assert registers("b") == 72  # never heard of: compiled again
+    assert builds[2] == "b"
+    assert builds[3].startswith("b\n/*")
+    assert registers("b") == 72
+    assert len(builds) == 5

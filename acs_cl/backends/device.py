@@ -55,6 +55,12 @@ every epoch costs the host as much as recording some tens of launches."""
 OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
 
+UNSURE_S = 0.004
+"""The same where it goes to lanes if it stays small: so many launches by Python may take as long as
+that on a slow host."""
+
+DISSOLVED = f"its epoch had fewer than {FEW} tasks"
+
 DECIDED = -9001
 """Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
 
@@ -170,6 +176,8 @@ class Device(Backend):
             rests_until, _ = choice.left_alone(number, key[0])
             if rests_until:
                 until = rests_until - 1
+            elif reason is DISSOLVED:  # the next one need not be
+                return 0, 0, None
             elif kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
         return left, until, reason
@@ -199,13 +207,12 @@ class Device(Backend):
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
             return
+        if self._builds != self._schedulers.builds:
+            self._look_again()
         choice = self._choice
-        if choice is not None:
-            if launch.number < choice.resting_until:
-                choice.look_again(self._schedulers.builds)
-            if (reason := _at_once(choice, launch.number, command)) is not None:
-                self._to_lane(launch, reason)
-                return
+        if choice and (reason := _at_once(choice, launch.number, command)) is not None:
+            self._to_lane(launch, reason)
+            return
         try:
             if type(command) is TaskCommand:
                 scheduler, record, blob, shape, tiles = command[1:6]
@@ -396,20 +403,24 @@ class Device(Backend):
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._ledger.numbers(epoch.number)[-1]
-            self._choice.look_again(self._schedulers.builds)
             if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                 self._dissolve(epoch, few)
                 return
         self._sent.append(epoch)
         self.epochs_sent += 1
         self.tasks_sent += epoch.recorder.tasks
-        if self._builds != self._schedulers.builds:  # what was offered may be in a newer one now
-            self._builds = self._schedulers.builds
-            for native in self._offered:
-                native.offer = None
-            self._offered.clear()
-            self._ledger.generation += 1
         self._sender.send(epoch)
+
+    def _look_again(self) -> None:
+        """There are new schedulers: what was offered may be in a newer one now, and what the core
+        sends to lanes in one of them."""
+        self._builds = self._schedulers.builds
+        for native in self._offered:
+            native.offer = None
+        self._offered.clear()
+        self._ledger.generation += 1
+        if self._choice is not None:
+            self._choice.look_again(self._builds)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
@@ -417,7 +428,7 @@ class Device(Backend):
         del self._epochs[epoch.number]
         for launch in launches:
             try:
-                self._to_lane(launch, f"its epoch had fewer than {FEW} tasks")
+                self._to_lane(launch, DISSOLVED)
             except Exception as error:
                 self._lost.append((launch.number, DeviceError(str(error))))
 
@@ -450,8 +461,10 @@ class Device(Backend):
     def poll(self, most: int = 64) -> Ended:
         """Launches that have ended. An epoch that was open for long enough is sent."""
         epoch = self._open
-        if epoch is not None and perf_counter() - epoch.opened > OPEN_S and self._in_hand() < 2:
-            self.send()
+        if epoch is not None:
+            most_s = OPEN_S if epoch.trusted else UNSURE_S
+            if perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
+                self.send()
         return self._collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:
