@@ -132,7 +132,9 @@ class Cutter:
         found = _origin(command)
         if found is None:
             if type(command) in (KernelCommand, DecidedCommand):
-                raise Unfit("its arguments are not all memory of this runtime")
+                raise Unfit(
+                    "one of its arguments is a buffer or an image, which has no address that lasts"
+                )
             raise Unfit(f"a {command.name} runs by itself")
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
             raise Unfit("it may touch any memory")

@@ -217,6 +217,7 @@ def host_task(
     overwrites = tuple(span for span in sure if span not in read_spans)
     access = Access(read_spans, write_spans, overwrites)
     handle = runtime._launch(command, access, wait_for, lambda: command.result)
+    runtime._backend.passes_by(handle.number)
     for array, target in after:
         copy(runtime, array, target)
     return handle

@@ -155,6 +155,11 @@ inline acs_record acs_read(ACS_RECORD const uint *stored) {
     return r;
 }
 
+/* Whether a task has such a tile, and tiles as its items make them. */
+inline bool acs_has_tile(const acs_record *r, uint tile) {
+    return (tile < r->tiles) & (r->tiles * r->tile_items - r->items < r->tile_items);
+}
+
 /* Whether the places that a record names are inside the region. */
 inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
     const uint words = r->body >> 16, all = region[ACS_H_WORDS], edges = region[ACS_H_N_SUCCESSORS];

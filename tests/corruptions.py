@@ -13,6 +13,7 @@ import random
 import sys
 from typing import Any
 
+import numpy as np
 from graphs import SOURCE, Run, graph, prebuild
 
 import acs_cl as acs
@@ -20,8 +21,8 @@ from acs_cl import core, epochs
 
 VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 RECORD_KINDS = {
-    "body": 0, "heir": 1, "successors": 2, "n_successors": 3, "tiles": 4, "tile_items": 6,
-    "args": 7, "shape": 8, "local": 9, "parent": 15,
+    "body": 0, "heir": 1, "successors": 2, "n_successors": 3, "tiles": 4, "items": 5,
+    "tile_items": 6, "args": 7, "shape": 8, "local": 9, "when": 10, "size": 12, "parent": 15,
 }  # fmt: skip
 BLOCK_KINDS = {"head": 0, "tail": 32, "unfinished": 64, "gone": 96, "fault": 128, "inserting": 160}
 KINDS = ("header", *RECORD_KINDS, "edges", "initial", "counts", *BLOCK_KINDS, "count", "left",
@@ -74,6 +75,12 @@ def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
     new = changed(rng, before)
     if kind in ("args", "shape"):  # inside the region arguments would be what they are not
         new = rng.choice((len(words) - 9 + rng.randrange(9), 0xFFFFFFFF - rng.randrange(70)))
+    if kind in ("when", "size"):  # an address that may be read, of the task's first argument
+        record = records + 32 * task
+        words[record] &= ~np.uint32(epochs.PLAIN)
+        words[at : at + 2] = words[record + epochs.INLINE_WORD :][:2]
+        words[record + epochs.UPTO] = new  # of the size, else nobody asks
+        return f"{kind} of task {task}: an address at word {at}, and {new:#x} as the bound"
     words[at] = new
     return f"{kind} of task {task}: word {at} of {len(words)} from {before:#x} to {new:#x}"
 
@@ -127,7 +134,8 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
         one.launch_all().check()
         print("-> right", flush=True)
     except acs.PoisonedError as error:
-        print("-> error" if "scheduler" in str(error) else f"-> {error!r}", flush=True)
+        told = "scheduler" in str(error) or (kind == "size" and "its count" in str(error))
+        print("-> error" if told else f"-> {error!r}", flush=True)
     except AssertionError as error:
         print("-> wrong", str(error)[:200], flush=True)
     plan.clear()

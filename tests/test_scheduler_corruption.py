@@ -45,5 +45,7 @@ def test_a_corrupted_word_is_an_error_or_does_no_harm(device: cl.Device, part: i
             assert result != "wrong" or kind not in SURE, f"{before}\n{line}"
     print(came)
     assert all(sum(results.values()) == EACH for results in came.values())
-    for kind in {"header", "n_successors", "edges", "args"} & came.keys():
+    for kind in {"header", "n_successors", "edges", "args", "tiles"} & came.keys():
         assert came[kind].get("error", 0) > EACH // 2, came[kind]
+    for kind in {"items", "tile_items", "size"} & came.keys():
+        assert came[kind].get("error", 0) > 0, came[kind]

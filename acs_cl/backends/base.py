@@ -79,6 +79,9 @@ class Backend:
         """Where a launch runs and why, ending in '; ', if there is a choice for each."""
         return ""
 
+    def passes_by(self, number: int) -> None:
+        """Launch `number` is a host task, and never comes here: for `where`."""
+
     def about(self) -> dict[str, Any]:
         """What this backend counts beyond what all do."""
         return {}

@@ -67,6 +67,8 @@ DECIDED = -9001
 REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
 
+ON_HOST = "it is a host task"
+
 
 class Device(Backend):
     """Epochs for the scheduler, and lanes for the rest."""
@@ -150,11 +152,18 @@ class Device(Backend):
     def where(self, number: int) -> str:
         """Where a launch ran, or runs, and why, ending in '; '."""
         reason = self._where.get(number)
+        if reason == ON_HOST:
+            return "on the host; "
         if reason is not None:
             return f"on a lane: {reason}; "
         if self._ledger.epoch(number) or not self._where or number >= next(iter(self._where)):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
+
+    def passes_by(self, number: int) -> None:
+        """Told, or it would be taken for one in the scheduler."""
+        self._where[number] = ON_HOST
+        forget_oldest(self._where)
 
     def join(self, ledger: Any) -> None:
         """The core makes launches for both by itself."""
@@ -299,7 +308,9 @@ class Device(Backend):
     def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
-            raise Unfit("its arguments are not all memory of this runtime")
+            raise Unfit(
+                "one of its arguments is a buffer or an image, which has no address that lasts"
+            )
         return self._schedulers.find(origin, prod(command.local_size or (0,)))
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
