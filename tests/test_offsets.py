@@ -57,6 +57,42 @@ def test_the_kernel_itself_stays_in_the_program(context: cl.Context) -> None:
     assert {kernel.function_name for kernel in program.all_kernels()} == {"reverse", name}
 
 
+OTHERS = """
+#define TWICE(name) kernel void name(global int *x) { x[get_global_id(0)] *= 2; }
+typedef int number;
+TWICE(first)
+#pragma OPENCL FP_CONTRACT OFF
+__attribute__((reqd_work_group_size(4, 1, 1)))
+kernel void ours(global number *x) { x[get_global_id(0)] += 1; }
+kernel void called(global int *x) { x[get_global_id(0)] += 3; }
+TWICE(second) TWICE(third)
+int three(void) { return 3; }
+kernel void calling(global int *x) { called(x); }
+kernel void last(global number *x) { x[get_global_id(0)] -= three(); }
+"""
+
+
+@pytest.mark.parametrize("kernel", ["ours", "last", "first", "calling"])
+def test_kernels_that_nothing_names_are_not_compiled_again(
+    context: cl.Context, kernel: str
+) -> None:
+    """But those that something calls, and directives between them."""
+    text, name = with_byte_offsets(OTHERS, [], context.devices[0], kernel, (0,))
+    program = cl.Program(context, text).build()
+    assert {one.function_name for one in program.all_kernels()} == {kernel, name, "called"}
+    assert "#pragma OPENCL FP_CONTRACT OFF" in text
+    assert text.count("reqd_work_group_size") == 2 * (kernel == "ours")
+    queue = cl.CommandQueue(context)
+    values = np.arange(8, dtype=np.int32)
+    x = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+    cl.Kernel(program, name)(queue, (4,), (4,), x, np.uint64(16))
+    got = np.empty_like(values)
+    cl.enqueue_copy(queue, got, x)
+    change = {"ours": lambda v: v + 1, "last": lambda v: v - 3, "first": lambda v: v * 2,
+              "calling": lambda v: v + 3}[kernel]  # fmt: skip
+    assert got.tolist() == [0, 1, 2, 3, *change(values[4:]).tolist()]
+
+
 @pytest.mark.parametrize(
     "parameter",
     [

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 1 << 18
 """Tiles of an epoch, which is what its ready queue has to hold."""
 
-FIRST_LOOK = 64
+FIRST_LOOK = 128
 """Tasks at which an epoch is sent if the device is idle; twice as many each time after that, since
 every epoch costs the host as much as recording some tens of launches."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.preprocess import unit_with
+from acs_cl.translate.preprocess import start_of, unit_with
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 
@@ -90,22 +90,6 @@ def _adjusted(cursor: Any) -> str:
     return (
         f" {written} {name} = ({written})((__{space} char *){name}__acs_base + {name}__acs_offset);"
     )
-
-
-def start_of(unit: clang.Unit, kernel: Any) -> int:
-    """Where the text of a kernel begins, attributes in front of it included."""
-    # The position of a declaration may leave out what stands before it; the end of the one before
-    # does not.
-    begin = kernel.extent.start.offset
-    start = 0
-    for cursor in clang.library().collect(unit.tree.cursor):
-        where = cursor.extent
-        if str(where.end.file) == clang.SOURCE_PATH and where.end.offset <= begin:
-            start = max(start, where.end.offset)
-    text = unit.source.encode("utf-8")
-    while text[start : start + 1] in (b";", b" ", b"\n", b"\t", b"\r"):
-        start += 1
-    return start
 
 
 def closing(data: bytes, at: int) -> int:

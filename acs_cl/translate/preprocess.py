@@ -22,7 +22,8 @@ _LIMIT = re.compile(r"U?(CHAR|SHRT|INT|LONG)_(MAX|MIN)$|SCHAR_(MAX|MIN)$|CHAR_BI
 
 def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit:
     """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
-    is built with the same options. Raises `CannotParse`, also where it has no such kernel."""
+    is built with the same options; other kernels are not in it, which would take the device's
+    compiler its time again. Raises `CannotParse`, also where it has no such kernel."""
     clang.parse(source, options, device)  # to refuse what may read differently on the device
     plain, defined = preprocess(source, options, device)
     # what the options define is already worked off
@@ -30,7 +31,39 @@ def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit
     unit = clang.parse(text, options, device)
     if kernel not in unit.kernels:
         raise CannotParse(f"the source has no kernel {kernel}")
-    return unit
+    rest = _without_other_kernels(unit, kernel)
+    return unit if rest == unit.source else clang.parse(rest, options, device)
+
+
+def _without_other_kernels(unit: clang.Unit, kernel: str) -> str:
+    """Its text but for kernels that nothing in it names. Directives between them stay."""
+    data = unit.source.encode("utf-8")
+    for name, cursor in sorted(
+        unit.kernels.items(), key=lambda one: one[1].extent.start.offset, reverse=True
+    ):
+        if name == kernel or len(re.findall(rf"\b{name}\b", unit.source)) > 1:
+            continue
+        begin, end = start_of(unit, cursor), cursor.extent.end.offset
+        kept = [line for line in data[begin:end].splitlines() if line.lstrip().startswith(b"#")]
+        data = b"\n".join([data[:begin], *kept, data[end:]])
+    return data.decode("utf-8")
+
+
+def start_of(unit: clang.Unit, kernel: Any) -> int:
+    """Where the text of a kernel begins, attributes in front of it included."""
+    # The position of a declaration may leave out what stands before it; the end of the one before
+    # does not.
+    begin = kernel.extent.start.offset
+    start = 0
+    for cursor in clang.library().collect(unit.tree.cursor):
+        where = cursor.extent
+        if str(where.end.file) == clang.SOURCE_PATH and where.end.offset <= begin:
+            start = max(start, where.end.offset)
+    text = unit.source.encode("utf-8")
+    while text[start : start + 1] in (b";", b" ", b"\n", b"\t", b"\r"):
+        start += 1
+    return start
+
 
 
 def preprocess(source: str, options: Any, device: Any) -> tuple[str, list[str]]:

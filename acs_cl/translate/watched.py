@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from acs_cl.translate import clang
 from acs_cl.translate import nodes as n
 from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.offsets import closing, start_of
-from acs_cl.translate.preprocess import unit_with
+from acs_cl.translate.offsets import closing
+from acs_cl.translate.preprocess import start_of, unit_with
 
 _SUFFIX = "__acs_watched"
 _ATOMIC = re.compile(r"atom(ic)?_")
