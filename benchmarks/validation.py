@@ -11,10 +11,10 @@ In: workloads, a device. Out: for each workload the time of a step on `serial` a
 
 How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
 program does by itself between launches, and what it waits for is what it waited for there. What a
-launch, an argument, a wait and an epoch cost the host, and what the scheduler on the device adds,
-is measured in the same run with kernels of no workload (`validation_costs`). Of the runs that it is
-compared with the model knows no time, and only which kernels the scheduler took, and in which
-groups: what the library decides.
+launch, an argument, a wait and an epoch cost the host is measured between the runs of each workload
+(`validation_host`), what a queue and the scheduler on the device add, once (`validation_costs`);
+all of it with kernels of no workload. Of the runs that it is compared with the model knows no time,
+and only which kernels the scheduler took, and in which groups: what the library decides.
 
 Invariant: a modelled time stands beside a real one only here, under its name.
 """
@@ -31,11 +31,13 @@ from typing import Any
 
 import acs_cl as acs
 from acs_cl import UsageError, devices
+from acs_cl.benchmarks import validation_runs
 from acs_cl.benchmarks.harness import quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
-from acs_cl.benchmarks.validation_costs import Costs, measured
+from acs_cl.benchmarks.validation_costs import Costs, measured, middle
+from acs_cl.benchmarks.validation_host import Host, opened
 from acs_cl.benchmarks.validation_model import POLICIES, again, marked, modelled
-from acs_cl.benchmarks.validation_runs import Plan, recorded, timed
+from acs_cl.benchmarks.validation_runs import Plan
 from acs_cl.benchmarks.validation_tables import VERSION, errors, render
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
@@ -54,20 +56,21 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     devices.repair(plan.device)
     there = machine(plan.device)
     unrest = [noise()]
-    say("what launches cost")
-    costs = measured(plan.device, plan.quick)
     rows: dict[str, Any] = {}
     left_out = []
     longest = 0.0
-    for workload in plan.workloads:
-        began = perf_counter()
-        if rows and began - start + longest > plan.within_s:
-            left_out.append(workload.name)
-            continue
-        say(workload.name)
-        rows[workload.name] = one(plan, workload, costs)
-        unrest.append(noise())
-        longest = max(longest, perf_counter() - began)
+    with opened(plan.device) as host:
+        say("what launches cost")
+        costs = measured(host, plan.quick)
+        for workload in plan.workloads:
+            began = perf_counter()
+            if rows and began - start + longest > plan.within_s:
+                left_out.append(workload.name)
+                continue
+            say(workload.name)
+            rows[workload.name] = one(plan, workload, costs, host)
+            unrest.append(noise())
+            longest = max(longest, perf_counter() - began)
     there["noise"] = unrest
     return {
         "acs_cl_validation": VERSION,
@@ -75,29 +78,30 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
         "preset": plan.preset,
         "runs": plan.runs,
         "machine": there,
-        "costs": costs.plain(),
+        "costs": middle(costs, [row["host"] for row in rows.values()]).plain(),
         "rows": rows,
         "left_out": left_out,
         "errors": errors(rows),
     }
 
 
-def one(plan: Plan, workload: Workload, costs: Costs) -> dict[str, Any]:
+def one(plan: Plan, workload: Workload, costs: Costs, host: Host) -> dict[str, Any]:
     """A workload, real and modelled. Speed-ups are over `serial`."""
-    real, taken = timed(plan, workload)
-    trace = marked(recorded(plan, workload, costs), taken, costs.scheduler.group)
-    medians = {backend: quantile(times, 0.5) for backend, times in real.items()}
+    found = validation_runs.measured(plan, workload, host)
+    trace = marked(found.trace, found.taken, costs.scheduler.group)
+    medians = {backend: quantile(times, 0.5) for backend, times in found.real_ms.items()}
     if plan.traces is not None:
         save(trace, plan.traces / f"{workload.name}.jsonl")
     return {
         "family": workload.family,
         "launches": len(trace.entries),
         "kernels_ms": round(sum(entry.total_ns for entry in trace.entries) / 1e6, 4),
-        "tasks_on_device": taken.tasks,
-        "taken": taken._asdict(),
-        "real_ms": {backend: spread(times, 4) for backend, times in real.items()},
+        "tasks_on_device": found.taken.tasks,
+        "taken": found.taken._asdict(),
+        "host": found.host,
+        "real_ms": {backend: spread(times, 4) for backend, times in found.real_ms.items()},
         "real": {name: round(medians["serial"] / medians[name], 3) for name in POLICIES},
-        **modelled(trace, costs, taken),
+        **modelled(trace, costs._replace(**found.host), found.taken),
     }
 
 

@@ -1,18 +1,21 @@
-"""What launches cost the host, measured on the spot, as constants of a modelled machine.
+"""What a modelled machine is made of: what launches cost there, and what kernels take in a queue.
 
 In: a device. Out: `Costs`, and a machine of the emulator for each backend, made of a preset with
-these in place of its own: a launch, its arguments, a wait, from one kernel to the next in a queue,
-and for the scheduler on the device a record, an epoch, a wait for one and for a read behind it, and
-what `validation_scheduler` measures.
+these in place of its own. What the host takes comes from `validation_host`, what the scheduler on
+the device takes from `validation_scheduler`; here is what a kernel takes in a queue beside what its
+profile says.
+
+A queue without profiles runs kernels otherwise than one with them: a GPU has them begin sooner, and
+a profile there has more in it than the kernel; on a CPU what lies between two kernels depends on
+how long they last. So a chain of kernels is timed with profiles and without, for some lengths.
 
 Invariant: only kernels that do nothing, or a known chain, are measured: none of a workload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -22,112 +25,110 @@ import pyopencl as cl
 import acs_cl as acs
 from acs_cl import devices
 from acs_cl.benchmarks import validation_scheduler
-from acs_cl.benchmarks.harness import ONE, quantile
+from acs_cl.benchmarks.harness import interleave, quantile
+from acs_cl.benchmarks.validation_host import LINK, SOURCE, Host, told
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.spec import machine as preset
 
-LANES = 8
-FEW, MANY = 2, 10
-"""Arrays of the two kernels."""
-COUNT = 256
-"""Launches of a sample; ARRAYS of them are independent of each other."""
-ARRAYS = 16
-LINKS = 64
-
-SOURCE = """
-kernel void few(global const uint *a, global uint *y, uint v) { y[0] = a[0] + v; }
-kernel void many(global const uint *a, global const uint *b, global const uint *c,
-                 global const uint *d, global const uint *e, global const uint *f,
-                 global const uint *g, global const uint *h, global const uint *i,
-                 global uint *y, uint v)
-{ y[0] = a[0] + b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + v; }
-kernel void link(global uint *y, uint rounds) {
-    uint x = y[get_local_id(0)] + (uint)get_local_id(0) + 1u;
-    for (uint i = 0; i < rounds; ++i) {  /* shifts: no compiler has a closed form for this */
-        x ^= x << 13; x ^= x >> 17; x ^= x << 5;
-    }
-    y[get_local_id(0)] = x;
-}
-"""
-ROUNDS = 20_000
-"""Of a link: some tens of microseconds, longer than a launch takes."""
+LENGTHS_US = (0, 4, 12, 25, 50, 150)
+"""Of the links of a chain, about."""
+LINKS = (32, 160)
+"""Of the chains; what the longer one takes more is that of the links between."""
+MARGIN = 4
+"""A kernel that they are launched behind lasts so many times as long as that took, so that the
+queue is full."""
+WARM = 3
+ROUNDS = 5_000
+"""Of a link that tells how long a round is."""
 
 
 class Costs(NamedTuple):
-    """Nanoseconds. `launch_ns`: by backend, of a launch with FEW arrays."""
+    """Nanoseconds."""
 
     kind: str
     units: int
     shared: int
     """Cores that run both the kernels and the program."""
     launch_ns: dict[str, int]
-    argument_ns: int
-    """Of each array more."""
+    """By backend, of a launch with FEW arrays."""
+    argument_ns: dict[str, int]
+    """By backend, of each array more."""
     own_ns: int
     """What a timeline has for the program's own time between such launches, where there is none:
-    the beginning of a call, which is in `launch_ns`, too;"""
-    own_argument_ns: int
-    """and the same for each array more."""
+    the beginning of a call, which is in `launch_ns`, too."""
+    event_ns: int
+    """More for a launch on a lane that waits for one of another."""
     sync_ns: int
-    edge_ns: int
-    empty_ns: int
-    """A kernel that does nothing, by its profile: what a queue puts around one."""
+    """What a launch and the wait for it take more than a launch, the kernel included."""
     epoch_ns: int
     epoch_wait_ns: int
-    """From when an epoch of one task was sent to its end."""
+    """The same of an epoch with one task; more than the record and the epoch."""
     epoch_read_ns: int
     """What a blocking read of what it wrote takes more than that."""
+    edges: list[tuple[int, int]]
+    """How long a kernel lasts by its profile, and what it takes more in a full queue that has none,
+    which may be less than nothing; by length."""
     scheduler: SchedulerCosts
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         return self._asdict() | {"scheduler": self.scheduler._asdict()}
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Costs:
+        """From JSON."""
+        return cls(**{**found, "scheduler": SchedulerCosts(**found["scheduler"])})
 
-def measured(device: cl.Device, quick: bool) -> Costs:
-    """Some seconds."""
-    samples = 5 if quick else 15
-    launch: dict[str, int] = {}
-    arguments = []
-    for backend in ("serial", "lanes", "device"):
-        lanes = LANES if backend == "lanes" else None
-        with acs.Runtime(device, backend=backend, lanes=lanes) as runtime:
-            few, many = _launches(runtime, samples)
-            launch[backend] = round(few)
-            arguments.append(max(0.0, (many - few) / (MANY - FEW)))
-            if backend == "serial":
-                sync = _wait(runtime, samples)
-            if backend == "device":
-                epoch, epoch_wait, epoch_read = _epoch(runtime, samples)
-    edge, empty = _edge(device)
-    own, own_many = _own(device)
+    @property
+    def empty_ns(self) -> int:
+        """A kernel that does nothing, by its profile: what a queue puts around one."""
+        return self.edges[0][0]
+
+    def edge_ns(self, lasts_ns: int) -> int:
+        """What a kernel takes more in a full queue than by its profile."""
+        lengths, more = zip(*self.edges, strict=True)
+        return round(float(np.interp(lasts_ns, lengths, more)))
+
+
+def measured(host: Host, quick: bool) -> Costs:
+    """Some seconds. What the host takes is a first look: each workload has its own."""
+    device, samples = host.device, 5 if quick else 15
+    taken = interleave(host.samplers(), samples)
+    own = [host.own() for _ in range(samples)]
     return Costs(
         kind=devices.kind(device),
         units=device.max_compute_units,
         shared=device.max_compute_units if devices.kind(device) == "CPU" else 0,
-        launch_ns=launch,
-        argument_ns=round(quantile(arguments, 0.5)),
-        own_ns=round(own),
-        own_argument_ns=max(0, round((own_many - own) / (MANY - FEW))),
-        sync_ns=max(1, round(sync)),
-        edge_ns=edge,
-        empty_ns=empty,
-        epoch_ns=max(1, round(epoch)),
-        epoch_wait_ns=max(1, round(epoch_wait)),
-        epoch_read_ns=max(1, round(epoch_read)),
+        edges=_edges(device, samples),
         scheduler=validation_scheduler.measured(device, samples),
+        **told(taken, own),
     )
 
 
-def machine_of(costs: Costs, backend: str) -> Machine:
-    """The model of a backend on that device: measured on the host, else from the nearest preset."""
+def middle(costs: Costs, rows: Sequence[Mapping[str, Any]]) -> Costs:
+    """With what the host took in the median of some rows."""
+
+    def between(values: Sequence[Any]) -> Any:
+        if isinstance(values[0], dict):
+            return {key: between([value[key] for value in values]) for key in values[0]}
+        return round(quantile(values, 0.5))
+
+    return costs._replace(**{key: between([row[key] for row in rows]) for key in rows[0]})
+
+
+def machine_of(costs: Costs, backend: str, edge_ns: int) -> Machine:
+    """The model of a backend on that device: measured on the host, else from the nearest preset.
+    `edge_ns`: from one kernel to the next in a queue."""
     base = preset("cpu2" if costs.kind == "CPU" else "h200-acs_cl")
     gpu = base.gpu._replace(units=costs.units)
-    launch, sync = costs.launch_ns[backend], costs.sync_ns
+    empty = costs.empty_ns + costs.edge_ns(costs.empty_ns)
+    launch, sync = costs.launch_ns[backend], max(1, costs.sync_ns - max(0, empty))
     if backend == "device":  # what is launched there by itself is a transfer
         launch, sync = costs.epoch_read_ns, costs.epoch_wait_ns
-    host = base.host._replace(launch_ns=launch, latency_ns=0, sync_ns=sync, edge_ns=costs.edge_ns)
+    host = base.host._replace(
+        launch_ns=launch, latency_ns=0, event_ns=costs.event_ns, sync_ns=sync, edge_ns=edge_ns
+    )
     ours, each = costs.scheduler, max(1, costs.scheduler.groups // costs.units)
     scheduler = base.scheduler._replace(
         record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns, fused_ns=ours.fused_ns,
@@ -138,105 +139,60 @@ def machine_of(costs: Costs, backend: str) -> Machine:
     return base._replace(name="as measured", gpu=gpu, host=host, scheduler=scheduler)
 
 
-# ---- samples, in nanoseconds ---------------------------------------------------------------------
-
-Calls = Sequence[Callable[[int], Any]]
+# ---- kernels in a queue --------------------------------------------------------------------------
 
 
-def _calls(runtime: acs.Runtime) -> tuple[Calls, Calls]:
-    """Launches of few and of many arrays, independent of each other."""
-    prog = runtime.build(SOURCE)
-    sources = [runtime.zeros(64, np.uint32) for _ in range(MANY - 1)]
-    outs = [runtime.zeros(64, np.uint32) for _ in range(ARRAYS)]
-    few = [partial(prog.few, ONE, ONE, sources[0], y) for y in outs]
-    many = [partial(prog.many, ONE, ONE, *sources, y) for y in outs]
-    return few, many
+class _Chain:
+    """Links one behind another on `serial`, with profiles or without."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.link: Any = runtime.build(SOURCE).link
+        self.y, self.z = (runtime.zeros(64, np.uint32) for _ in range(2))
+        self.hold = 0
+        self.launching = 0.0
+
+    def lasts(self, rounds: int) -> float:
+        """Nanoseconds of a link, by its profile."""
+        self.runtime.finish()
+        self.runtime.trace.clear()
+        for _ in range(LINKS[1]):
+            self.link(LINK, LINK, self.y, rounds)
+        self.runtime.finish()
+        slices = sorted(self.runtime.trace.slices, key=lambda one: one.number)
+        return quantile([one.end_ns - one.start_ns for one in slices[LINKS[0] :]], 0.5)
+
+    def takes(self, links: int, rounds: int) -> float:
+        """Nanoseconds of some links behind a kernel that lasts until all are launched, and of that
+        one."""
+        self.runtime.finish()
+        start = perf_counter()
+        self.link(LINK, LINK, self.z, self.hold)
+        for _ in range(links):
+            self.link(LINK, LINK, self.y, rounds)
+        self.launching = (perf_counter() - start) * 1e9
+        self.runtime.finish()
+        return (perf_counter() - start) * 1e9
 
 
-def _launches(runtime: acs.Runtime, samples: int) -> tuple[float, float]:
-    """A launch of few and of many arrays, while the device keeps up."""
-    few, many = _calls(runtime)
-    found: list[list[float]] = [[], []]
-    for turn in range(samples + 2):
-        for calls, times in zip((few, many), found, strict=True):
-            runtime.finish()
-            start = perf_counter()
-            for number in range(COUNT):
-                calls[number % ARRAYS](number)
-            times.append((perf_counter() - start) / COUNT * 1e9)
-        runtime.finish()
-        if turn == 0:
-            runtime.prebuild()
-    return quantile(found[0][2:], 0.5), quantile(found[1][2:], 0.5)
-
-
-def _own(device: cl.Device) -> tuple[float, float]:
-    """What a timeline has for the program's own time between the same launches."""
-    with acs.Runtime(device, backend="serial", trace=True) as runtime:
+def _edges(device: cl.Device, samples: int) -> list[tuple[int, int]]:
+    with (
+        acs.Runtime(device, backend="serial") as plain,
+        acs.Runtime(device, backend="serial", trace=True) as profiled,
+    ):
+        chain, beside = _Chain(plain), _Chain(profiled)
+        beside.lasts(ROUNDS)
+        a_round = beside.lasts(ROUNDS) / ROUNDS
+        for _ in range(WARM):
+            chain.takes(LINKS[1], 0)
+        chain.hold = round(MARGIN * chain.launching / a_round)
         found = []
-        for calls in _calls(runtime):
-            runtime.finish()
-            runtime.trace.clear()
-            for number in range(COUNT):
-                calls[number % ARRAYS](number)
-            runtime.finish()
-            own = [one.program_ns for one in runtime.trace.slices if one.program_ns]
-            found.append(quantile(own[COUNT // 4 :], 0.5))
-    return found[0], found[1]
-
-
-def _wait(runtime: acs.Runtime, samples: int) -> float:
-    """The wait for one launch, from the end of its call: on the way to the device and back."""
-    prog, x, y = runtime.build(SOURCE), *(runtime.zeros(64, np.uint32) for _ in range(2))
-    times = []
-    for number in range(20 * samples):
-        runtime.finish()
-        prog.few(ONE, ONE, x, y, number)
-        start = perf_counter()
-        runtime.finish()
-        times.append((perf_counter() - start) * 1e9)
-    return quantile(times[samples:], 0.5)
-
-
-def _epoch(runtime: acs.Runtime, samples: int) -> tuple[float, float, float]:
-    """The host's time to send an epoch of a few tasks; to the end of one of one task, from then;
-    and how much longer that takes with a read of what it wrote."""
-    prog, x, y = runtime.build(SOURCE), *(runtime.zeros(64, np.uint32) for _ in range(2))
-    sent: list[float] = []
-    ended: list[float] = []
-    read: list[float] = []
-
-    def epoch(tasks: int, wait: Callable[[], Any]) -> tuple[float, float]:
-        runtime.finish()
-        for number in range(tasks):
-            prog.few(ONE, ONE, x, y, number)
-        start = perf_counter()
-        runtime.flush()
-        flushed = perf_counter()
-        wait()
-        return (flushed - start) * 1e9, (perf_counter() - flushed) * 1e9
-
-    for _ in range(10 * samples):
-        sent.append(epoch(8, runtime.finish)[0])
-        ended.append(epoch(1, runtime.finish)[1])
-        read.append(epoch(1, y.get)[1])
-    flush, end, got = (quantile(times[samples:], 0.5) for times in (sent, ended, read))
-    return flush, end, got - end
-
-
-def _edge(device: cl.Device) -> tuple[int, int]:
-    """From the end of a kernel to the start of the next in an in-order queue that is full; and how
-    long a kernel that does nothing lasts."""
-    with acs.Runtime(device, backend="serial", trace=True) as runtime:
-        prog, y = runtime.build(SOURCE), runtime.zeros(64, np.uint32)
-        found = {}
-        for rounds in (ROUNDS, ROUNDS, 0, 0):
-            runtime.finish()
-            runtime.trace.clear()
-            for _ in range(LINKS):
-                prog.link((32,), (32,), y, rounds)
-            runtime.finish()
-            found[rounds] = sorted(runtime.trace.slices, key=lambda one: one.number)[LINKS // 2 :]
-    gaps = [b.start_ns - a.end_ns for a, b in pairwise(found[ROUNDS])]
-    lasts = [one.end_ns - one.start_ns for one in found[0]]
-    return max(1, round(quantile(gaps, 0.5))), max(0, round(quantile(lasts, 0.5)))
+        for length_us in LENGTHS_US:
+            rounds = round(length_us * 1000 / a_round)
+            samplers = {str(links): partial(chain.takes, links, rounds) for links in LINKS} | {
+                "profile": partial(beside.lasts, rounds)
+            }
+            taken = interleave(samplers, samples // 2 + 1)
+            short, long, lasts = (quantile(times, 0.5) for times in taken.values())
+            found.append((round(lasts), round((long - short) / (LINKS[1] - LINKS[0]) - lasts)))
+    return sorted(found)

@@ -1,8 +1,12 @@
 """What the emulator says of a workload that was run for real.
 
-In: the trace of a step, what was measured beside it (`validation_costs`), and what the scheduler on
-the device took of it. Out: milliseconds and speed-ups by backend. `again` does so for all of a run
-that is over, without its device.
+In: the trace of a step as it was recorded, what was measured beside it (`validation_costs`), and
+what the scheduler on the device took of it. Out: milliseconds and speed-ups by backend. `again`
+does so for all of a run that is over, without its device.
+
+A trace has a kernel's time by its profile, and as the program's own time what a timeline counts for
+it. Before it is modelled the one becomes what the kernel takes on the backend (`queued`, `bare`),
+and of the other goes what belongs to the calls (`own`).
 
 On a CPU device the program runs on the cores that run the kernels. The model has no such device, so
 its time is never taken as less than all cores would need for both.
@@ -13,13 +17,15 @@ Invariant: equal traces and costs give equal figures, and nothing else goes into
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from acs_cl import UsageError
-from acs_cl.benchmarks.validation_costs import LANES, Costs, machine_of
-from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
-from acs_cl.benchmarks.validation_tables import errors
+from acs_cl.benchmarks.validation_costs import Costs, machine_of
+from acs_cl.benchmarks.validation_host import FEW, LANES
+from acs_cl.benchmarks.validation_tables import VERSION, errors
 from acs_cl.emu.cost import Costs as Needs
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.spec import Machine
@@ -57,9 +63,11 @@ def marked(trace: Trace, taken: Taken, group: int) -> Trace:
     return trace._replace(entries=entries)
 
 
-def machine_for(costs: Costs, backend: str, taken: Taken) -> Machine:
-    """The machine as measured, with as many groups of the scheduler as the workload's own has."""
-    where = machine_of(costs, backend)
+def machine_for(trace: Trace, costs: Costs, backend: str, taken: Taken) -> Machine:
+    """The machine as measured: from one kernel to the next it takes what it does in the mean of the
+    workload's, and its scheduler has as many groups as the workload's own."""
+    edges = [max(0, costs.edge_ns(one.total_ns)) for one in trace.entries if one.kind == KERNEL]
+    where = machine_of(costs, backend, round(fmean(edges)) if edges else 0)
     for one in taken.schedulers:
         if one["group"] == costs.scheduler.group and not where.scheduler.leaves:
             each = max(1, one["resident_groups"] // costs.units)
@@ -71,8 +79,10 @@ def modelled(trace: Trace, costs: Costs, taken: Taken) -> dict[str, Any]:
     """What a row says of the model."""
     ms = {}
     for backend in POLICIES:
-        known = bare(trace, costs.empty_ns) if backend == "device" else trace
-        ms[backend] = predicted(known, machine_for(costs, backend, taken), backend, costs.shared)
+        known = own(trace, costs, backend)
+        known = bare(known, costs.empty_ns) if backend == "device" else queued(known, costs)
+        where = machine_for(trace, costs, backend, taken)
+        ms[backend] = predicted(known, where, backend, costs.shared)
     return {
         "model_ms": {backend: round(value, 4) for backend, value in ms.items()},
         "model": {backend: round(ms["serial"] / value, 3) for backend, value in ms.items()},
@@ -83,14 +93,18 @@ def again(path: Path, traces: Path) -> dict[str, Any]:
     """The document of a run with the model's figures made anew, from the traces it kept."""
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = document["costs"]
-        costs = Costs(**{**found, "scheduler": SchedulerCosts(**found["scheduler"])})
-        rows = document["rows"]
-        taken = {name: Taken(**row["taken"]) for name, row in rows.items()}
+        if document["acs_cl_validation"] != VERSION:
+            raise ValueError(f"version {document['acs_cl_validation']}, not {VERSION}")
+        costs = Costs.of(document["costs"])
+        rows: Mapping[str, Any] = document["rows"]
+        found = {
+            name: (costs._replace(**row["host"]), Taken(**row["taken"]))
+            for name, row in rows.items()
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path.name}: not what this version measures: {error!r}") from error
     for name, row in rows.items():
-        row.update(modelled(load(traces / f"{name}.jsonl"), costs, taken[name]))
+        row.update(modelled(load(traces / f"{name}.jsonl"), *found[name]))
     document["errors"] = errors(rows)
     return document
 
@@ -117,4 +131,30 @@ def bare(trace: Trace, empty_ns: int) -> Trace:
         entry._replace(total_ns=max(1, entry.total_ns - empty_ns)) if entry.groups else entry
         for entry in trace.entries
     ]
+    return trace._replace(entries=entries)
+
+
+def queued(trace: Trace, costs: Costs) -> Trace:
+    """Without what a profile has in it that is not there in a queue without profiles."""
+    entries = []
+    for entry in trace.entries:
+        if entry.kind == KERNEL:
+            less = min(0, costs.edge_ns(entry.total_ns))
+            entry = entry._replace(total_ns=max(1, entry.total_ns + less))
+        entries.append(entry)
+    return trace._replace(entries=entries)
+
+
+def own(trace: Trace, costs: Costs, backend: str) -> Trace:
+    """Without the beginnings of calls, and with what arguments take. A time that is less than the
+    beginning of a call makes good for those that are more, up to where the program waits; else
+    unevenness alone would be time."""
+    entries = []
+    left = 0
+    for entry in trace.entries:
+        left = min(0, left) if not entry.waits else 0
+        if entry.host_ns:
+            left += entry.host_ns - costs.own_ns
+        more = costs.argument_ns[backend] * max(0, entry.segments - FEW)
+        entries.append(entry._replace(host_ns=max(0, left) + more))
     return trace._replace(entries=entries)

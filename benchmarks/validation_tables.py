@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 TARGET = 0.15
 
 ABOUT = """# The emulator beside reality
@@ -55,12 +55,7 @@ def _section(document: Mapping[str, Any]) -> str:
         f" preset `{document['preset']}`, medians of {document['runs']} runs, unrest of the machine"
         f" meanwhile {max(one['unrest'] for one in there['noise']):.0%}, load {there['load']}."
         + (" **A look with few samples, not a figure.**" if document["quick"] else ""),
-        "Measured for the model, in us: a launch on "
-        + ", ".join(f"`{name}` {ns / 1000:.2f}" for name, ns in costs["launch_ns"].items())
-        + f"; an argument {costs['argument_ns'] / 1000:.2f}; {_beginning(costs)}a wait"
-        f" {costs['sync_ns'] / 1000:.2f};"
-        f" from one kernel to the next {costs['edge_ns'] / 1000:.2f};"
-        f" an epoch {costs['epoch_ns'] / 1000:.2f}." + _scheduler(costs),
+        _host(costs) + _queue(costs) + _scheduler(costs),
         _errors(document["errors"]),
         _rows(document["rows"]),
     ]
@@ -69,11 +64,37 @@ def _section(document: Mapping[str, Any]) -> str:
     return "\n\n".join(said)
 
 
-def _beginning(costs: Mapping[str, Any]) -> str:
-    """What a timeline counts as the program's time; results of earlier versions have none."""
-    if "own_ns" not in costs:
-        return ""
-    return f"of a launch the beginning, the program's by a timeline, {costs['own_ns'] / 1000:.2f}; "
+def _host(costs: Mapping[str, Any]) -> str:
+    """What the host takes; results of the first version have one figure for arguments of all
+    backends, of a run's beginning, and no event."""
+    more = costs["argument_ns"]
+    arguments = _each(more) if isinstance(more, dict) else f"{more / 1000:.2f}"
+    event = f" an event of another lane {_us(costs['event_ns'])};" if "event_ns" in costs else ""
+    begun = f" of a launch the beginning {_us(costs['own_ns'])};" if "own_ns" in costs else ""
+    when = "median of all workloads" if "event_ns" in costs else "before the first workload"
+    return (
+        f"Measured for the model, in us, {when}: a launch on {_each(costs['launch_ns'])}; an"
+        f" argument {arguments};{event}{begun} a wait {_us(costs['sync_ns'])};"
+        f" an epoch {_us(costs['epoch_ns'])}."
+    )
+
+
+def _queue(costs: Mapping[str, Any]) -> str:
+    """What kernels take in a queue beside their profiles."""
+    if "edges" not in costs:
+        return f" From one kernel to the next {_us(costs['edge_ns'])}."
+    more = ", ".join(f"{ns / 1000:+.2f} at {_us(lasts)}" for lasts, ns in costs["edges"])
+    return (
+        f" In a full queue a kernel takes more than its profile has, by how long that is: {more}."
+    )
+
+
+def _each(by_backend: Mapping[str, int]) -> str:
+    return ", ".join(f"`{name}` {_us(ns)}" for name, ns in by_backend.items())
+
+
+def _us(ns: float) -> str:
+    return f"{ns / 1000:.2f}"
 
 
 def _scheduler(costs: Mapping[str, Any]) -> str:
@@ -87,13 +108,14 @@ def _scheduler(costs: Mapping[str, Any]) -> str:
         links += f", by several groups at once {ours['gang_ns'] / 1000:.2f}"
     if ours.get("begin_ns"):
         links += f"; for each group of an epoch {ours['begin_ns'] / 1000:.2f} more"
+    empty = costs["edges"][0][0] if "edges" in costs else costs["empty_ns"]
     return (
         f" Of an epoch: a wait {costs['epoch_wait_ns'] / 1000:.2f}, a read behind it"
         f" {costs['epoch_read_ns'] / 1000:.2f} more. In the scheduler, {ours['groups']} groups of"
         f" {ours['group']}: from a task to the next {links}; kernels take"
         f" {ours['slower_few'] / 1000:.2f} of their time where they are smaller than it is,"
         f" {ours['slower_full'] / 1000:.2f} where larger. A kernel that does nothing lasts"
-        f" {costs['empty_ns'] / 1000:.2f} in a queue."
+        f" {empty / 1000:.2f} by its profile."
     )
 
 

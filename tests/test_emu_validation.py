@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import validation, validation_runs, validation_tables
-from acs_cl.benchmarks.validation_costs import FEW, Costs, machine_of
-from acs_cl.benchmarks.validation_model import Taken, bare, machine_for, marked, predicted
+from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
+from acs_cl.benchmarks.validation_host import FEW, Host, opened, told
+from acs_cl.benchmarks.validation_model import (
+    Taken,
+    bare,
+    machine_for,
+    marked,
+    modelled,
+    own,
+    predicted,
+    queued,
+)
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -20,15 +31,14 @@ COSTS = Costs(
     units=2,
     shared=0,
     launch_ns={"serial": 1_000, "lanes": 2_000, "device": 500},
-    argument_ns=100,
+    argument_ns={"serial": 100, "lanes": 100, "device": 10},
     own_ns=0,
-    own_argument_ns=0,
-    sync_ns=5_000,
-    edge_ns=300,
-    empty_ns=50,
+    event_ns=900,
+    sync_ns=5_060,
     epoch_ns=7_000,
     epoch_wait_ns=6_000,
     epoch_read_ns=4_000,
+    edges=[(50, 10), (10_050, 110), (20_050, -90)],
     scheduler=SchedulerCosts(1, 8, 30, 0, 200, 0, 1_000, 1_100, {}),
 )
 
@@ -45,7 +55,7 @@ def kernels(count: int, groups: int = 1) -> Trace:
 def test_a_prediction_is_made_of_measured_costs_and_kernel_times() -> None:
     """Serial: a launch, four kernels with what lies between, a wait. Lanes: two at a time."""
     serial, lanes = (
-        predicted(kernels(4), machine_of(COSTS, name), name, 0) for name in ("serial", "lanes")
+        predicted(kernels(4), machine_of(COSTS, name, 300), name, 0) for name in ("serial", "lanes")
     )
     assert serial * 1e6 == 1_000 + 4 * 100_000 + 3 * 300 + 5_000
     assert lanes * 1e6 == 2_000 + 2 * 100_000 + 2_000 + 5_000
@@ -54,7 +64,7 @@ def test_a_prediction_is_made_of_measured_costs_and_kernel_times() -> None:
 def test_the_scheduler_is_that_which_was_measured() -> None:
     """Records, an epoch, then tiles of four groups each; a wait for the epoch, not for a launch. A
     read behind it costs what it was measured to cost there."""
-    where = machine_of(COSTS, "device")
+    where = machine_of(COSTS, "device", 300)
     assert (where.scheduler.launched, where.scheduler.groups, where.scheduler.group) == (4, 1, 1)
     found = predicted(kernels(2), where, "device", 0)
     tiles = 100_000 * 2  # one behind the other, since a launch of one task has one group
@@ -85,46 +95,112 @@ def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
 def test_a_workload_has_as_many_groups_as_its_own_scheduler() -> None:
     costs = COSTS._replace(kind="GPU", units=132, scheduler=COSTS.scheduler._replace(group=256))
     own = [{"group": 256, "resident_groups": 264, "kernels": ("k",)}]
-    where = machine_for(costs, "device", Taken(1, 1, {}, own, 0.1)).scheduler
+    trace, none = kernels(1), Taken(0, 0, {}, [], 0.0)
+    where = machine_for(trace, costs, "device", Taken(1, 1, {}, own, 0.1)).scheduler
     assert (where.groups, where.launched) == (2, 2)
-    assert machine_for(costs, "device", Taken(0, 0, {}, [], 0.0)) == machine_of(costs, "device")
+    assert machine_for(trace, costs, "device", none) == machine_of(costs, "device", 0)
 
 
-def test_a_run_is_settled_when_nothing_waits_for_a_scheduler() -> None:
+def test_a_kernel_takes_in_a_queue_what_a_chain_of_kernels_as_long_does() -> None:
+    """Between lengths that were measured in proportion. What is more than the profile has lies
+    between kernels, in the mean of the workload's; what is less is in none of them."""
+    assert [COSTS.edge_ns(ns) for ns in (0, 50, 5_050, 10_050, 15_050, 10**6)] == [
+        10, 10, 60, 110, 10, -90,
+    ]  # fmt: skip
+    assert COSTS.empty_ns == 50
+    lasting = (10_050, 20_050)
+    entries = [Entry(n, "k", groups=1, items=1, total_ns=ns) for n, ns in enumerate(lasting, 1)]
+    entries.append(Entry(3, "read", "read", total_ns=20_050))
+    trace = Trace("three", entries)
+    assert [one.total_ns for one in queued(trace, COSTS).entries] == [10_050, 19_960, 20_050]
+    taken = Taken(0, 0, {}, [], 0.0)
+    assert machine_for(trace, COSTS, "serial", taken).host.edge_ns == 110 // 2
+
+
+def test_the_beginning_of_a_call_is_not_the_programs_own_time() -> None:
+    """One that takes less makes good for one that takes more, up to where the program waits; more
+    arguments than two are paid for by what they take on the backend."""
+    times = (0, 1_300, 700, 1_200, 5_000, 700, 1_200)
+    entries = [
+        Entry(n, "k", groups=1, items=1, total_ns=9, segments=FEW, host_ns=ns)
+        for n, ns in enumerate(times, 1)
+    ]
+    entries[6] = entries[6]._replace(waits=(5,), segments=FEW + 3)
+    costs = COSTS._replace(own_ns=1_000)
+    found = own(Trace("seven", entries), costs, "serial").entries
+    assert [one.host_ns for one in found] == [0, 300, 0, 0, 3_900, 0, 200 + 300]
+    assert own(Trace("seven", entries), costs, "device").entries[6].host_ns == 200 + 30
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with opened(devices.choose()) as found:
+        yield found
+
+
+def found(host: Host, name: str) -> validation_runs.Measured:
+    plan = validation_runs.Plan(host.device, [], "tiny", 2, True)
+    return validation_runs.measured(plan, catalogue()[name], host)
+
+
+def test_a_run_is_settled_when_nothing_waits_for_a_scheduler(host: Host) -> None:
     """Of four launches a step each kernel is looked at again after thirty-two of its launches."""
-    plan = validation_runs.Plan(devices.choose(), [], "tiny", 1, True)
-    _, taken = validation_runs.timed(plan, catalogue()["vec"])
+    taken = found(host, "vec").taken
     assert taken.tasks == 4
     assert validation_runs.NOT_BUILT not in taken.on_lanes
     assert taken.epochs == 2  # two kernels are cut anew, two are not
     assert taken.busy_ms is None or 0 < taken.busy_ms < 1000
 
 
+def test_a_recorded_step_has_times_waits_and_arguments(host: Host) -> None:
+    run = found(host, "ant")
+    entries = run.trace.entries
+    reads = [one.number for one in entries if one.kind == "read"]
+    waits = [one.waits for one in entries if one.waits]
+    assert waits == [(number,) for number in reads if number < len(entries)]
+    assert all(one.total_ns > 0 for one in entries)
+    assert any(one.segments > FEW for one in entries)
+    assert all(one.host_ns > 0 for one in entries[1:])
+    assert {name: len(times) for name, times in run.real_ms.items()} == dict.fromkeys(
+        validation.POLICIES, 2
+    )
+    # what a timeline has for the beginnings of calls is most of it, and is not counted twice
+    costs = COSTS._replace(**run.host)
+    known = sum(one.host_ns for one in own(run.trace, costs, "serial").entries)
+    slow = costs._replace(own_ns=10**9)
+    least = sum(one.host_ns for one in own(run.trace, slow, "serial").entries)
+    more = sum(max(0, one.segments - FEW) for one in entries)
+    assert least == more * costs.argument_ns["serial"]
+    assert least <= known < least + sum(one.host_ns for one in entries)
+    both = [modelled(run.trace, one, run.taken)["model_ms"]["serial"] for one in (costs, slow)]
+    assert both[0] >= both[1] > 0
+
+
+def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
+    """No launch of a sample is among the first behind a wait, and no epoch is sent among records;
+    the times of epochs are those of a flow of launches."""
+    samples = {name: [sampler() for _ in range(3)] for name, sampler in host.samplers().items()}
+    assert all(one["epochs"] >= 1 for one in samples["device"])
+    costs = told(samples, [host.own()])
+    assert set(costs) < set(Costs._fields)
+    assert 0 < costs["own_ns"] < 1_000_000
+    for name, taken in samples.items():
+        assert costs["launch_ns"][name] == round(sorted(one["few"] for one in taken)[1])
+        assert all(one["wait"] > one["few"] for one in taken)
+    assert costs["epoch_ns"] > costs["launch_ns"]["device"]
+    rows = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
+    known = middle(COSTS, rows)
+    assert (known.own_ns, known.launch_ns, known.sync_ns) == (30, {"serial": 60}, COSTS.sync_ns)
+
+
 def test_cores_that_run_both_are_never_used_twice() -> None:
     """Eight kernels of two groups on two cores, and the program beside them."""
     trace = kernels(8, groups=2)
-    where = machine_of(COSTS, "serial")
+    where = machine_of(COSTS, "serial", 300)
     where = where._replace(host=where.host._replace(launch_ns=90_000))
     apart, shared = (predicted(trace, where, "serial", cores) for cores in (0, 2))
     assert apart < shared
     assert shared * 1e6 == (8 * 2 * 100_000 + 8 * 90_000) // 2
-
-
-def test_a_recorded_step_has_times_waits_and_costs_of_arguments() -> None:
-    device = devices.choose()
-    plan = validation_runs.Plan(device, [], "tiny", 1, True)
-    trace = validation_runs.recorded(plan, catalogue()["ant"], COSTS)
-    reads = [one.number for one in trace.entries if one.kind == "read"]
-    waits = [one.waits for one in trace.entries if one.waits]
-    assert waits == [(number,) for number in reads if number < len(trace.entries)]
-    assert all(one.total_ns > 0 for one in trace.entries)
-    wide = [one for one in trace.entries if one.segments > FEW]
-    assert wide
-    assert all(one.host_ns >= 100 * (one.segments - FEW) for one in wide)
-    assert sum(one.host_ns for one in trace.entries) > 100 * sum(one.segments - FEW for one in wide)
-    # what a timeline has for the program's own time of a launch that is none is not counted twice
-    less = validation_runs.recorded(plan, catalogue()["ant"], COSTS._replace(own_ns=10**9))
-    assert all(one.host_ns == 100 * max(0, one.segments - FEW) for one in less.entries)
 
 
 def test_errors_are_those_of_time_on_serial_and_of_speed_ups_beside_it() -> None:
@@ -160,7 +236,7 @@ def test_the_command_measures_and_models(
 def test_a_run_that_has_no_time_says_what_it_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(validation, "measured", lambda device, quick: COSTS)
+    monkeypatch.setattr(validation, "measured", lambda host, quick: COSTS)
     path = tmp_path / "found.json"
     words = ["static", "--preset", "tiny", "--quick", "--within", "0", "--json", str(path)]
     traces = tmp_path / "traces"
@@ -175,7 +251,7 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     words = ["--again", str(path), "--traces", str(traces), "--json", str(tmp_path / "again.json")]
     assert validation.main(words) == 0
     assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8")) == document
-    document["costs"]["launch_ns"]["serial"] *= 9
+    document["rows"]["nasnet"]["host"]["launch_ns"]["serial"] *= 99
     path.write_text(json.dumps(document), encoding="utf-8")
     assert validation.main(words) == 0
     other = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["rows"]["nasnet"]
@@ -184,9 +260,12 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     capsys.readouterr()
     assert validation.main(words[:2]) == 1
     assert "--again needs --traces" in capsys.readouterr().err
-    (tmp_path / "old.json").write_text('{"costs": {}}', encoding="utf-8")
+    (tmp_path / "old.json").write_text('{"acs_cl_validation": 1}', encoding="utf-8")
     assert validation.main(["--again", str(tmp_path / "old.json"), "--traces", "."]) == 1
-    assert "old.json: not what this version measures" in capsys.readouterr().err
+    assert (
+        "old.json: not what this version measures: ValueError('version 1, not 2')"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_is_not_there_is_refused() -> None:
