@@ -379,7 +379,8 @@ def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Wo
 def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
     """Write the heirs down, and mark what is handed over without the queue: a task of one tile
     whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. How
-    many are fused."""
+    many tiles cannot be ready while others are: of a chain of heirs, as many as its widest task has
+    can, so that of a task and its heir one does not count."""
     having = np.flatnonzero(heirs)
     theirs = references[heirs[having].astype(np.int64) - 1]
     records[having, HEIR] = theirs
@@ -389,7 +390,7 @@ def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
     bodies[fused] |= np.uint32(FUSED)
     if gang and not alone.all():
         bodies[having[~alone & ~single]] |= np.uint32(GANG)
-    return len(fused)
+    return int(np.minimum(records[having, TILES], (theirs >> np.uint32(TASK_BITS)) + 1).sum())
 
 
 def _entries(tasks: Words, tiles: Words) -> Words:

@@ -291,6 +291,26 @@ def test_width_is_no_less_than_what_can_be_ready_at_once(seed: int) -> None:
         for level in set(depths)
     )
     assert widest <= image.width <= sum(node.tiles for node in nodes)
+    rng = random.Random(seed)
+    for _ in range(3):  # and of all that is ready in some order or other
+        ended: set[int] = set()
+        while len(ended) < len(nodes):
+            ready = [
+                t for t, one in enumerate(nodes) if t not in ended and ended >= {*one.upstream}
+            ]
+            assert sum(nodes[t].tiles for t in ready) <= image.width
+            ended.add(rng.choice(ready))
+
+
+@pytest.mark.parametrize(
+    ("tiles", "width"),
+    [((1, 1, 1), 1), ((16,) * 5, 16), ((3, 1, 3), 5), ((1, 4, 9), 9), ((40, 2, 2), 40)],
+)
+def test_of_a_chain_one_task_is_ready_at_a_time(tiles: tuple[int, ...], width: int) -> None:
+    nodes = [Node(n, (task - 1,) if task else ()) for task, n in enumerate(tiles)]
+    assert record(nodes).image(SPARE).width == width
+    beside = [Node(node.tiles, tuple(one + 3 for one in node.upstream)) for node in nodes]
+    assert record([*(Node(7, ()),) * 3, *beside]).image(SPARE).width == 21 + width
 
 
 def test_an_epoch_of_nothing_is_whole() -> None:

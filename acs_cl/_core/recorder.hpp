@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -158,21 +159,22 @@ private:
             list[next[upstream[edge]]++] = reference(downstream[edge]);
     }
 
-    // Write the heirs down, and mark what is handed over without the queue; how many are fused.
+    // Write the heirs down, and mark what is handed over without the queue; how many tiles cannot be
+    // ready while others are, since they are their heirs'.
     std::uint32_t mark(std::uint32_t *own, bool gang) const {
-        std::uint32_t fused = 0;
+        std::uint32_t never = 0;
         for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
             if (!heirs[task]) continue;
             bool alone = own[TILES] == 1, single = tiles(heirs[task] - 1) == 1;
             own[HEIR] = reference(heirs[task] - 1);
+            never += std::min(own[TILES], tiles(heirs[task] - 1));
             if (alone && single && !own[N_SUCCESSORS]) {
                 own[0] |= FUSED;
-                fused++;
             } else if (gang && !alone && !single) {
                 own[0] |= GANG;
             }
         }
-        return fused;
+        return never;
     }
 
     // Where it is, in words.
