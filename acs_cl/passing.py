@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter
@@ -58,6 +59,7 @@ def begin_noting() -> None:
         events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
         core.native.begin_noting(Arguments, _STEADY)
         core.native.use_events(events)
+        core.native.use_kind(cl.command_type.NDRANGE_KERNEL)
 
 
 # ---- the way past --------------------------------------------------------------------------------
@@ -66,11 +68,16 @@ if TYPE_CHECKING or not core.NATIVE:
 
     class Passing:
         """Of a section, what is needed at each command. `passing`: the next ones may join it;
-        `passed`: how many there were since that was reset."""
+        `passed`: how many there were since that was reset. Outside of it: `look`, at launches in a
+        row, of which `wanted` are enough, and which `began` then; `satisfied`, launches until the
+        next one."""
 
         def __init__(self, queue: Any, pointer: int, behind: int) -> None:
             self.lock = threading.RLock()
             self.passed = 0
+            self.look: Any = None
+            self.wanted = self.satisfied = 0
+            self.began = 0.0
             self._passing = False
             self._behind = self._left = behind
             self._in_flight: Any = None
@@ -140,7 +147,8 @@ def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
         for name in ("queue", "wait_for", "is_blocking")
     )
     is_kernel = original.__name__ == "enqueue_nd_range_kernel"
-    return core.native.Command(original, otherwise, queue, waits, blocks, is_kernel)
+    names = tuple(map(sys.intern, parameters))
+    return core.native.Command(original, otherwise, names, queue, waits, blocks, is_kernel)
 
 
 # ---- what kernels were given ---------------------------------------------------------------------
@@ -164,6 +172,7 @@ class Arguments(_Given):
 
     def __init__(self, kernel: Any) -> None:
         super().__init__(kernel)
+        self.lessons = 0
         self.pointers: dict[int, Any] = {}
         self.values: dict[int, bytes] = {}
 

@@ -27,7 +27,7 @@ from warnings import warn
 import pyopencl as cl
 from pyopencl import _cl
 
-from . import interception, life
+from . import core, interception, life
 from .commands import KernelCommand
 from .errors import AcsError, OutOfMemory, UsageError
 from .gates import all_held
@@ -41,6 +41,8 @@ from .queue_commands import (
     Unclear,
     Watched,
     anything,
+    finish_kernel,
+    span_of,
     unmap,
 )
 from .queue_events import QueueEvent, event_of
@@ -132,17 +134,17 @@ class Queue(cl.CommandQueue):
         self._complete = self._kept_word = 0
         """The program was told that everything up to a launch is complete, and up to which one that
         was made sure of."""
-        self._books = threading.Lock()
-        self._behind: tuple[int, ...] = ()
+        self._books = core.lock()
+        self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[Any] = []
         """Events of others that all later launches wait for."""
         self._unmaps: deque[tuple[Any, Span]] = deque()
         """Mapped memory that was dropped."""
         self._deferred: deque[tuple[Any, Access]] = deque()
-        self._exposed = False
-        """Whether another library may have put commands on the driver's queue."""
-        self._left = False
+        self._odd: set[str] = set()
+        """"exposed": another library may have put commands on the driver's queue; "left": its
+        `with` block has ended."""
         self._holds = self._runtime._ready_first or self._runtime._window.size is not None
         self._holds |= self._runtime.plan.backend == "emulated"
         """Whether launches may be held back although nothing is, so far."""
@@ -155,10 +157,23 @@ class Queue(cl.CommandQueue):
                 self._runtime._end_sections()
         if runtime is None and self._in_order and not self._holds and is_free(self._runtime):
             self._section = Section(self, self._pointer, self._books, self._numbers, self._seen)
+        self._joining = self._join()
         interception.enter(self)
         own = runtime is None
         last = weakref.finalize(self, _gone, hash(self), self._runtime, self._section, own)
         last.atexit = False
+
+    def _join(self) -> Any:
+        """What the core makes launches of the queue's kernels with; None where Python makes all."""
+        runtime = self._runtime
+        queues = runtime._backend.quick_queues
+        if not core.NATIVE or queues is None or self._holds or self._profiles:
+            return None
+        empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
+        return core.native.Joining(
+            self, runtime, runtime._ledger, queues, runtime._store, self._numbers, self._seen,
+            self._books, self._section, empty, self._in_order, runtime._backend.in_order,
+        )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
 
@@ -186,7 +201,7 @@ class Queue(cl.CommandQueue):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.finish()
-        self._left = True
+        self._odd.add("left")
         self._stop_passing()
 
     @property
@@ -194,7 +209,7 @@ class Queue(cl.CommandQueue):
         """The driver's handle. Whoever asks for it may enqueue by it what is not seen here: that
         waits for all so far, and what comes next waits for that."""
         self.finish()
-        self._exposed = True
+        self._odd.add("exposed")
         self.not_understood["handle given out (int_ptr)"] += 1
         return self._pointer
 
@@ -271,20 +286,20 @@ class Queue(cl.CommandQueue):
         runtime = self._runtime
         runtime._refuse_in_recording("a command on a queue")
         runtime._called()
-        if self._unmaps or self._deferred or self._exposed:
+        if self._unmaps or self._deferred or self._odd:
             self._collect()
         self._warn_if_left()
         if self._behind:
-            after += self._behind
+            after += tuple(self._behind)
         foreign: list[Any] | None = None
         if wait_for:
             own, foreign = self._split(wait_for)
             after += own
         if self._foreign:
-            self._foreign = self._still_open()
+            self._foreign[:] = self._still_open()
             foreign = [*self._foreign, *(foreign or ())]
         if foreign and self._in_order:
-            self._foreign = list(foreign)
+            self._foreign[:] = foreign
         if after and runtime._checker is not None:  # which knows of bytes only
             for one in after:
                 life.wait(runtime, one)
@@ -299,12 +314,7 @@ class Queue(cl.CommandQueue):
         except AcsError as error:
             raise _native_error(error) from None
         number = handle.number
-        with self._books:
-            self._numbers.append(number)
-            if seen:
-                self._seen.append(number)
-            if len(self._numbers) % MANY == 0:
-                self._forget_ended()
+        self._note(number, seen)
         if timed is not None:
             watched = timed
 
@@ -321,14 +331,52 @@ class Queue(cl.CommandQueue):
             self._pass_on(section)
         return event
 
+    def _note(self, number: int, seen: bool) -> None:
+        """A launch of the queue."""
+        with self._books:
+            self._numbers.append(number)
+            if seen:
+                self._seen.append(number)
+            if len(self._numbers) % MANY == 0:
+                self._forget_ended()
+
+    # ---- the way of a kernel that the core launches ----------------------------------------------
+
+    def _find_span(self, memory: Any) -> None:
+        """Have memory know its bytes."""
+        span_of(self, memory)
+
+    def _finish_kernel(
+        self, kernel: Any, global_size: Any, local_size: Any, number: int, upstream: tuple[int, ...]
+    ) -> QueueEvent:
+        """The rest of a launch that the core has put into the hazards and that no queue took.
+        Called under the runtime's lock."""
+        command, access, seen = finish_kernel(self, kernel, global_size, local_size)
+        try:
+            self._runtime._hand_over(number, command, access, upstream)
+        except AcsError as error:
+            raise _native_error(error) from None
+        self._note(number, seen)
+        return event_of(self, number, KINDS.NDRANGE_KERNEL, None, None)
+
+    def _looked(self) -> None:
+        """Enough launches were looked at."""
+        section = self._section
+        if section is not None and section.decides():
+            self._pass_on(section)
+
+    def _trim(self) -> None:
+        with self._books:
+            self._forget_ended()
+
     def _pass_on(self, section: Section) -> None:
         """Let the next commands go to the driver's queue, if nobody is concerned but this queue."""
         runtime = self._runtime
         with runtime._lock:
-            self._forget_ended()
-            self._foreign = self._still_open()
-            busy = self._behind or self._foreign or self._unmaps or self._deferred or self._exposed
-            if not busy and not self._left and _users[id(runtime)] == 1 and may_begin(runtime):
+            self._trim()
+            self._foreign[:] = self._still_open()
+            busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
+            if not busy and _users[id(runtime)] == 1 and may_begin(runtime):
                 section.begin(runtime)
 
     def _stop_passing(self) -> None:
@@ -337,7 +385,7 @@ class Queue(cl.CommandQueue):
             self._section.passing = False
 
     def _warn_if_left(self) -> None:
-        if self._left:
+        if "left" in self._odd:
             warn(
                 "Command queue used after exit of context manager.",
                 cl.CommandQueueUsedAfterExit,
@@ -391,9 +439,9 @@ class Queue(cl.CommandQueue):
         command = Call("marker", _MARK, {}, True)
         event = self._submit(command, NOTHING, wait_for, kind, after=live)
         if for_all and (wait_for or not self._in_order):
-            self._behind = (event._acs_number,)
+            self._behind[:] = (event._acs_number,)
             if wait_for and not self._in_order:
-                self._foreign = [*self._foreign, *self._split(wait_for)[1]]
+                self._foreign += self._split(wait_for)[1]
         return event
 
     def _serially(self, name: str, original: Any, args: Any, keywords: Any) -> Any:
@@ -410,14 +458,17 @@ class Queue(cl.CommandQueue):
         launches = self._runtime._launches
         self._numbers[:-1] = [number for number in self._numbers[:-1] if number in launches]
         self._seen[:] = [number for number in self._seen if number in launches]
-        self._behind = tuple(number for number in self._behind if number in launches)
+        self._behind[:] = [number for number in self._behind if number in launches]
 
     def _seen_up_to(self, number: int) -> list[int]:
         """What the host can look behind, of this queue, up to a launch."""
         if not self._in_order:
             return []
-        launches = self._runtime._launches
-        return [one for one in list(self._seen) if one <= number and one in launches]
+        launches, seen = self._runtime._launches, self._seen
+        if seen and seen[0] not in launches:  # or every read would look at all of the last ones
+            with self._books:
+                seen[:] = [one for one in seen if one in launches]
+        return [one for one in list(seen) if one <= number and one in launches]
 
     def _settle(self, number: int, everything: bool = False) -> None:
         """Wait for a launch, and for what the host may look at after it, or for all before it."""
@@ -509,8 +560,8 @@ class Queue(cl.CommandQueue):
         while self._deferred:
             command, access = self._deferred.popleft()
             self._submit(command, access, seen=True)
-        if self._exposed:
-            self._exposed = False
+        if "exposed" in self._odd:
+            self._odd.discard("exposed")
             super().finish()
 
     def _remember(self, key: Any, plan: Plan) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from . import core
 from .access import ADDRESS_SPACE, ALL, foreign_span, host_address
 from .commands import KernelCommand
 from .driver import Events, is_svm
@@ -44,6 +45,13 @@ HOST_MEMORY = int(cl.mem_flags.USE_HOST_PTR)
 
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
+
+
+Described = tuple[Any, Access, bool]
+"""A command, its access, and whether the host can look behind it."""
+
+PATIENCE = 8192
+"""Launches by which the core may be taught of one kernel."""
 
 
 class Plan(NamedTuple):
@@ -155,6 +163,26 @@ def kernel(
         global_size += (1,) * (dimensions - len(global_size))
         local_size += (1,) * (dimensions - len(local_size))
         global_size = tuple(map(mul, global_size, local_size))
+    command, access, seen = _described(queue, plan, given, global_size, local_size, offset)
+    event = queue._submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
+    if queue._joining is not None and offset is None and not plan.anywhere and not plan.more:
+        _teach(queue, kernel, plan, given, command, event._acs_number)
+    return event
+
+
+def finish_kernel(queue: Queue, kernel: Any, global_size: Any, local_size: Any) -> Described:
+    """A kernel that the core knows, and that Python launches after all."""
+    plan = plan_of(queue, kernel)
+    assert plan is not None
+    given = arguments_of(kernel, plan.parameters)
+    assert given is not None
+    return _described(queue, plan, given, global_size, local_size, None)
+
+
+def _described(
+    queue: Queue, plan: Plan, given: Any, global_size: Any, local_size: Any, offset: Any
+) -> Described:
+    """The command, its access, and whether the host can look behind it."""
     pointers: list[Any] = []
     reads: list[Span] = []
     writes: list[Span] = []
@@ -192,7 +220,23 @@ def kernel(
         offset,
     )
     access = EVERYTHING if plan.anywhere else Access(tuple(reads), tuple(writes))
-    return queue._submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
+    return command, access, seen
+
+
+def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, number: int) -> None:
+    """A launch of a kernel went the long way: the core makes those like it from now on, as far as
+    nothing is unusual when they come."""
+    runtime = queue.runtime
+    if not runtime._ledger.usable or given.lessons >= PATIENCE:
+        return
+    name, native, global_size, local_size = command[:4]
+    left, until, reason = runtime._backend.stays(number, native, (name, global_size, local_size))
+    if left:
+        given.lessons += 1
+        core.native.teach_kernel(
+            queue._joining, kernel, native, name, plan.modes, given.pointers, given.values,
+            global_size, local_size, left, until, reason,
+        )  # fmt: skip
 
 
 def plan_of(queue: Queue, kernel: Any) -> Plan | None:
@@ -211,6 +255,8 @@ def plan_of(queue: Queue, kernel: Any) -> Plan | None:
         more = (adopted._globals_span(),) if signature.program_globals else ()
         plan = Plan(adopted, len(modes), modes, bool(signature.anywhere), more)
         queue._remember(key, plan)
+        if queue._section is not None:  # what this took is not how fast the program is
+            queue._section.look_anew()
     return plan
 
 

@@ -434,6 +434,14 @@ class Runtime:
                 if self._backend.unsent:
                     self._progress.start()
 
+    def _take_ended(self, ended: backends.Ended | None) -> None:
+        """What a queue of the core's has seen to end, or whatever there is to see."""
+        with self._lock:
+            if ended is None:
+                self._pump()
+            elif self._retire(self._backend.from_queues(ended)):
+                self._moved.notify_all()
+
     @property
     def _number(self) -> int:
         """Of the newest launch."""

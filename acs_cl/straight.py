@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyopencl import _cl
 
+from . import core
 from .passing import Passing
 from .queue_commands import EVERYTHING, NOTHING, Call
 
@@ -49,9 +50,10 @@ _MARK: Any = _cl._enqueue_marker_with_wait_list
 _BARRIER: Any = _cl._enqueue_barrier_with_wait_list
 
 
-class Look:
+class PlainLook:
     """What launches in a row follow, of those that were in flight when they came. Levels are steps
-    of the longest chain up to a launch; what had ended by then is a step before."""
+    of the longest chain up to a launch; what had ended by then is a step before. The core's does
+    the same."""
 
     def __init__(self) -> None:
         self.many = 0
@@ -75,6 +77,9 @@ class Look:
         return self.many / self.steps if self.steps else 1.0
 
 
+Look: Any = core.native.Look if core.NATIVE else PlainLook
+
+
 class Section(Passing):
     """Commands of one queue that the driver has as they came. Open: there may be some that the
     runtime knows nothing of. Passing: the next ones may join them."""
@@ -86,33 +91,38 @@ class Section(Passing):
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._books, self._numbers, self._seen = books, numbers, seen
         self.open = False
-        self._look = Look()
-        self._began = perf_counter()
-        self._wanted = LOOKED
+        self.look = Look()
+        self.wanted = LOOKED
         self._rest: float = REST
 
     def wants(self, number: int, runtime: Runtime) -> bool:
         """Whether the commands after this launch had better pass."""
-        look = self._look
-        if self._wanted > LOOKED:  # they overlap, and are looked at again later
-            self._wanted -= 1
+        look = self.look
+        if self.satisfied:  # they overlap, and are looked at again later
+            self.satisfied -= 1
             return False
         if not look.many:
-            self._began = perf_counter()
+            self.began = perf_counter()
         with runtime._lock:
             runtime._pump()  # or what has ended would count as in flight, and look like overlap
             launch = runtime._launches.get(number)
             look.note(number, launch.upstream if launch is not None else (), runtime._launches)
-        if look.many < self._wanted:
-            return False
-        self._look = Look()
-        if self._wanted < LOOKED:
+        return look.many >= self.wanted and self.decides()
+
+    def look_anew(self) -> None:
+        """What launches so far have followed says nothing."""
+        self.look = Look()
+
+    def decides(self) -> bool:
+        """Enough launches were looked at: whether the commands after them had better pass."""
+        look, self.look = self.look, Look()
+        if self.wanted < LOOKED:
             return True
         if look.overlap >= ENOUGH:
-            self._wanted = LOOKED + SATISFIED
+            self.satisfied, self.wanted = SATISFIED, LOOKED
             self._rest = REST
             return False
-        self.rest(min(LONGEST_S, self._rest * (perf_counter() - self._began)))
+        self.rest(min(LONGEST_S, self._rest * (perf_counter() - self.began)))
         self._rest *= 2
         return True
 
@@ -140,7 +150,7 @@ class Section(Passing):
             last = _MARK(self.native, None)
             self.native.flush()
         runtime._stats.straight += self.passed
-        self._wanted = AGAIN if self.rests else LOOKED
+        self.wanted = AGAIN if self.rests else LOOKED
 
         def behind(queue: Any, wait_for: Any) -> Any:
             return _MARK(queue, [*(wait_for or ()), last])

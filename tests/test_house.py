@@ -193,9 +193,9 @@ MAY_IMPORT = {
     "queue_events": "errors",
     "passing": "core driver queue_events",
     "interception": "passing queue_events",
-    "queue_commands": "access commands driver interception passing program records errors",
-    "straight": "passing queue_commands",
-    "queue": "commands gates interception life queue_commands queue_events records runtime"
+    "queue_commands": "access commands core driver interception passing program records errors",
+    "straight": "core passing queue_commands",
+    "queue": "commands core gates interception life queue_commands queue_events records runtime"
     " straight errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands

@@ -1,28 +1,28 @@
-// Commands that pass: functions of PyOpenCL's that take a queue.
+// Commands that pass, or join as launches: functions of PyOpenCL's that take a queue.
 
 #include <algorithm>
 #include <array>
 
-#include "passing.hpp"
+#include "joining.hpp"
 
 namespace acs_cl {
 
 namespace {
 
-PyObject *event_class, *nanny_class, *own_event_class, *event_of_handle;
-PyObject *wait_name, *queue_name;
+PyObject *wait_name;
 
 // A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
 // parameters, -1: it has none.
 struct Command {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *original, *otherwise, *name, *doc, *waits_name, *blocks_name;
+    PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
     int queue_at, waits_at, blocks_at;
     bool is_kernel;
 
     auto objects() {
-        return std::array{&original, &otherwise, &name, &doc, &waits_name, &blocks_name};
+        return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
+                          &blocks_name};
     }
     void end() {}
 };
@@ -98,26 +98,23 @@ Waits look_at(Passing *way, PyObject *wait_for) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
         if (way->place_of(event) == event) continue;
         auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
-        if (type == event_class || type == nanny_class) {
+        if (type == events.plain || type == events.nanny) {
             found = Waits::AS_GIVEN;
             way->keeps_events = true;
             continue;
         }
-        if (type != own_event_class) return Waits::UNCLEAR;
-        PyObject *queue = PyObject_GetAttr(event, queue_name);
-        if (!queue) return PyErr_Clear(), Waits::UNCLEAR;
-        Py_DECREF(queue);  // the event holds it
-        if (queue != way->queue) return Waits::UNCLEAR;
+        if (type != events.own || *events.slot(event, QUEUE) != way->queue)
+            return Waits::UNCLEAR;
         has_own = true;
     }
     return has_own && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
 }
 
-bool are_of_the_driver(PyObject *events) {
-    if (!PyList_CheckExact(events) && !PyTuple_CheckExact(events)) return false;
-    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(events); index++) {
-        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(events, index)));
-        if (type != event_class && type != nanny_class) return false;
+bool are_of_the_driver(PyObject *all) {
+    if (!PyList_CheckExact(all) && !PyTuple_CheckExact(all)) return false;
+    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(all); index++) {
+        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(all, index)));
+        if (type != events.plain && type != events.nanny) return false;
     }
     return true;
 }
@@ -130,7 +127,7 @@ bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
     args.list = PyList_New(0);
     for (Py_ssize_t index = 0; args.list && index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (reinterpret_cast<PyObject *>(Py_TYPE(event)) != own_event_class &&
+        if (reinterpret_cast<PyObject *>(Py_TYPE(event)) != events.own &&
             PyList_Append(args.list, event))
             Py_CLEAR(args.list);
     }
@@ -156,10 +153,8 @@ int take_size(PyObject *size, std::size_t *to, int many) {
 // A kernel whose arguments were noted, as PyOpenCL would enqueue it. Null, without an error: it is
 // not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes
 // between the look at the way and the driver's call, for the GIL is held.
-PyObject *pass_kernel(Passing *way, PyObject *const *args, Py_ssize_t many) {
-    if (many > 4 && args[4] != Py_None) return nullptr;
-    for (Py_ssize_t at = 6; at < many; at++)
-        if (args[at] != Py_False) return nullptr;
+PyObject *pass_kernel(Passing *way, PyObject *const *args) {
+    if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
     const Given *given = given_of(args[1]);
     if (!given || !given->handle) return nullptr;
     std::size_t global[3], local[3];
@@ -171,7 +166,7 @@ PyObject *pass_kernel(Passing *way, PyObject *const *args, Py_ssize_t many) {
         return nullptr;
     PyObject *number = PyLong_FromVoidPtr(handle);
     PyObject *turns[] = {number, Py_False};  // its reference goes to the event
-    PyObject *event = number ? PyObject_Vectorcall(event_of_handle, turns, 2, nullptr) : nullptr;
+    PyObject *event = number ? PyObject_Vectorcall(events.of_handle, turns, 2, nullptr) : nullptr;
     Py_XDECREF(number);
     if (event) way->count(event, handle);
     return event;
@@ -208,6 +203,27 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     return true;
 }
 
+// Of a kernel's enqueue: all arguments by position, those that were left out as PyOpenCL has them.
+struct Placed {
+    static constexpr Py_ssize_t REQUIRED = 4, MANY = 8;
+    PyObject *args[MANY];
+
+    // False: some are missing, or called by other names.
+    bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
+        if (many > MANY || PyTuple_GET_SIZE(self->parameters) != MANY) return false;
+        for (Py_ssize_t at = 0; at < MANY; at++)
+            args[at] = at < many ? given[at] : at < REQUIRED ? nullptr : at < 6 ? Py_None : Py_False;
+        for (Py_ssize_t at = 0; keywords && at < PyTuple_GET_SIZE(keywords); at++) {
+            Py_ssize_t where = many;
+            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < MANY; where++)
+                if (PyTuple_GET_ITEM(self->parameters, where) == name) break;
+            if (where == MANY) return false;
+            args[where] = given[many + at];
+        }
+        return std::all_of(args, args + REQUIRED, [](PyObject *one) { return one != nullptr; });
+    }
+};
+
 PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flags,
                        PyObject *keywords) {
     auto *self = reinterpret_cast<Command *>(object);
@@ -218,13 +234,17 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                                    std::size_t(many), keywords);
     }
     Passing *way = many > self->queue_at ? way_of(args[self->queue_at]) : nullptr;
+    Joining *joining = !way && self->is_kernel && many ? joining_of(args[0]) : nullptr;
+    Placed placed;
+    if (self->is_kernel && (way || joining) && placed.place(self, args, many, keywords)) {
+        PyObject *event = nullptr;
+        if (joining) event = join_kernel(joining, placed.args);
+        else if (look_at(way, placed.args[5]) == Waits::FOR_NOTHING)
+            event = pass_kernel(way, placed.args);
+        if (event || PyErr_Occurred()) return event;
+    }
     if (way) {
         PyObject *event = nullptr;
-        if (self->is_kernel && !keywords && many >= 4 && many <= 8 &&
-            (many < 6 || look_at(way, args[5]) == Waits::FOR_NOTHING)) {
-            event = pass_kernel(way, args, many);
-            if (event || PyErr_Occurred()) return event;
-        }
         Arguments given(args, many, keywords);
         if (pass(self, way, given, event)) return event;
     }
@@ -232,19 +252,20 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
 }
 
 PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"original", "otherwise", "queue_at", "waits_at", "blocks_at",
-                                  "is_kernel", nullptr};
-    PyObject *original, *otherwise;
+    static const char *names[] = {"original", "otherwise", "parameters", "queue_at", "waits_at",
+                                  "blocks_at", "is_kernel", nullptr};
+    PyObject *original, *otherwise, *parameters;
     int queue_at, waits_at, blocks_at, is_kernel;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOiiip", const_cast<char **>(names),
-                                     &original, &otherwise, &queue_at, &waits_at, &blocks_at,
-                                     &is_kernel))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!iiip", const_cast<char **>(names),
+                                     &original, &otherwise, &PyTuple_Type, &parameters, &queue_at,
+                                     &waits_at, &blocks_at, &is_kernel))
         return nullptr;
     auto *self = reinterpret_cast<Command *>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
     self->call = command_call;
     self->original = Py_NewRef(original);
     self->otherwise = Py_NewRef(otherwise);
+    self->parameters = Py_NewRef(parameters);
     self->waits_name = PyUnicode_InternFromString("wait_for");
     self->blocks_name = PyUnicode_InternFromString("is_blocking");
     self->queue_at = queue_at;
@@ -267,13 +288,20 @@ PyType_Slot command_slots[] = {{Py_tp_new, slot(command_new)},
 PyType_Spec command_spec = {"acs_cl._core.Command", sizeof(Command), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, command_slots};
 
-// PyOpenCL's two classes of events, that of queues of ours, and what makes one of the first from a
-// handle.
-void use_events(nb::tuple events) {
-    PyObject **places[] = {&event_class, &nanny_class, &own_event_class, &event_of_handle};
+// The classes of events, and what makes one from a handle, as `Events` has them; and where events of
+// ours keep what.
+void use_events(nb::tuple all) {
+    static const char *names[EVENT_SLOTS] = {"_acs_queue", "_acs_number", "_acs_kind",
+                                             "_acs_keeps", "_acs_timed", "_acs_settled"};
+    PyObject **places[] = {&events.plain, &events.nanny, &events.own, &events.of_handle};
     for (std::size_t at = 0; at < 4; at++) {
-        nb::object one = events[at];
+        nb::object one = all[at];
         Py_XSETREF(*places[at], one.release().ptr());
+    }
+    for (int which = 0; which < EVENT_SLOTS; which++) {
+        nb::object slot = nb::getattr(nb::handle(events.own), names[which]);
+        if (Py_TYPE(slot.ptr()) != &PyMemberDescr_Type) throw nb::type_error("expected a slot");
+        events.slots[which] = reinterpret_cast<PyMemberDescrObject *>(slot.ptr())->d_member->offset;
     }
 }
 
@@ -281,7 +309,6 @@ void use_events(nb::tuple events) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
-    queue_name = PyUnicode_InternFromString("_acs_queue");
     module.attr("Command") = nb::steal(PyType_FromSpec(&command_spec));
     module.def("use_events", use_events, nb::arg("events"));
 }

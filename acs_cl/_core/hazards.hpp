@@ -115,6 +115,7 @@ public:
     const NodePointer &node(const Span &span);
     // Whether it is still in this index.
     bool has(const Node &node) const { return node.index == index_; }
+    std::uint32_t index() const { return index_; }
 
     // The edges of launch `number`, which is live from now on. Good until the next call.
     const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "caller.hpp"
+#include "joining.hpp"
 #include "ledger.hpp"
 #include "lock.hpp"
 #include "passing.hpp"
@@ -74,7 +75,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 18;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 19;  // as acs_cl/core.py expects it
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
@@ -181,6 +182,7 @@ NB_MODULE(_core, module) {
     add_way(module);
     add_given(module);
     add_commands(module);
+    add_joining(module);
 
     // `_image` is in program order; for other orders the columns are as `epochs.Recorder.image` reads
     // them.

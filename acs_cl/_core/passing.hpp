@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "lock.hpp"
+#include "look.hpp"
 #include "queue_kernel.hpp"
 #include "types.hpp"
 
@@ -27,6 +28,19 @@ inline void *handle_of(PyObject *object) {
     return found;
 }
 
+// PyOpenCL's two classes of events, that of queues of ours with the places of its slots, and what
+// makes one of the first from a handle.
+enum EventSlot { QUEUE, NUMBER, KIND, KEEPS, TIMED, SETTLED, EVENT_SLOTS };
+struct Events {
+    PyObject *plain, *nanny, *own, *of_handle;
+    Py_ssize_t slots[EVENT_SLOTS];
+
+    PyObject **slot(PyObject *event, int which) const {
+        return reinterpret_cast<PyObject **>(reinterpret_cast<char *>(event) + slots[which]);
+    }
+};
+inline Events events;
+
 constexpr std::size_t EVENTS = 128;
 
 // What a section needs while commands pass. It is found by the queue object that they are called
@@ -36,9 +50,13 @@ struct Passing {
     PyObject *queue;  // borrowed
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
+    PyObject *look_object;  // at launches outside of the section
+    Look *look;
     void *native, *in_flight_handle;
     long long passed;
     int left, behind;
+    int wanted, satisfied;  // launches of a look; launches until the next one begins
+    double began;  // when this one did
     double rests_until;
     bool keeps_events;  // once a wait list named some
     PyObject *events[EVENTS];  // of the last commands, where an event's address says; or null
@@ -47,7 +65,7 @@ struct Passing {
         return events[(reinterpret_cast<std::uintptr_t>(event) >> 5) % EVENTS];
     }
 
-    auto objects() { return std::array{&lock, &in_flight}; }
+    auto objects() { return std::array{&lock, &in_flight, &look_object}; }
     void end();
 
     // A command has passed. Where the one some commands ago has not ended, work is waiting.
@@ -65,7 +83,11 @@ struct Passing {
 Passing *way_of(PyObject *queue);
 
 // Setters of several arguments, and then of one each, of the first some.
-constexpr int MULTI = 0, SETTERS = 3, PLACES = SETTERS + 16;
+constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
+
+struct Taught;  // joining.hpp
+void forget(Taught *taught);
+void not_current(Taught *taught);
 
 // What a kernel's arguments were set from, in each place the last, until somebody asks: tuples, and
 // of single arguments the objects.
@@ -76,6 +98,7 @@ struct Given {
     unsigned long long turns[PLACES];
     void *handle;
     long long generation;
+    Taught *taught;  // what the core knows of its launches, or null
 
     std::array<PyObject **, PLACES> objects() {
         std::array<PyObject **, PLACES> all;

@@ -73,6 +73,10 @@ struct Classes {
     nb::object svm, memory, local, sampler, command;
 };
 
+inline bool is_a(nb::handle object, const nb::object &type) {
+    return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
+}
+
 // Bytes of memory as the driver takes it, and where on the host they go.
 struct From {
     nb::handle memory;
@@ -202,14 +206,13 @@ public:
         if (slot.memory.is(object)) return true;
         slot = Slot();
         std::int32_t failed;
-        if (nb::isinstance(object, classes.svm)) {
+        if (is_a(object, classes.svm)) {
             void *pointer = address(object.attr("svm_ptr"));
             failed = driver.set_svm_argument(kernel_, std::uint32_t(index), pointer);
-        } else if (nb::isinstance(object, classes.local)) {
+        } else if (is_a(object, classes.local)) {
             std::size_t nbytes = nb::cast<std::size_t>(object.attr("size"));
             failed = driver.set_argument(kernel_, std::uint32_t(index), nbytes, nullptr);
-        } else if (nb::isinstance(object, classes.memory) ||
-                   nb::isinstance(object, classes.sampler)) {
+        } else if (is_a(object, classes.memory) || is_a(object, classes.sampler)) {
             void *handle = address(object.attr("int_ptr"));
             failed = driver.set_argument(kernel_, std::uint32_t(index), sizeof(handle), &handle);
         } else {

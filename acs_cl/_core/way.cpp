@@ -4,6 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include <nanobind/stl/vector.h>
+
 #include "passing.hpp"
 
 namespace acs_cl {
@@ -69,15 +71,34 @@ PyObject *passing_rests(Passing *self, void *) {
     return PyBool_FromLong(now_s() <= self->rests_until);
 }
 
+PyObject *passing_look(Passing *self, void *) {
+    return Py_NewRef(self->look_object ? self->look_object : Py_None);
+}
+
+int passing_set_look(Passing *self, PyObject *value, void *) {
+    Look *look = nullptr;
+    if (!value || !nb::try_cast(nb::handle(value), look) || !look) {
+        PyErr_SetString(PyExc_TypeError, "expected a look");
+        return -1;
+    }
+    self->look = look;
+    Py_XSETREF(self->look_object, Py_NewRef(value));
+    return 0;
+}
+
 PyMethodDef passing_methods[] = {{"count", method(passing_count), METH_O, nullptr},
                                  {"rest", method(passing_rest), METH_O, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 PyMemberDef passing_members[] = {{"passed", T_LONGLONG, offsetof(Passing, passed), 0, nullptr},
                                  {"lock", T_OBJECT_EX, offsetof(Passing, lock), READONLY, nullptr},
+                                 {"wanted", T_INT, offsetof(Passing, wanted), 0, nullptr},
+                                 {"satisfied", T_INT, offsetof(Passing, satisfied), 0, nullptr},
+                                 {"began", T_DOUBLE, offsetof(Passing, began), 0, nullptr},
                                  {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef passing_properties[] = {
     {"passing", getter(passing_get), setter(passing_set), nullptr, nullptr},
     {"rests", getter(passing_rests), nullptr, nullptr, nullptr},
+    {"look", getter(passing_look), setter(passing_set_look), nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot passing_slots[] = {{Py_tp_init, slot(passing_init)},
                                {Py_tp_new, slot(PyType_GenericNew)},
@@ -115,6 +136,22 @@ void Passing::end() {
 }
 
 void add_way(nb::module_ &module) {
+    nb::class_<Look>(module, "Look")
+        .def(nb::init<>())
+        .def("note",
+             [](Look &self, std::int64_t number, const std::vector<std::int64_t> &upstream,
+                nb::object live) {
+                 self.note(number, upstream, [&](std::int64_t one) {
+                     nb::int_ key(one);
+                     int found = PySequence_Contains(live.ptr(), key.ptr());
+                     if (found < 0) throw nb::python_error();
+                     return found == 1;
+                 });
+             },
+             nb::arg("number"), nb::arg("upstream"), nb::arg("live"))
+        .def_ro("many", &Look::many)
+        .def_ro("steps", &Look::steps)
+        .def_prop_ro("overlap", &Look::overlap);
     module.attr("Passing") = nb::steal(PyType_FromSpec(&passing_spec));
 }
 

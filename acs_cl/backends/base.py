@@ -69,6 +69,10 @@ class Backend:
         thought (-1: all), up to which launch (0: any), and why if that is asked for."""
         return -1, 0, None
 
+    def from_queues(self, ended: Ended) -> Ended:
+        """What the core's queues have told of somebody else, as `poll` would tell it."""
+        return ended
+
     def join(self, ledger: Any) -> None:
         """The core makes launches by itself, and keeps their books in `ledger`."""
 

@@ -179,6 +179,8 @@ class Device(Backend):
         """Some launches at a time, where the last one took a lane: what keeps a kernel there may
         change."""
         reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
+        if kernel.origin is None:  # no scheduler can have it
+            return -1, 0, reason
         if reason is None or (choice is not None and choice.wants_time(key)):
             return 0, 0, None
         if choice is not None:
@@ -190,6 +192,10 @@ class Device(Backend):
             elif kernel.launched < HOT:
                 left, kernel.launched = HOT - kernel.launched, HOT
         return left, until, reason
+
+    def from_queues(self, ended: Ended) -> Ended:
+        """Some may have been timed."""
+        return self._from_lanes(ended)
 
     def look(self) -> None:
         """An epoch may be full."""
@@ -324,7 +330,7 @@ class Device(Backend):
             launch = launch._replace(command=command.plain())
         if self._choice is not None and self._choice.on_cpu:
             key = _key(command)
-            if key is not None and self._choice.wants_time(key):
+            if key is not None and self._choice.wants_time(key) and _has_origin(command):
                 self._timed[number] = key
         extra = None
         if self._epochs:
@@ -632,6 +638,11 @@ def _look_away(kernel: Any, reason: str) -> None:
     time."""
     kernel.launched = 0
     kernel.reason = reason
+
+
+def _has_origin(command: Any) -> bool:
+    """Whether a scheduler could have the kernel of a launch."""
+    return type(command) is not KernelCommand or command.kernel.origin is not None
 
 
 def _key(command: Any) -> Any:

@@ -1,0 +1,435 @@
+"""Kernels on an `acs.Queue` that the core launches, beside those that Python launches.
+
+A queue whose launches Python makes is the twin (`by_python`), and a plain queue the oracle.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pyopencl.tools
+import pytest
+from conftest import in_threads
+
+import acs_cl as acs
+from acs_cl import core, queue_commands, straight
+from tests.test_queue import (
+    READ_WRITE,
+    ROUNDS,
+    SOURCE,
+    N,
+    buffer,
+    edges,
+    kernels_of,
+    random_program,
+    values_of,
+)
+
+pytestmark = pytest.mark.skipif(not core.NATIVE, reason="the core was not built")
+
+
+@pytest.fixture(autouse=True)
+def _launches_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sections: every command is a launch."""
+    monkeypatch.setattr(straight, "ENOUGH", 0)
+
+
+@pytest.fixture
+def long_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that Python launched."""
+    found: list[str] = []
+    before = queue_commands._described
+
+    def counted(queue: Any, plan: Any, *rest: Any) -> Any:
+        found.append(plan.kernel.name)
+        return before(queue, plan, *rest)
+
+    monkeypatch.setattr(queue_commands, "_described", counted)
+    return found
+
+
+def by_python(context: cl.Context, **options: Any) -> acs.Queue:
+    """A queue whose kernels Python launches."""
+    queue = acs.Queue(context, **options)
+    queue._joining = None
+    gc.collect()
+    return queue
+
+
+# ---- what overlaps -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_look_alike(seed: int) -> None:
+    choose = random.Random(seed)
+    twin, found = straight.PlainLook(), core.native.Look()
+    live: set[int] = set()
+    for number in range(1, 200):
+        upstream = choose.sample(
+            range(max(1, number - 9), number), choose.randrange(min(number, 4))
+        )
+        live.add(number)
+        live -= {one for one in live if choose.random() < 0.1}
+        for look in (twin, found):
+            look.note(number, upstream, live)
+        assert (found.many, found.steps) == (twin.many, twin.steps)
+    assert found.overlap == twin.overlap
+
+
+# ---- launches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["auto", "out_of_order", "lanes", "serial"])
+def test_the_core_launches_what_python_did_once(
+    context: cl.Context, long_way: list[str], backend: str
+) -> None:
+    kernels, found = kernels_of(context), []
+    for make in (acs.Queue, by_python):
+        queue = make(context, backend=backend)
+        rows = [buffer(queue, np.zeros(N)) for _ in range(4)]
+        del long_way[:]
+        for step in range(30):
+            for x, y in pairwise(rows):
+                kernels["mix_in"](queue, (N,), None, x, y, step)
+            kernels["add"].set_args(rows[step % 4], np.int32(step))
+            cl.enqueue_nd_range_kernel(queue, kernels["add"], (N,), None)
+        assert (len(long_way) < 20) == (make is acs.Queue), long_way
+        assert edges(queue) > 0
+        found.append([values_of(queue, row).tolist() for row in rows])
+        assert queue.runtime._hazards.live == len(queue.runtime._launches)
+    plain = cl.CommandQueue(context)
+    rows = [buffer(plain, np.zeros(N)) for _ in range(4)]
+    for step in range(30):
+        for x, y in pairwise(rows):
+            kernels["mix_in"](plain, (N,), None, x, y, step)
+        kernels["add"](plain, (N,), None, rows[step % 4], np.int32(step))
+    expected = [values_of(plain, row).tolist() for row in rows]
+    assert found == [expected] * 2
+
+
+def test_edges_are_those_of_python(context: cl.Context) -> None:
+    """While one launch runs all others are in flight, so that both see the same."""
+    kernels = kernels_of(context)
+    found = []
+    for make in (acs.Queue, by_python):
+        queue = make(context, backend="lanes", lanes=4)
+        rows = [buffer(queue, np.zeros(N)) for _ in range(4)]
+        for _ in range(4):
+            kernels["mix_in"](queue, (N,), None, rows[0], rows[1], 0)
+            kernels["slow"](queue, (N,), None, rows[0], np.int32(0), np.int32(1))
+        queue.finish()
+        before = queue.runtime.stats()["edges"]
+        for row in rows:
+            kernels["slow"](queue, (N,), None, row, np.int32(0), np.int32(ROUNDS // 100))
+        choose = random.Random(5)
+        for step in range(60):
+            x, y = choose.sample(rows, 2)
+            kernels["mix_in"](queue, (N,), None, x, y, step)
+        after = queue.runtime.stats()["edges"]
+        found.append({kind: after[kind] - before[kind] for kind in after})
+        queue.finish()
+    assert found[0] == found[1]
+    assert found[0]["RAW"] > 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(context: cl.Context, seed: int) -> None:
+    expected = random_program(cl.CommandQueue(context), kernels_of(context), seed, 120)
+    found = random_program(acs.Queue(context), kernels_of(context), seed, 120)
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert np.array_equal(one, other), index
+
+
+MANY_KINDS = """
+kernel void tell(global int *to, global const int *from, int a, float b, long c, short d,
+                 local int *l, uchar e, double f, int4 g)
+{
+  l[0] = from[0];
+  to[0] = to[0] * 7 + l[0] + a + (int) b + (int) (c >> 20) + d + e + (int) f + g.y;
+}
+"""
+
+
+def set_some(choose: random.Random, kernel: Any, memory: list[Any]) -> None:
+    """Some arguments anew, by some setter."""
+    values = [
+        (2, b"i", choose.randrange(-9, 9)), (3, b"f", choose.randrange(9) / 2),
+        (4, b"l", choose.randrange(1 << 40)), (5, b"h", choose.randrange(-99, 99)),
+        (7, b"B", choose.randrange(256)), (8, b"d", choose.randrange(9) / 4),
+    ]  # fmt: skip
+    four = np.array(choose.randbytes(16)).tobytes()[:16].ljust(16, b"\0")
+    objects = [(0, choose.choice(memory)), (1, choose.choice(memory)), (6, cl.LocalMemory(64))]
+    which = choose.randrange(6)
+    if which == 0:
+        kernel._set_arg_multi(sum(choose.sample(objects, 2), ()))
+    elif which == 1:
+        kernel._set_arg_buf_pack_multi(sum(choose.sample(values, 3), ()))
+    elif which == 2:
+        kernel._set_arg_buf_multi((9, four))
+    elif which == 3:
+        kernel.set_arg(2, np.int32(choose.randrange(99)))
+    elif which == 4:
+        kernel.set_arg(*choose.choice(objects))
+    else:
+        kernel._set_arg_buf_pack_multi((2, b"i", choose.randrange(9), 5, b"h", 3))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_arguments_set_by_any_setter(context: cl.Context, long_way: list[str], seed: int) -> None:
+    program = cl.Program(context, MANY_KINDS).build()
+    found: list[list[int]] = []
+    for make in (cl.CommandQueue, acs.Queue):
+        queue = make(context)
+        choose = random.Random(seed)
+        memory = [buffer(queue, np.arange(step, step + 4)) for step in range(4)]
+        kernels: list[Any] = [cl.Kernel(program, "tell") for _ in range(2)]
+        for kernel in kernels:
+            kernel._set_arg_multi((0, memory[0], 1, memory[1], 6, cl.LocalMemory(64)))
+            packed = 2, b"i", 1, 3, b"f", 1.0, 4, b"l", 1, 5, b"h", 1, 7, b"B", 1, 8, b"d", 1.0
+            kernel._set_arg_buf_pack_multi(packed)
+            kernel._set_arg_buf_multi((9, np.int32([1, 2, 3, 4]).tobytes()))
+        for _ in range(200):
+            kernel = choose.choice(kernels)
+            if choose.random() < 0.6:
+                set_some(choose, kernel, memory)
+            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+        found.append([values_of(queue, one, 4).tolist() for one in memory])
+        del queue, kernels
+        gc.collect()
+    assert found[0] == found[1]
+    assert len(long_way) < 100
+
+
+def test_calls_of_every_form_join(context: cl.Context, long_way: list[str]) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    add = kernels["add"]
+    for _ in range(4):
+        add(queue, (N,), (N,), a, np.int32(1))
+        add(queue, (N,), None, a, np.int32(1))
+    del long_way[:]
+    add(queue, (N,), None, a, np.int32(1), wait_for=None)
+    event = cl.enqueue_nd_range_kernel(queue, add, (N,), None, wait_for=[])
+    cl.enqueue_nd_range_kernel(queue, add, global_work_size=(N,), local_work_size=(N,))
+    cl.enqueue_nd_range_kernel(queue, add, (N,), None, None, [event, event])
+    assert not long_way
+    assert type(event) is acs.queue_events.QueueEvent
+    assert event.command_type == cl.command_type.NDRANGE_KERNEL
+    assert event.command_queue is queue
+    assert values_of(queue, a)[0] == 12
+    assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    add(queue, [N], None, a, np.int32(1))  # Python's
+    add(queue, (N // 2,), None, a, np.int32(1), global_offset=(N // 2,))
+    cl.enqueue_nd_range_kernel(queue, add, (4,), (4,), None, None, True)
+    assert len(long_way) == 3
+    with pytest.raises(TypeError):
+        cl.enqueue_nd_range_kernel(queue, add, (N,))
+    assert values_of(queue, a)[[0, -1]].tolist() == [14, 14]
+
+
+def test_wait_lists_hold(context: cl.Context, long_way: list[str]) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    other = cl.CommandQueue(context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    for _ in range(8):
+        kernels["mix_in"](queue, (N,), None, a, b, 0)
+    queue.finish()
+    del long_way[:]
+    done = kernels["add"](other, (N,), None, b, np.int32(0))
+    other.finish()
+    kernels["mix_in"](queue, (N,), None, a, b, 0, wait_for=[done])  # complete: says nothing
+    assert not long_way
+    gate = cl.UserEvent(context)
+    kernels["mix_in"](queue, (N,), None, a, b, 1, wait_for=[gate])
+    kernels["mix_in"](queue, (N,), None, a, b, 1)  # behind it
+    assert long_way == ["mix_in"] * 2
+    queue.flush()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    queue.finish()
+    expected = np.zeros(N, np.int64)
+    for _ in range(9 + 2):
+        expected = (expected * 3 + np.arange(N)).astype(np.int32)
+    assert np.array_equal(values_of(queue, b), expected)
+
+
+def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> None:
+    """The core has it in the hazards already; Python finishes it, and finds the driver's error."""
+    queue, kernels = acs.Queue(context, backend="out_of_order"), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    add: Any = kernels["add"]
+    for _ in range(4):
+        add(queue, (N,), None, a, np.int32(1))
+    plan = queue_commands.plan_of(queue, add)
+    assert plan is not None
+    given = add._acs_arguments
+    # a group size that no device has, as if Python had launched it before
+    core.native.teach_kernel(
+        queue._joining, add, plan.kernel._native_for((), (False,)), "add", plan.modes,
+        dict(given.pointers), dict(given.values), (N,), (1 << 20,), -1, 0, None,
+    )  # fmt: skip
+    number = queue.runtime._number
+    with pytest.raises(cl.LogicError):
+        add(queue, (N,), (1 << 20,), a, np.int32(1))
+    assert queue.runtime._number == number + 1
+    add(queue, (N,), None, a, np.int32(1))
+    assert values_of(queue, a)[0] == 5
+    assert not queue.runtime._launches
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def test_memory_of_the_program_is_looked_behind(context: cl.Context) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    host = np.zeros(N, np.int32)
+    flags = READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    shared, other = cl.Buffer(context, flags, hostbuf=host), buffer(queue, np.zeros(N))
+    for _ in range(6):
+        kernels["slow"](queue, (N,), None, shared, np.int32(0), np.int32(1))
+        kernels["add"](queue, (N,), None, other, np.int32(0))
+    queue.finish()
+    kernels["slow"](queue, (N,), None, shared, np.int32(7), np.int32(ROUNDS // 10))
+    kernels["add"](queue, (N,), None, other, np.int32(1)).wait()
+    # once an event was seen to be complete, so is all before it that the host can look at
+    assert queue._complete >= queue.runtime._number
+    mapped, _ = cl.enqueue_map_buffer(queue, shared, cl.map_flags.READ, 0, (N,), np.int32)
+    assert mapped[0] == 7
+
+
+@pytest.mark.parametrize("memory", ["runtime", "pool", "buffers", "svm"])
+def test_arrays_that_come_and_go(context: cl.Context, memory: str) -> None:
+    """Their memory is used again while launches that use it are in flight."""
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    allocator: Any = None
+    if memory == "runtime":
+        allocator = queue.allocator
+    elif memory == "pool":
+        allocator = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue))
+    elif memory == "svm":
+        if not queue.device.svm_capabilities:
+            pytest.skip("the device has no shared virtual memory")
+        allocator = cl.tools.SVMAllocator(context, alignment=64)
+    out = []
+    slow = np.int32(ROUNDS // 1000)
+    for step in range(60):
+        x = cl.array.empty(queue, N, np.int32, allocator=allocator)
+        y = cl.array.zeros(queue, N, np.int32, allocator=allocator)
+        kernels["slow"](queue, (N,), None, x.base_data, np.int32(step), slow)
+        kernels["mix_in"](queue, (N,), None, x.base_data, y.base_data, 1)
+        out.append(y)
+        if len(out) > 3:
+            found = out.pop(0).get()
+            assert np.array_equal(found, step - 3 + np.arange(N)), step
+
+
+def test_a_kernel_on_queues_of_two_runtimes(context: cl.Context) -> None:
+    kernels = kernels_of(context)
+    queues = [acs.Queue(context, backend="out_of_order"), acs.Queue(context, backend="lanes")]
+    rows = [buffer(queue, np.zeros(N)) for queue in queues]
+    for step in range(50):
+        for queue, row in zip(queues, rows, strict=True):
+            kernels["add"](queue, (N,), None, row, np.int32(1))
+        if step == 25:  # its address may be another's
+            values = values_of(queues[0], rows[0])
+            queues[0] = acs.Queue(context, backend="out_of_order")
+            gc.collect()
+            assert values[0] == 26
+    assert [values_of(*both)[0] for both in zip(queues, rows, strict=True)] == [50, 50]
+
+
+def test_a_queue_that_goes_leaves_nothing(context: cl.Context) -> None:
+    kernels, gone = kernels_of(context), []
+    for _ in range(5):
+        queue = acs.Queue(context)
+        a = buffer(queue, np.zeros(N))
+        for _ in range(10):
+            kernels["add"](queue, (N,), None, a, np.int32(1))
+        assert values_of(queue, a)[0] == 10
+        gone.append((acs.queue.weakref.ref(queue), acs.queue.weakref.ref(queue.runtime)))
+        del queue
+        gc.collect()
+    assert not any(one() is not None for pair in gone for one in pair)
+
+
+def test_a_queue_that_was_left_or_given_away_takes_the_long_way(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    for _ in range(8):
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+    del long_way[:]
+    assert queue.int_ptr  # somebody may have enqueued by it
+    kernels["add"](queue, (N,), None, a, np.int32(1))
+    assert long_way == ["add"]
+    kernels["add"](queue, (N,), None, a, np.int32(1))
+    assert long_way == ["add"]
+    with queue:
+        pass
+    with pytest.warns(cl.CommandQueueUsedAfterExit):
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+    queue.runtime.finish()
+    assert values_of(cl.CommandQueue(context), a)[0] == 11
+
+
+def test_a_recording_refuses_them(context: cl.Context) -> None:
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    for _ in range(8):
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+    with queue.runtime.record() as graph:
+        with pytest.raises(acs.UsageError, match="inside a recording"):
+            kernels["add"](queue, (N,), None, a, np.int32(1))
+        queue.runtime.launch(kernels["add"], (N,), None, a, 1)
+    graph.replay()
+    assert values_of(queue, a)[0] == 9
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+def test_threads_with_kernels_of_their_own(context: cl.Context) -> None:
+    queue = acs.Queue(context)
+    program = cl.Program(context, SOURCE).build()
+    found: dict[int, int] = {}
+    lock = threading.Lock()
+
+    def work(which: int) -> None:
+        with lock:  # PyOpenCL makes functions for kernels, which threads had better not share
+            add = cl.Kernel(program, "add")
+        a = buffer(queue, np.zeros(N))
+        for step in range(300):
+            add(queue, (N,), None, a, np.int32(which))
+            if step % 50 == 0:
+                queue.finish()
+        found[which] = int(values_of(queue, a)[0])
+
+    in_threads(work, 4)
+    assert found == {which: 300 * which for which in range(4)}
+    queue.finish()
+    assert not queue.runtime._launches
+
+
+def test_threads_teach_one_kernel_while_others_launch_it(context: cl.Context) -> None:
+    """What a launch reads may be made anew meanwhile; the arguments are always the same ones."""
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    add: Any = kernels["add"]
+    add.set_args(a, np.int32(1))
+
+    def work(which: int) -> None:
+        for step in range(300):
+            size = (N,) if step % 7 else (N, 1, 1)[: 1 + (step + which) % 3]
+            cl.enqueue_nd_range_kernel(queue, add, size, None)
+            if step % 31 == which:
+                add._acs_arguments.settle()
+
+    in_threads(work, 3)
+    assert values_of(queue, a)[0] == 900
