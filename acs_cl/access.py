@@ -129,8 +129,18 @@ def foreign_span(memory: Any) -> Span | None:
     return None
 
 
-def host_address(buffer: Any) -> int:
-    """Where a buffer on the program's own memory has that; 0 for others."""
+def span_by_address(memory: Any, span: Span) -> Span | None:
+    """The same bytes of a buffer on the program's own memory by where that is, as SVM is named, and
+    transfers; None for others."""
+    if not isinstance(memory, cl.MemoryObjectHolder):
+        return None
+    parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    address = _host_address(memory if parent is None else parent)
+    return span._replace(base=ADDRESS_SPACE, start=address + span.start) if address else None
+
+
+def _host_address(buffer: Any) -> int:
+    """0 for memory that is not the program's."""
     if buffer.flags & cl.mem_flags.USE_HOST_PTR:
         with contextlib.suppress(cl.Error, AttributeError):
             return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from . import driver
-from .access import foreign_span
+from .access import foreign_span, span_by_address
 from .commands import KernelCommand
 from .errors import DeviceError, UsageError
 from .failures import Failure
@@ -216,17 +216,24 @@ def _wait_for_any(runtime: Runtime, best: int, patience: Patience | None) -> Non
 
 def keep_foreign(runtime: Runtime, launch: Launch) -> None:
     """Foreign memory that a poisoned launch should have written is named by what the driver calls
-    it: it stays alive while any of it is poisoned, or other memory could be given its name."""
-    command = launch.command
+    it, or by its address: it stays alive while any of it is poisoned, or other memory could get its
+    name."""
+    command: Any = launch.command
+    command = getattr(command, "command", command)  # of one whose times are wanted
     written = {span.base for span in launch.access.writes if span.base < 0}
     if not written or not isinstance(command, KernelCommand):
         return
     for memory in command.pointers[1::2]:
         span = foreign_span(memory)
-        if span is not None and span.base in written:
-            if isinstance(memory, cl.MemoryObject):  # the program may release what it has
-                memory = type(memory).from_int_ptr(memory.int_ptr, retain=True)
-            runtime._failures.poison.keep(span, memory)
+        if span is None:
+            continue
+        kept = memory
+        if isinstance(memory, cl.MemoryObject):  # the program may release what it has
+            same = type(memory).from_int_ptr(memory.int_ptr, retain=True)
+            kept = same, memory, memory.hostbuf
+        for name in (span, span_by_address(memory, span)):  # of launches here, and on a queue
+            if name is not None and name.base in written:
+                runtime._failures.poison.keep(name, kept)
 
 
 def _promised() -> list[Any]:

@@ -622,7 +622,9 @@ def _kept(command: Any) -> Any:
 
 def _retained(value: Any) -> Any:
     if isinstance(value, cl.MemoryObject):
-        return type(value).from_int_ptr(value.int_ptr, retain=True)
+        found: Any = type(value).from_int_ptr(value.int_ptr, retain=True)
+        found._acs_keeps = value.hostbuf
+        return found
     return value
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyopencl as cl
 
 from . import core
-from .access import ADDRESS_SPACE, ALL, foreign_span, host_address
+from .access import ADDRESS_SPACE, ALL, foreign_span, span_by_address
 from .commands import KernelCommand
 from .driver import Events, is_svm
 from .interception import COMMANDS
@@ -301,9 +301,8 @@ def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
             size = int(parent.size)
             span = Span(-int(parent.int_ptr), 0, size, 1, size)
         host = bool(int(memory.get_info(cl.mem_info.FLAGS)) & HOST_MEMORY)
-        address = host_address(memory if parent is None else parent) if host else 0
-        if address:  # which SVM, another buffer, or a transfer may name too
-            span = span._replace(base=ADDRESS_SPACE, start=address + span.start)
+        if host:  # which SVM, another buffer, or a transfer may name too
+            span = span_by_address(memory, span) or span
     if known is None:
         with contextlib.suppress(AttributeError):  # a class without room for it
             memory._acs_span = span, host, None

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -672,6 +673,42 @@ def test_a_failed_event_in_a_wait_list(queue: acs.Queue, kernels: Kernels) -> No
     assert event.command_execution_status < 0
     kernels["add"](queue, (N,), None, b, np.int32(1))
     assert values_of(queue, b)[0] == 1
+
+
+@pytest.mark.parametrize("of", ["handle", "address"])
+def test_memory_that_was_not_written_lives_while_it_is_poisoned(
+    queue: acs.Queue, kernels: Kernels, of: str
+) -> None:
+    """Other memory would get its name, and be poisoned."""
+    host = np.zeros(N, np.int32)
+    if of == "address":
+        flags = READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        memory = cl.Buffer(queue.context, flags, hostbuf=host)
+    else:
+        memory = buffer(queue, host)
+    name, address = memory.int_ptr, host.ctypes.data
+    lives = weakref.ref(host)
+    gate = cl.UserEvent(queue.context)
+    event = kernels["add"](queue, (N,), None, memory, np.int32(1), wait_for=[gate])
+    gate.set_status(-5)
+    with pytest.raises(cl.RuntimeError):
+        event.wait()
+    kernels["add"](queue, (N,), None, buffer(queue, host), np.int32(1)).wait()  # forgets memory
+    del memory, host, event
+    gc.collect()
+    poison = queue.runtime._failures.poison
+    assert (-name in poison.bases) == (of == "handle")
+    assert poison._kept
+    if of == "handle":
+        fresh = [cl.Buffer(queue.context, READ_WRITE, 4 * N) for _ in range(20)]
+        assert name not in [one.int_ptr for one in fresh]
+    else:
+        assert lives() is not None
+        assert lives().ctypes.data == address
+    poison.overwrite(tuple(span for span, _ in poison._kept))
+    assert not poison._kept
+    gc.collect()
+    assert of == "handle" or lives() is None
 
 
 # ---- the interception ----------------------------------------------------------------------------
