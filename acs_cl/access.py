@@ -135,11 +135,11 @@ def span_by_address(memory: Any, span: Span) -> Span | None:
     if not isinstance(memory, cl.MemoryObjectHolder):
         return None
     parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-    address = _host_address(memory if parent is None else parent)
+    address = host_address(memory if parent is None else parent)
     return span._replace(base=ADDRESS_SPACE, start=address + span.start) if address else None
 
 
-def _host_address(buffer: Any) -> int:
+def host_address(buffer: Any) -> int:
     """0 for memory that is not the program's."""
     if buffer.flags & cl.mem_flags.USE_HOST_PTR:
         with contextlib.suppress(cl.Error, AttributeError):
