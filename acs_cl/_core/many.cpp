@@ -11,6 +11,8 @@ namespace acs_cl {
 
 namespace {
 
+constexpr Py_ssize_t ARRAYS_AHEAD = 8, NODES_AHEAD = 4;
+
 // What a parameter is in each of many launches: one value, the items of a sequence, or the numbers
 // of a buffer.
 class Column {
@@ -32,6 +34,7 @@ public:
         items_ = nb::steal(PySequence_Fast(values.ptr(), "expected a sequence"));
         if (!items_.is_valid()) throw nb::python_error();
         many_ = PySequence_Fast_GET_SIZE(items_.ptr());
+        is_arrays_ = parameter.code == 'P';
     }
     ~Column() {
         if (data_) PyBuffer_Release(&buffer_);
@@ -46,6 +49,16 @@ public:
         if (!items_.is_valid()) return same_;
         bool is_there = index < PySequence_Fast_GET_SIZE(items_.ptr());
         return is_there ? PySequence_Fast_GET_ITEM(items_.ptr(), index) : nullptr;
+    }
+
+    // Has memory bring what launches soon after will look at: arrays, and the nodes of nearer ones.
+    void fetch(Py_ssize_t index) const {
+        if (!is_arrays_ || index + ARRAYS_AHEAD >= PySequence_Fast_GET_SIZE(items_.ptr())) return;
+        auto *farther = reinterpret_cast<View *>(item(index + ARRAYS_AHEAD));
+        __builtin_prefetch(farther, 1);
+        __builtin_prefetch(&farther->node);
+        View *near = view_of(item(index + NODES_AHEAD));
+        if (near && near->node) __builtin_prefetch(near->node, 1);
     }
 
     bool take_at(Py_ssize_t index, const Parameter &parameter, const Home &home, char *record,
@@ -99,6 +112,7 @@ private:
     Py_buffer buffer_;
     const char *data_ = nullptr;
     char format_ = 0;
+    bool is_arrays_ = false;
     Py_ssize_t many_ = -1;
 };
 
@@ -168,13 +182,15 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
         to.heads.find(global.ptr(), local.ptr()) != head)
         return made;
     const Home home = to.home(self->runtime);
+    Record record(to, *head);  // each launch writes over all that the one before it wrote
     for (Py_ssize_t at = first; at < many && ledger.has_room(); at++) {
         if (made->many && ledger.is_due()) break;
-        Record record(to, *head);
         Touched touched;
-        for (std::size_t index = 0; index < taken.size(); index++)
-            if (!taken[index].take_at(at, to.parameters[index], home, record.bytes, touched))
-                return made;
+        auto parameter = to.parameters.begin();
+        for (const Column &column : taken) {
+            column.fetch(at);
+            if (!column.take_at(at, *parameter++, home, record.bytes, touched)) return made;
+        }
         if (flags) {
             PyObject *flag = flags->item(at);
             if (!flag || !take_flag(flag, home, record.bytes, touched)) return made;

@@ -225,6 +225,8 @@ NB_MODULE(_core, module) {
         .def_ro("waits", &Queues::waits)
         .def_ro("bare", &Queues::bare)
         .def_rw("_unasked_enough", &Queues::unasked_enough)
+        .def_rw("_sparse", &Queues::sparse)
+        .def_rw("_keeps_up", &Queues::keeps_up)
         .def_prop_ro("in_flight", &Queues::in_flight);
 }
 

@@ -63,7 +63,8 @@ public:
 
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
-    int unasked_enough = UNASKED;
+    int unasked_enough = UNASKED, sparse = SPARSE;
+    std::size_t keeps_up = KEEPS_UP;
 
     // ---- submitting ---------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ public:
                 return a.first.number < b.first.number;
             });
         }
-        behind_ = in_flight_ > KEEPS_UP * lanes_.size();
+        behind_ = in_flight_ > keeps_up * lanes_.size();
         return ended();
     }
 
@@ -242,7 +243,7 @@ private:
 
     bool wants_event(const Lane &lane) const {
         return out_of_order_ || profiling_ || behind_ || unasked_ < unasked_enough ||
-               lane.bare + 1 >= SPARSE;
+               lane.bare + 1 >= sparse;
     }
 
     // The launch of its lane whose event says that `one` has ended: the next that has an event, or
