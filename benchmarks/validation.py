@@ -12,9 +12,10 @@ In: workloads, a device. Out: for each workload the time of a step on `serial` a
 How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
 program does by itself between launches, and what it waits for is what it waited for there. What a
 launch, an argument, a wait and an epoch cost the host is measured between the runs of each workload
-(`validation_host`), what a queue and the scheduler on the device add, once (`validation_costs`);
-all of it with kernels of no workload. Of the runs that it is compared with the model knows no time,
-and only which kernels the scheduler took, and in which groups: what the library decides.
+(`validation_host`), what a queue adds behind each (`validation_queue`), what the scheduler on the
+device adds, once (`validation_scheduler`); all of it with kernels of no workload. Of the runs that
+it is compared with the model knows no time, and only which kernels the scheduler took, and in which
+groups: what the library decides.
 
 Invariant: a modelled time stands beside a real one only here, under its name.
 """
@@ -31,21 +32,24 @@ from typing import Any
 
 import acs_cl as acs
 from acs_cl import UsageError, devices
-from acs_cl.benchmarks import validation_runs
+from acs_cl.benchmarks import validation_runs, validation_scheduler
 from acs_cl.benchmarks.harness import quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
-from acs_cl.benchmarks.validation_costs import Costs, measured, middle
+from acs_cl.benchmarks.validation_costs import Costs, middle
 from acs_cl.benchmarks.validation_host import Host, opened
-from acs_cl.benchmarks.validation_model import POLICIES, again, marked, modelled
+from acs_cl.benchmarks.validation_model import POLICIES, again, known, marked, modelled
+from acs_cl.benchmarks.validation_queue import chains, edges
 from acs_cl.benchmarks.validation_runs import Plan
 from acs_cl.benchmarks.validation_tables import VERSION, errors, render
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
-from acs_cl.emu.trace import save
+from acs_cl.emu.trace import Trace, save
 
 ROOT = Path(__file__).resolve().parent
 TABLES = ROOT.parent / "docs" / "emulator-validation.md"
 
+FIRST_LOOK = 3
+"""Samples of queues before the first workload; each workload has one more behind it."""
 FEW = ("chains", "stencil", "layers", "ant", "squeezenet", "vec")
 """With `--quick`."""
 
@@ -57,20 +61,33 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     there = machine(plan.device)
     unrest = [noise()]
     rows: dict[str, Any] = {}
+    traces: dict[str, Trace] = {}
     left_out = []
     longest = 0.0
-    with opened(plan.device) as host:
-        say("what launches cost")
-        costs = measured(host, plan.quick)
+    with opened(plan.device) as host, chains(plan.device) as queue:
+        say("the scheduler")
+        scheduler = validation_scheduler.measured(plan.device, 5 if plan.quick else 15)
+        queued = [queue.sample() for _ in range(FIRST_LOOK)]
         for workload in plan.workloads:
             began = perf_counter()
             if rows and began - start + longest > plan.within_s:
                 left_out.append(workload.name)
                 continue
             say(workload.name)
-            rows[workload.name] = one(plan, workload, costs, host)
+            rows[workload.name], traces[workload.name] = one(plan, workload, scheduler.group, host)
+            queued.append(queue.sample())
             unrest.append(noise())
             longest = max(longest, perf_counter() - began)
+    costs = Costs(
+        kind=devices.kind(plan.device),
+        units=plan.device.max_compute_units,
+        shared=plan.device.max_compute_units if devices.kind(plan.device) == "CPU" else 0,
+        edges=edges(queued),
+        scheduler=scheduler,
+        **middle([row["host"] for row in rows.values()]),
+    )
+    for name, row in rows.items():
+        row.update(modelled(traces[name], *known(row, costs)))
     there["noise"] = unrest
     return {
         "acs_cl_validation": VERSION,
@@ -78,21 +95,21 @@ def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
         "preset": plan.preset,
         "runs": plan.runs,
         "machine": there,
-        "costs": middle(costs, [row["host"] for row in rows.values()]).plain(),
+        "costs": costs.plain(),
         "rows": rows,
         "left_out": left_out,
         "errors": errors(rows),
     }
 
 
-def one(plan: Plan, workload: Workload, costs: Costs, host: Host) -> dict[str, Any]:
-    """A workload, real and modelled. Speed-ups are over `serial`."""
+def one(plan: Plan, workload: Workload, group: int, host: Host) -> tuple[dict[str, Any], Trace]:
+    """A workload as it ran, and its trace. Speed-ups are over `serial`."""
     found = validation_runs.measured(plan, workload, host)
-    trace = marked(found.trace, found.taken, costs.scheduler.group)
+    trace = marked(found.trace, found.taken, group)
     medians = {backend: quantile(times, 0.5) for backend, times in found.real_ms.items()}
     if plan.traces is not None:
         save(trace, plan.traces / f"{workload.name}.jsonl")
-    return {
+    row = {
         "family": workload.family,
         "launches": len(trace.entries),
         "kernels_ms": round(sum(entry.total_ns for entry in trace.entries) / 1e6, 4),
@@ -101,8 +118,8 @@ def one(plan: Plan, workload: Workload, costs: Costs, host: Host) -> dict[str, A
         "host": found.host,
         "real_ms": {backend: spread(times, 4) for backend, times in found.real_ms.items()},
         "real": {name: round(medians["serial"] / medians[name], 3) for name in POLICIES},
-        **modelled(trace, costs._replace(**found.host), found.taken),
     }
+    return row, trace
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ between its runs; none is of a kernel of a workload.
 
 What a launch takes is that of one among many. What one launch and the wait for it take more than
 that, and than its kernel takes in a queue, counts as the wait: the first call after a wait takes
-longer than others. A record is timed among so few that no epoch is sent; what 1,024 launches take
-more than their records is that of the epochs that were sent meanwhile.
+longer than others, and after something else, as a step begins, longer still (`cold_ns`). A record
+is timed among so few that no epoch is sent; what 1,024 launches take more than their records is
+that of the epochs that were sent meanwhile.
 
 Invariant: a call is timed only when calls like it have been made often enough to be as quick as
 those of a run that has gone on for a while.
@@ -29,6 +30,8 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import ONE, no_collection, quantile
+from acs_cl.benchmarks.validation_queue import LINK
+from acs_cl.benchmarks.validation_queue import SOURCE as LINK_SOURCE
 
 LANES = 8
 FEW, MANY = 2, 10
@@ -38,7 +41,7 @@ ARRAYS = 16
 AMONG = (32, 256)
 """A launch is timed from the first to the last of these."""
 RECORDS = (8, 60)
-"""The same where an epoch is sent at the 64th."""
+"""The same where an epoch is sent soon after."""
 FLOW = 1024
 WAITS = 10
 """Of a sample."""
@@ -55,15 +58,7 @@ kernel void many(global const uint *a, global const uint *b, global const uint *
                  global uint *y, uint v)
 { y[0] = a[0] + b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + v; }
 kernel void join(global const uint *a, global const uint *b, global uint *y) { y[0] = a[0] + b[0]; }
-kernel void link(global uint *y, uint rounds) {
-    uint x = y[get_local_id(0)] + (uint)get_local_id(0) + 1u;
-    for (uint i = 0; i < rounds; ++i) {  /* shifts: no compiler has a closed form for this */
-        x ^= x << 13; x ^= x >> 17; x ^= x << 5;
-    }
-    y[get_local_id(0)] = x;
-}
 """
-LINK = (32,)
 
 Sample = Mapping[str, float]
 """Nanoseconds, by what they are of."""
@@ -125,6 +120,9 @@ def told(samples: Mapping[str, Sequence[Sample]], own: Sequence[float]) -> dict[
             name: max(0, round((found["many"] - found["few"]) / (MANY - FEW)))
             for name, found in middle.items()
         },
+        "cold_ns": {
+            name: max(0, round(found["first"] - found["wait"])) for name, found in middle.items()
+        },
         "own_ns": round(quantile(own, 0.5)),
         "event_ns": max(0, round(middle["lanes"]["event"])),
         "sync_ns": max(1, round(middle["serial"]["wait"] - middle["serial"]["few"])),
@@ -143,12 +141,13 @@ class _Side:
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
         self.rounds = ROUNDS
-        self.prog: Any = runtime.build(SOURCE)
+        self.prog: Any = runtime.build(SOURCE + LINK_SOURCE)
 
         def arrays(count: int) -> list[acs.Array]:
             return [runtime.zeros(64, np.uint32) for _ in range(count)]
 
         self.x, self.held, *sources = arrays(MANY)
+        self.zeros = np.zeros(64, np.uint32)
         self.outs = arrays(HELD)
         self.pairs = arrays(2), arrays(2)
         outs = self.outs[:ARRAYS]
@@ -172,29 +171,36 @@ class _Side:
             calls[number % ARRAYS](number)
         return (perf_counter() - start) / (last - first) * 1e9
 
-    def waited(self, wait: Callable[[], Any]) -> float:
-        """Nanoseconds of one launch and the wait for it."""
+    def waited(self, wait: Callable[[], Any]) -> tuple[float, float]:
+        """Nanoseconds of one launch and the wait for it: of the first, and of those behind it."""
         times = []
-        for number in range(WAITS):
+        for number in range(1 + WAITS):
             self.runtime.finish()
             start = perf_counter()
             self.few[0](number)
             wait()
             times.append((perf_counter() - start) * 1e9)
-        return quantile(times, 0.5)
+        return times[0], quantile(times[1:], 0.5)
+
+    def stepped(self) -> dict[str, float]:
+        """The same where a step begins: something else ran before, and arrays were set."""
+        self.x.set(self.zeros)
+        first, wait = self.waited(self.runtime.finish)
+        return {"first": first, "wait": wait}
 
 
 def _eager(side: _Side) -> dict[str, float]:
     """Launches that go to the driver at once, and a wait."""
     return {
+        **side.stepped(),
         "few": side.among(side.few, *AMONG),
         "many": side.among(side.many, *AMONG),
-        "wait": side.waited(side.runtime.finish),
     }
 
 
 def _with_events(side: _Side) -> dict[str, float]:
     """The same, and what a launch takes more for each event of another lane."""
+    found = _eager(side)
     prog, (a, b), x = side.prog, side.pairs, side.x
     first = [(side.held, side.held, one) for one in a]
     turns = [(a, b), (b, a)] * (HELD // 4)
@@ -205,7 +211,7 @@ def _with_events(side: _Side) -> dict[str, float]:
         for launches, before in ((crossed, first), (alone, ()))
     )
     event = (behind - free) / (events - none) if events > none else 0.0
-    return {**_eager(side), "event": event}
+    return {**found, "event": event}
 
 
 def _while_held(
@@ -232,7 +238,7 @@ def _while_held(
 
 def _epochs(side: _Side) -> dict[str, float]:
     """Records, epochs, and waits for one with a task, with a read of what it wrote and without."""
-    runtime = side.runtime
+    runtime, found = side.runtime, side.stepped()
     few = side.among(side.few, *RECORDS)
     many = side.among(side.many, *RECORDS)
     runtime.finish()
@@ -242,12 +248,12 @@ def _epochs(side: _Side) -> dict[str, float]:
         side.few[number % ARRAYS](number)
     ns = (perf_counter() - start) * 1e9
     return {
+        **found,
         "few": few,
         "many": many,
         "flow": ns,
         "epochs": max(1, _sent(runtime) - before),
-        "wait": side.waited(runtime.finish),
-        "read": side.waited(side.outs[0].get),
+        "read": side.waited(side.outs[0].get)[1],
     }
 
 

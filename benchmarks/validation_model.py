@@ -29,7 +29,7 @@ from acs_cl.benchmarks.validation_tables import VERSION, errors
 from acs_cl.emu.cost import Costs as Needs
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.spec import Machine
-from acs_cl.emu.trace import KERNEL, Trace, load
+from acs_cl.emu.trace import KERNEL, Entry, Trace, load
 
 POLICIES = {"serial": "serial", "lanes": f"streams(S={LANES})", "device": "on_device"}
 """Of the model, by backend."""
@@ -89,6 +89,11 @@ def modelled(trace: Trace, costs: Costs, taken: Taken) -> dict[str, Any]:
     }
 
 
+def known(row: Mapping[str, Any], costs: Costs) -> tuple[Costs, Taken]:
+    """What the model knows of a row besides its trace."""
+    return costs._replace(**row["host"]), Taken(**row["taken"])
+
+
 def again(path: Path, traces: Path) -> dict[str, Any]:
     """The document of a run with the model's figures made anew, from the traces it kept."""
     try:
@@ -97,14 +102,12 @@ def again(path: Path, traces: Path) -> dict[str, Any]:
             raise ValueError(f"version {document['acs_cl_validation']}, not {VERSION}")
         costs = Costs.of(document["costs"])
         rows: Mapping[str, Any] = document["rows"]
-        found = {
-            name: (costs._replace(**row["host"]), Taken(**row["taken"]))
-            for name, row in rows.items()
-        }
+        for row in rows.values():
+            known(row, costs)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path.name}: not what this version measures: {error!r}") from error
     for name, row in rows.items():
-        row.update(modelled(load(traces / f"{name}.jsonl"), *found[name]))
+        row.update(modelled(load(traces / f"{name}.jsonl"), *known(row, costs)))
     document["errors"] = errors(rows)
     return document
 
@@ -146,15 +149,16 @@ def queued(trace: Trace, costs: Costs) -> Trace:
 
 
 def own(trace: Trace, costs: Costs, backend: str) -> Trace:
-    """Without the beginnings of calls, and with what arguments take. A time that is less than the
-    beginning of a call makes good for those that are more, up to where the program waits; else
-    unevenness alone would be time."""
-    entries = []
+    """Without the beginnings of calls, and with what arguments and the beginning of a step take. A
+    time that is less than the beginning of a call makes good for those that are more, up to where
+    the program waits; else unevenness alone would be time."""
+    entries: list[Entry] = []
     left = 0
     for entry in trace.entries:
         left = min(0, left) if not entry.waits else 0
         if entry.host_ns:
             left += entry.host_ns - costs.own_ns
         more = costs.argument_ns[backend] * max(0, entry.segments - FEW)
+        more += 0 if entries else costs.cold_ns[backend]
         entries.append(entry._replace(host_ns=max(0, left) + more))
     return trace._replace(entries=entries)

@@ -71,10 +71,15 @@ def _host(costs: Mapping[str, Any]) -> str:
     arguments = _each(more) if isinstance(more, dict) else f"{more / 1000:.2f}"
     event = f" an event of another lane {_us(costs['event_ns'])};" if "event_ns" in costs else ""
     begun = f" of a launch the beginning {_us(costs['own_ns'])};" if "own_ns" in costs else ""
+    cold = (
+        f" the first launch and wait of a step more than others {_each(costs['cold_ns'])};"
+        if "cold_ns" in costs
+        else ""
+    )
     when = "median of all workloads" if "event_ns" in costs else "before the first workload"
     return (
         f"Measured for the model, in us, {when}: a launch on {_each(costs['launch_ns'])}; an"
-        f" argument {arguments};{event}{begun} a wait {_us(costs['sync_ns'])};"
+        f" argument {arguments};{event}{begun} a wait {_us(costs['sync_ns'])};{cold}"
         f" an epoch {_us(costs['epoch_ns'])}."
     )
 

@@ -258,7 +258,7 @@ SCHEDULER_H200 = SchedulerSpec(
     record_ns=980,  # benchmarks/results/nvidia-h200.json: a new graph of 64 chains, end to end
     epoch_ns=111_000,  # benchmarks/results/validation-nvidia-h200.json
     epoch_tasks=4_096,  # docs/scheduler.md
-    first_look=64,  # FIRST_LOOK of acs_cl/backends/device.py
+    first_look=128,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
     # benchmarks/results/nvidia-h200.json: tasks in epochs less tasks in one, an epoch, 1,024 chains
     # less 1, for each of 660 groups: 168 ns in one run, 262 in another

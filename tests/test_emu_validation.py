@@ -22,6 +22,7 @@ from acs_cl.benchmarks.validation_model import (
     predicted,
     queued,
 )
+from acs_cl.benchmarks.validation_queue import LINKS, Times, chains, edges
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -32,6 +33,7 @@ COSTS = Costs(
     shared=0,
     launch_ns={"serial": 1_000, "lanes": 2_000, "device": 500},
     argument_ns={"serial": 100, "lanes": 100, "device": 10},
+    cold_ns={"serial": 7, "lanes": 8, "device": 9},
     own_ns=0,
     event_ns=900,
     sync_ns=5_060,
@@ -128,7 +130,7 @@ def test_the_beginning_of_a_call_is_not_the_programs_own_time() -> None:
     entries[6] = entries[6]._replace(waits=(5,), segments=FEW + 3)
     costs = COSTS._replace(own_ns=1_000)
     found = own(Trace("seven", entries), costs, "serial").entries
-    assert [one.host_ns for one in found] == [0, 300, 0, 0, 3_900, 0, 200 + 300]
+    assert [one.host_ns for one in found] == [7, 300, 0, 0, 3_900, 0, 200 + 300]
     assert own(Trace("seven", entries), costs, "device").entries[6].host_ns == 200 + 30
 
 
@@ -170,7 +172,7 @@ def test_a_recorded_step_has_times_waits_and_arguments(host: Host) -> None:
     slow = costs._replace(own_ns=10**9)
     least = sum(one.host_ns for one in own(run.trace, slow, "serial").entries)
     more = sum(max(0, one.segments - FEW) for one in entries)
-    assert least == more * costs.argument_ns["serial"]
+    assert least == more * costs.argument_ns["serial"] + costs.cold_ns["serial"]
     assert least <= known < least + sum(one.host_ns for one in entries)
     both = [modelled(run.trace, one, run.taken)["model_ms"]["serial"] for one in (costs, slow)]
     assert both[0] >= both[1] > 0
@@ -188,9 +190,29 @@ def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
         assert costs["launch_ns"][name] == round(sorted(one["few"] for one in taken)[1])
         assert all(one["wait"] > one["few"] for one in taken)
     assert costs["epoch_ns"] > costs["launch_ns"]["device"]
-    rows = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
-    known = middle(COSTS, rows)
-    assert (known.own_ns, known.launch_ns, known.sync_ns) == (30, {"serial": 60}, COSTS.sync_ns)
+    assert all(one["first"] > 0 and one["wait"] > 0 for one in samples["device"])
+    hosts = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
+    assert middle(hosts) == {"own_ns": 30, "launch_ns": {"serial": 60}}
+
+
+def test_what_a_link_takes_is_that_of_the_longer_chain_more_than_of_the_shorter() -> None:
+    """Medians of three samples of two lengths; a kernel may take less in a queue than its profile
+    has."""
+    more = LINKS[1] - LINKS[0]
+    samples = [
+        [Times(500, 500 + more * 30 + noise, 40 + noise), Times(500, 500 + more * 90, 80 + noise)]
+        for noise in (0, -1, 5)
+    ]
+    assert edges(samples) == [(40, -10), (80, 10)]
+
+
+def test_a_chain_without_profiles_lasts_as_long_as_its_links() -> None:
+    """Of the longest links at least: what a queue adds is little beside them."""
+    with chains(devices.choose()) as queue:
+        found = queue.sample()
+    assert [one.lasts for one in found] == sorted(one.lasts for one in found)
+    last = found[-1]
+    assert last.long - last.short > 0.5 * last.lasts * (LINKS[1] - LINKS[0])
 
 
 def test_cores_that_run_both_are_never_used_twice() -> None:
@@ -236,7 +258,8 @@ def test_the_command_measures_and_models(
 def test_a_run_that_has_no_time_says_what_it_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(validation, "measured", lambda host, quick: COSTS)
+    costs = COSTS.scheduler
+    monkeypatch.setattr(validation.validation_scheduler, "measured", lambda *of: costs)
     path = tmp_path / "found.json"
     words = ["static", "--preset", "tiny", "--quick", "--within", "0", "--json", str(path)]
     traces = tmp_path / "traces"
