@@ -132,14 +132,17 @@ class Bench:
 def main(counts: list[int]) -> None:
     """A few graphs with each number of groups."""
     for groups in counts:
-        for group in (1, 4):
+        for group in (1, 4, epochs.RECORD_WORDS):  # which reads records ahead, as GPUs do
             bench = Bench(group, groups)
             kernels = ("node", "flat") if group == 1 else ("node", "turn", "swap")
             for seed, (turns, polls, window) in enumerate(
                 ((1 << 30, 0, 0), (2, 0, 0), (1 << 30, 2, 0), (1 << 30, 0, 3))
             ):
                 rng = random.Random(100 * groups + seed)
-                tasks = graph(rng, 12, kernels=kernels, sizes=(1, 5, 20, 300))
+                tasks = graph(
+                    rng, 12, kernels=kernels, sizes=(1, 5, 20, 300), locals_=(group,),
+                    chains=2 if group == epochs.RECORD_WORDS else 0,
+                )  # fmt: skip
                 bench.run(tasks, turns, polls, window)
                 print("right", groups, group, seed, flush=True)
 

@@ -41,4 +41,4 @@ def test_oclgrind_has_nothing_to_report(
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["right"] * 8
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["right"] * 12
