@@ -28,6 +28,7 @@ def machine(device: cl.Device) -> dict[str, Any]:
         "driver": device.driver_version.strip(),
         "compute_units": device.max_compute_units,
         "repaired": devices.repair(device),
+        "environment": {name: value for name, value in os.environ.items() if "POCL_" in name},
         "pyopencl": cl.VERSION_TEXT,
         **processor(),
     }

@@ -185,6 +185,8 @@ def footer(document: Document) -> str:
     there = document["machine"]
     unrest = max(one["unrest"] for one in there["noise"])
     commit = f", commit {there['commit']}" if there["commit"] else ""
+    told = there.get("environment", {}).items()
+    commit += "".join(f", {name}={value}" for name, value in sorted(told))
     left = ", ".join(document.get("left_out", ()))
     without = f"; left out for want of time: {left}" if left else ""
     return (

@@ -82,6 +82,9 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     assert document["machine"]["driver"] in suite_tables.footer(document)
     together = suite_tables.collected([document])
     assert document["machine"]["date"] in together
+    other = copy.deepcopy(document)
+    other["machine"]["environment"] = {"POCL_AFFINITY": "1"}
+    assert ", POCL_AFFINITY=1; acs_cl" in suite_tables.footer(other)
     assert "(1 of 6)" in together  # a family's mean is one of all its members, or says so
 
 
