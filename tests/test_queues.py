@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,47 @@ def test_twins_choose_the_same_lanes_and_wait_for_the_same(
             assert backend.event(number) is None
         assert fates[0] == fates[1]
     for backend in twins.both:
+        backend.close()
+
+
+@needs_core
+def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Context) -> None:
+    """And all are used again where it does not."""
+    twins = Twins("lanes", context, 4)
+    rng = random.Random(5)
+    queues = [queue for backend in twins.both for queue in backend.queues]
+    numbers = iter(range(1, 10_000))
+
+    def used_by(many: int, upstream: int = 0) -> list[int]:
+        """How many of so many launches each lane gets."""
+        before = twins.native.used
+        for number in islice(numbers, many):
+            above = tuple(range(max(1, number - upstream), number))
+            twins.submit(Launch(number, twins.kernel_command(rng), NOTHING, above))
+            if not holds:
+                for queue in queues:
+                    queue.finish()
+        return sorted((twins.native.used - before).values())
+
+    holds = False
+    assert len(used_by(32)) == 4  # so long it takes to know
+    for upstream in (0, 2):
+        assert used_by(100, upstream) == [100]
+    for steady, patience in ((300, 8), (20, 8), (20, 16)):
+        for backend in twins.both:
+            backend.poll()  # else lanes seem to have much in flight
+        with held(queues):
+            holds = True
+            assert len(used_by(40)) == 4
+        holds = False
+        for queue in queues:
+            queue.finish()
+        used_by(8 * patience - 16)
+        assert len(used_by(8)) > 1  # one lane was wrong, so that it takes longer
+        used_by(24)
+        assert len(used_by(steady)) == 1  # after long enough all is as before
+    for backend in twins.both:
+        backend.wait_all()
         backend.close()
 
 

@@ -16,6 +16,7 @@
 
 #include "ledger.hpp"
 #include "queue_kernel.hpp"
+#include "spread.hpp"
 
 namespace acs_cl {
 
@@ -218,8 +219,10 @@ private:
     }
 
     // Behind the newest of its upstream that is the last one on its lane; else where least is in
-    // flight.
+    // flight. The latest lane, where they overlap nothing.
     Lane &choose() {
+        if (lanes_.size() > 1 && spread_.is_due()) look_back();
+        if (!spread_.wide) return lanes_[latest_];
         for (auto other = upstream_.rbegin(); other != upstream_.rend(); ++other)
             if (lanes_[other->lane].queued.back() == other->number) return lanes_[other->lane];
         std::size_t best = latest_, least = lanes_[latest_].queued.size();
@@ -231,6 +234,19 @@ private:
             }
         }
         return lanes_[latest_ = best];
+    }
+
+    // Whether a launch some launches ago has ended, of those in flight: where that one has no event,
+    // one before it.
+    void look_back() {
+        int many = 0;
+        for (auto one = rows_.rbegin(); one != rows_.rend(); ++one) {
+            many += one->number != 0;
+            if (many < spread_.back() || !one->event) continue;
+            spread_.note(event_status(one->event) <= 0);
+            return;
+        }
+        if (many < spread_.back()) spread_.note(true);
     }
 
     // The driver's status.
@@ -379,6 +395,7 @@ private:
     std::deque<Flying> rows_;  // by number, from the oldest in flight, which is `first_`
     std::int64_t first_ = 0;
     std::size_t in_flight_ = 0, latest_ = 0;
+    Spread spread_;
     int unasked_ = 0;  // launches since somebody asked for an event
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;

@@ -5,16 +5,65 @@ wait: most edges of a chain need no event. Else it takes the lane with the least
 latest one if that is idle, since drivers are quickest where they were last. It waits for upstream
 on other lanes by event; such a lane is flushed first, since a driver may not start on a queue that
 was never flushed while another queue waits for it for ever.
+
+Where kernels have ended before the next but one is launched, lanes overlap nothing, and an event
+across them costs some drivers as much as a launch: then all go to one lane (`Spread`).
 """
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Any
 
 from ..driver import STATUS
 from ..records import Launch
 from .base import Backend, Ended
+
+VOTES, MOST_VOTES = 4, 1024
+"""Looks that find the device waiting until one lane is enough, twice as many after each time that
+it was not, and at most."""
+
+STEADY = 256
+"""Launches on one lane after which that was right."""
+
+
+class Spread:
+    """Whether launches are spread over lanes, from looks at whether a launch some launches ago has
+    ended."""
+
+    def __init__(self) -> None:
+        self.wide = True
+        self._votes = 0
+        self._needed = VOTES
+        self._stretch = 0
+        self._launches = 0
+
+    @property
+    def back(self) -> int:
+        """Which launch in flight is looked at: the newest is 1."""
+        return 2 if self.wide else 4
+
+    def is_due(self) -> bool:
+        """Whether a launch that comes should look."""
+        self._launches += 1
+        return self._launches % (8 if self.wide else 4) == 0
+
+    def note(self, ended: bool) -> None:
+        """What a look has found."""
+        if not self.wide:
+            self._stretch += 4
+            if ended and self._stretch >= STEADY:
+                self._needed = VOTES
+            if not ended:
+                self.wide = True
+                self._needed = min(2 * self._needed, MOST_VOTES)
+                self._votes = 0
+            return
+        self._votes = self._votes + 1 if ended else 0
+        if self._votes >= self._needed:
+            self.wide = False
+            self._stretch = 0
 
 
 class Lanes(Backend):
@@ -28,6 +77,7 @@ class Lanes(Backend):
         self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
         self._unflushed = [False] * lanes
         self._latest = 0
+        self._spread = Spread()
 
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """On a parent's lane where it is the last one there, else where least is in flight."""
@@ -54,6 +104,10 @@ class Lanes(Backend):
 
     def _choose(self, upstream: list[int]) -> int:
         queued = self._queued
+        if len(queued) > 1 and self._spread.is_due():
+            self._spread.note(self._has_ended(self._spread.back))
+        if not self._spread.wide:
+            return self._latest
         for number in reversed(upstream):
             lane = self._lane[number]
             if queued[lane][-1] == number:
@@ -69,6 +123,11 @@ class Lanes(Backend):
                         break
         self._latest = best
         return best
+
+    def _has_ended(self, back: int) -> bool:
+        """Whether the launch that is so many ago, of those in flight, has."""
+        event = next(islice(reversed(self._events.values()), back - 1, None), None)
+        return event is None or event.get_info(STATUS) <= 0
 
     def poll(self, most: int = 64) -> Ended:
         """Ended launches in program order, all that there are.

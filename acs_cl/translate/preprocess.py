@@ -65,7 +65,6 @@ def start_of(unit: clang.Unit, kernel: Any) -> int:
     return start
 
 
-
 def preprocess(source: str, options: Any, device: Any) -> tuple[str, list[str]]:
     """The source after its own macros and conditions, and the names of the options' macros.
 

@@ -1,0 +1,40 @@
+// Whether launches are spread over lanes: the twin of `Spread` in acs_cl/backends/lanes.py.
+
+#pragma once
+
+#include <algorithm>
+
+namespace acs_cl {
+
+class Spread {
+public:
+    bool wide = true;
+
+    int back() const { return wide ? 2 : 4; }
+    bool is_due() { return ++launches_ % (wide ? 8 : 4) == 0; }
+
+    void note(bool ended) {
+        if (!wide) {
+            stretch_ += 4;
+            if (ended && stretch_ >= STEADY) needed_ = VOTES;
+            if (ended) return;
+            wide = true;
+            needed_ = std::min(2 * needed_, MOST_VOTES);
+            votes_ = 0;
+            return;
+        }
+        votes_ = ended ? votes_ + 1 : 0;
+        if (votes_ < needed_) return;
+        wide = false;
+        stretch_ = 0;
+    }
+
+private:
+    static constexpr int VOTES = 4, MOST_VOTES = 1024, STEADY = 256;
+
+    int votes_ = 0, needed_ = VOTES;
+    unsigned launches_ = 0;
+    long stretch_ = 0;
+};
+
+}  // namespace acs_cl
