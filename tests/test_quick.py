@@ -318,6 +318,7 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
 
 def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     rt = program._runtime
+    warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     handles = [program.add((8,), None, x, y, 1) for _ in range(4)]
     assert quick(rt) == 3
@@ -336,6 +337,7 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
 
 def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
     rt = program._runtime
+    warm(program)
     x = rt.zeros(8, "u4")
     rt.finish()
     for way in ("wait", "event", "done", "get", "flush"):
@@ -515,6 +517,7 @@ def test_poison_follows_them(program: acs.Program) -> None:
 
 def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) -> None:
     rt = program._runtime
+    warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     rt.finish()
     for _ in range(2):
