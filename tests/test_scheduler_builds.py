@@ -24,7 +24,7 @@ from acs_cl import schedulers, warming
 from acs_cl.errors import BuildError
 from acs_cl.kernel import origin_of
 from acs_cl.schedulers import Schedulers
-from acs_cl.translate import functions
+from acs_cl.translate import functions, worker
 from acs_cl.warming import warm_up_apart
 
 SOURCE = """
@@ -680,3 +680,14 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
     assert builds[3].startswith("b\n/*")
     assert registers("b") == 72
     assert len(builds) == 5
+
+
+@pytest.mark.parametrize(
+    "change", [("executable", ""), ("executable", None), ("frozen", True)], ids=str
+)
+def test_a_program_that_is_its_own_executable_is_not_started_again(
+    monkeypatch: pytest.MonkeyPatch, change: tuple[str, Any]
+) -> None:
+    monkeypatch.setattr(sys, *change, raising=False)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was"))
+    assert not worker.ask("acs_cl.warming", {})

@@ -25,7 +25,10 @@ def run(source: str, options: Sequence[str], position: int) -> bool:
 
 
 def ask(module: str, order: dict[str, Any]) -> bool:
-    """Run a module that takes an order on stdin; whether it ended well."""
+    """Run a module that takes an order on stdin; whether it ended well. Not where the executable
+    is not Python but the program itself."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return False
     try:
         done = subprocess.run(
             [sys.executable, "-m", module],
