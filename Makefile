@@ -14,7 +14,7 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize demo bench clients clean
+.PHONY: help venv test lint fuzz sanitize wheels demo bench clients clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint    style and types only"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
+	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
@@ -69,6 +70,11 @@ sanitize: $(STAMP)
 	    LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
 	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py $(ARGS)
+
+# With the tag of the Linux that this machine's compiler builds for; `cibuildwheel` has older ones.
+PYTHONS ?= $(PYTHON)
+wheels: $(STAMP)
+	$(RUN) tests/wheels.py $(PYTHONS)
 
 demo: $(STAMP)
 	$(VENV)/bin/acs-cl demo $(ARGS)

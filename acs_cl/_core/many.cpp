@@ -58,7 +58,7 @@ public:
         __builtin_prefetch(farther, 1);
         __builtin_prefetch(&farther->node);
         View *near = view_of(item(index + NODES_AHEAD));
-        if (near && near->node) __builtin_prefetch(near->node, 1);
+        if (near && near->node) __builtin_prefetch(near->node.get(), 1);
     }
 
     bool take_at(Py_ssize_t index, const Parameter &parameter, const Home &home, char *record,

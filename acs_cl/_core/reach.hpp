@@ -86,14 +86,13 @@ private:
 
         Found(const Touched &of, const Parts &parts, const Wholes &wholes, Hazards &hazards)
             : whole(of) {
-            whole.hold();
             for (const auto &[part, written] : parts) {
                 Span span = part;
                 span.base = wholes.bases[part.base];
-                Node *node = hazards.node(span).get();
-                node->holders++;
-                touched.add(node, !written, written);
+                touched.add(hazards.node(span).get(), !written, written);
             }
+            whole.hold();
+            touched.hold();
         }
         ~Found() {
             whole.let_go();

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "spans.hpp"
 #include "types.hpp"
@@ -16,31 +15,27 @@ struct View {
     PyObject_HEAD
     PyObject *home;  // its runtime, while it can be passed to a kernel as it is
     unsigned long long address;
-    Node *node;  // of its bytes, where they are one span and a launch asked for it; or null
+    NodePointer node;  // of its bytes, where they are one span and a launch asked for it; or null
     PyObject *spans, *argument, *runtime, *place, *dtype;
     long long size, nbytes;
 
     // The bytes of an array that is one span; null where it is not, or these are all memory.
     Node *node_in(Hazards &hazards) {
-        return node && hazards.has(*node) ? node : look_up(hazards);
+        return node && hazards.has(*node) ? node.get() : look_up(hazards);
     }
 
     auto objects() {
         return std::array{&home, &spans, &argument, &runtime, &place, &dtype};
     }
-    void end() {
-        if (Node *held = std::exchange(node, nullptr)) held->let_go();
-    }
+    void end() { node = {}; }
 
 private:
     Node *look_up(Hazards &hazards) {
         if (!spans || !PyTuple_Check(spans) || PyTuple_GET_SIZE(spans) != 1) return nullptr;
         const Span span = span_of(PyTuple_GET_ITEM(spans, 0));
         if (span.base == EVERYTHING) return nullptr;
-        Node *found = hazards.node(span).get();
-        found->holders++;
-        if (Node *before = std::exchange(node, found)) before->let_go();
-        return found;
+        node = hazards.node(span);
+        return node.get();
     }
 };
 
