@@ -8,9 +8,9 @@ between its runs; none is of a kernel of a workload.
 
 What a launch takes is that of one among many. What one launch and the wait for it take more than
 that, and than its kernel takes in a queue, counts as the wait: the first call after a wait takes
-longer than others, and after something else, as a step begins, longer still (`cold_ns`). A record
-is timed among so few that no epoch is sent; what 1,024 launches take more than their records is
-that of the epochs that were sent meanwhile.
+longer than others, and after something else, as a step begins, longer still (`cold_ns`). For the
+scheduler on the device that is a wait for an epoch; a record is what an epoch of many tasks takes
+more than one of one task, so that its sending and its end are in it, and no epoch.
 
 Invariant: a call is timed only when calls like it have been made often enough to be as quick as
 those of a run that has gone on for a while.
@@ -32,6 +32,7 @@ import acs_cl as acs
 from acs_cl.benchmarks.harness import ONE, no_collection, quantile
 from acs_cl.benchmarks.validation_queue import LINK
 from acs_cl.benchmarks.validation_queue import SOURCE as LINK_SOURCE
+from acs_cl.emu.spec import machine
 
 LANES = 8
 FEW, MANY = 2, 10
@@ -40,9 +41,8 @@ ARRAYS = 16
 """Launches that are independent of each other."""
 AMONG = (32, 256)
 """A launch is timed from the first to the last of these."""
-RECORDS = (8, 60)
-"""The same where an epoch is sent soon after."""
-FLOW = 1024
+RECORDS = machine("cpu2").scheduler.first_look - 8
+"""Launches that are one epoch."""
 WAITS = 10
 """Of a sample."""
 HELD = 128
@@ -113,7 +113,6 @@ def told(samples: Mapping[str, Sequence[Sample]], own: Sequence[float]) -> dict[
         for backend, taken in samples.items()
     }
     ours = middle["device"]
-    epoch = (ours["flow"] - FLOW * ours["few"]) / ours["epochs"]
     return {
         "launch_ns": {name: round(found["few"]) for name, found in middle.items()},
         "argument_ns": {
@@ -126,8 +125,8 @@ def told(samples: Mapping[str, Sequence[Sample]], own: Sequence[float]) -> dict[
         "own_ns": round(quantile(own, 0.5)),
         "event_ns": max(0, round(middle["lanes"]["event"])),
         "sync_ns": max(1, round(middle["serial"]["wait"] - middle["serial"]["few"])),
-        "epoch_ns": max(1, round(epoch)),
-        "epoch_wait_ns": max(1, round(ours["wait"] - ours["few"] - epoch)),
+        "epoch_ns": max(1, round(ours["sent"] - ours["few"])),
+        "epoch_wait_ns": max(1, round(ours["wait"] - ours["sent"])),
         "epoch_read_ns": max(1, round(ours["read"] - ours["wait"])),
     }
 
@@ -171,21 +170,26 @@ class _Side:
             calls[number % ARRAYS](number)
         return (perf_counter() - start) / (last - first) * 1e9
 
-    def waited(self, wait: Callable[[], Any]) -> tuple[float, float]:
-        """Nanoseconds of one launch and the wait for it: of the first, and of those behind it."""
+    def cycles(
+        self, calls: Sequence[Callable[[int], Any]], count: int, wait: Callable[[], Any]
+    ) -> tuple[float, float]:
+        """Nanoseconds of some launches and a wait, where nothing else is under way: of the first
+        time, and of those behind it."""
         times = []
-        for number in range(1 + WAITS):
+        for _ in range(1 + WAITS):
             self.runtime.finish()
             start = perf_counter()
-            self.few[0](number)
+            for number in range(count):
+                calls[number % ARRAYS](number)
             wait()
             times.append((perf_counter() - start) * 1e9)
         return times[0], quantile(times[1:], 0.5)
 
     def stepped(self) -> dict[str, float]:
-        """The same where a step begins: something else ran before, and arrays were set."""
+        """One launch and the wait for it where a step begins: something else ran before, and arrays
+        were set; and those behind that."""
         self.x.set(self.zeros)
-        first, wait = self.waited(self.runtime.finish)
+        first, wait = self.cycles(self.few, 1, self.runtime.finish)
         return {"first": first, "wait": wait}
 
 
@@ -237,25 +241,16 @@ def _while_held(
 
 
 def _epochs(side: _Side) -> dict[str, float]:
-    """Records, epochs, and waits for one with a task, with a read of what it wrote and without."""
+    """Epochs of one task, and what each task more takes: to be recorded, sent, and seen ended."""
     runtime, found = side.runtime, side.stepped()
-    few = side.among(side.few, *RECORDS)
-    many = side.among(side.many, *RECORDS)
-    runtime.finish()
-    before = _sent(runtime)
-    start = perf_counter()
-    for number in range(FLOW):
-        side.few[number % ARRAYS](number)
-    ns = (perf_counter() - start) * 1e9
+    few, many = (
+        (side.cycles(calls, RECORDS, runtime.finish)[1] - found["wait"]) / (RECORDS - 1)
+        for calls in (side.few, side.many)
+    )
     return {
         **found,
-        "few": few,
+        "few": max(1.0, few),
         "many": many,
-        "flow": ns,
-        "epochs": max(1, _sent(runtime) - before),
-        "read": side.waited(side.outs[0].get)[1],
+        "sent": side.cycles(side.few, 1, runtime.flush)[1],
+        "read": side.cycles(side.few, 1, side.outs[0].get)[1],
     }
-
-
-def _sent(runtime: acs.Runtime) -> int:
-    return int(runtime.stats()["scheduler"]["epochs"])

@@ -65,8 +65,12 @@ def marked(trace: Trace, taken: Taken, group: int) -> Trace:
 
 def machine_for(trace: Trace, costs: Costs, backend: str, taken: Taken) -> Machine:
     """The machine as measured: from one kernel to the next it takes what it does in the mean of the
-    workload's, and its scheduler has as many groups as the workload's own."""
-    edges = [max(0, costs.edge_ns(one.total_ns)) for one in trace.entries if one.kind == KERNEL]
+    workload's, and its scheduler has as many groups as the workload's own. On `device` kernels of
+    the queue are whole epochs, longer than any that was measured."""
+    lengths = [one.total_ns for one in trace.entries if one.kind == KERNEL]
+    if backend == "device":
+        lengths = [sum(lengths)]
+    edges = [max(0, costs.edge_ns(lasts_ns)) for lasts_ns in lengths]
     where = machine_of(costs, backend, round(fmean(edges)) if edges else 0)
     for one in taken.schedulers:
         if one["group"] == costs.scheduler.group and not where.scheduler.leaves:

@@ -11,7 +11,7 @@ import pytest
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import validation, validation_runs, validation_tables
 from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
-from acs_cl.benchmarks.validation_host import FEW, Host, opened, told
+from acs_cl.benchmarks.validation_host import FEW, WAITS, Host, opened, told
 from acs_cl.benchmarks.validation_model import (
     Taken,
     bare,
@@ -179,18 +179,20 @@ def test_a_recorded_step_has_times_waits_and_arguments(host: Host) -> None:
 
 
 def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
-    """No launch of a sample is among the first behind a wait, and no epoch is sent among records;
-    the times of epochs are those of a flow of launches."""
+    """No launch of a sample is among the first behind a wait, and all records of one are in one
+    epoch."""
     samples = {name: [sampler() for _ in range(3)] for name, sampler in host.samplers().items()}
-    assert all(one["epochs"] >= 1 for one in samples["device"])
     costs = told(samples, [host.own()])
     assert set(costs) < set(Costs._fields)
     assert 0 < costs["own_ns"] < 1_000_000
     for name, taken in samples.items():
         assert costs["launch_ns"][name] == round(sorted(one["few"] for one in taken)[1])
         assert all(one["wait"] > one["few"] for one in taken)
+    runtime = host._sides["device"].runtime
+    epochs = runtime.stats()["scheduler"]["epochs"]
+    host.samplers()["device"]()
+    assert runtime.stats()["scheduler"]["epochs"] == epochs + 5 * (1 + WAITS)
     assert costs["epoch_ns"] > costs["launch_ns"]["device"]
-    assert all(one["first"] > 0 and one["wait"] > 0 for one in samples["device"])
     hosts = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
     assert middle(hosts) == {"own_ns": 30, "launch_ns": {"serial": 60}}
 
