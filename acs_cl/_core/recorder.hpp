@@ -110,7 +110,7 @@ public:
         std::memcpy(own, records.data(), records.size());
         for (auto [place, put] : patches) own[place] = at.extra + put;
         std::memcpy(words + at.extra, extra.data(), extra.size());
-        std::memcpy(words + at.counts, counts.data(), 4 * std::size_t(n));
+        std::copy(counts.begin(), counts.end(), words + at.counts);
         write_successors(own, words + at.successors);
         if (initial.size() < n) at.width -= mark(own, gang);
 
