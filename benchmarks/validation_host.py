@@ -10,7 +10,8 @@ What a launch takes is that of one among many. What one launch and the wait for 
 that, and than its kernel takes in a queue, counts as the wait: the first call after a wait takes
 longer than others, and after something else, as a step begins, longer still (`cold_ns`). For the
 scheduler on the device that is a wait for an epoch; a record is what an epoch of many tasks takes
-more than one of one task, so that its sending and its end are in it, and no epoch.
+more than one of one task, so that its sending and its end are in it, and no epoch; an epoch is one
+of some that are sent while those before are under way.
 
 Invariant: a call is timed only when calls like it have been made often enough to be as quick as
 those of a run that has gone on for a while.
@@ -43,12 +44,16 @@ AMONG = (32, 256)
 """A launch is timed from the first to the last of these."""
 RECORDS = machine("cpu2").scheduler.first_look - 8
 """Launches that are one epoch."""
+SENT = 8
+"""Epochs that are sent one behind another."""
 WAITS = 10
 """Of a sample."""
 HELD = 128
 """Launches behind a kernel that runs meanwhile."""
 ROUNDS = 50_000
 """Of that one, to begin with."""
+DOUBLINGS = 8
+"""Until it lasts long enough."""
 
 SOURCE = """
 kernel void few(global const uint *a, global uint *y, uint v) { y[0] = a[0] + v; }
@@ -180,7 +185,7 @@ class _Side:
             self.runtime.finish()
             start = perf_counter()
             for number in range(count):
-                calls[number % ARRAYS](number)
+                calls[number % len(calls)](number)
             wait()
             times.append((perf_counter() - start) * 1e9)
         return times[0], quantile(times[1:], 0.5)
@@ -224,7 +229,7 @@ def _while_held(
     """Nanoseconds of a launch, and the events that it waits for, while another kernel runs; what
     comes `before` follows that."""
     runtime = side.runtime
-    while True:
+    for last in reversed(range(DOUBLINGS)):
         runtime.finish()
         held = side.prog.link(LINK, LINK, side.held, side.rounds)
         for _ in starmap(partial(side.prog.join, ONE, ONE), before):
@@ -235,9 +240,20 @@ def _while_held(
             call()
         ns = (perf_counter() - start) * 1e9
         events = runtime.stats()["event_waits"] - events
-        if not held.done:
-            return ns / len(calls), events / len(calls)
+        if not held.done or not last:
+            break
         side.rounds *= 2
+    return ns / len(calls), events / len(calls)
+
+
+def _sending(side: _Side) -> Callable[[int], None]:
+    """A launch that is an epoch by itself."""
+
+    def send(number: int) -> None:
+        side.few[number % ARRAYS](number)
+        side.runtime.flush()
+
+    return send
 
 
 def _epochs(side: _Side) -> dict[str, float]:
@@ -251,6 +267,6 @@ def _epochs(side: _Side) -> dict[str, float]:
         **found,
         "few": max(1.0, few),
         "many": many,
-        "sent": side.cycles(side.few, 1, runtime.flush)[1],
+        "sent": side.cycles([_sending(side)], SENT, runtime.flush)[1] / SENT,
         "read": side.cycles(side.few, 1, side.outs[0].get)[1],
     }
