@@ -162,6 +162,18 @@ def test_what_is_cut_off_has_written_what_was_done(
     assert (list(document["cuda"]), document["left_out"]) == (["one-array"], ["chains"])
 
 
+@pytest.mark.usefixtures("compiler")
+def test_without_a_card_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho no CUDA-capable device is detected >&2; exit 1\n", "utf-8")
+    with pytest.raises(SystemExit) as ended:
+        beside_cuda.main(["chains", "--preset", "tiny"])
+    assert ended.value.code == 2
+    assert "graphs failed: no CUDA-capable device is detected" in capsys.readouterr().err
+
+
 def test_a_compiler_that_fails_is_one_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
