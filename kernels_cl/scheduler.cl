@@ -128,9 +128,10 @@ inline __global uint *acs_slot(const acs_epoch *e, uint ticket) {
     return e->queue + acs_place_of_slot(e->mask, ticket);
 }
 
-/* Bring a block to its initial state, all groups together. Queue slots, counts and the rest. */
-ACS_COLD void acs_clean(const acs_epoch *e, uint from, uint step) {
-    const __global uint *region = e->region;
+/* Bring a block to its initial state, all groups together. Queue slots, counts and the rest. What is
+   called gets a region, not an epoch: one whose address is given away lies in memory, in the loop too. */
+ACS_COLD void acs_clean(__global uint *region, uint which, uint from, uint step) {
+    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     const uint n_initial = region[ACS_H_N_INITIAL];
     const __global uint *counts = region + region[ACS_H_COUNTS];
     const __global uint *initial = region + region[ACS_H_INITIAL];
@@ -226,7 +227,8 @@ inline void acs_note_ready(const acs_epoch *e, __local acs_shared *shared, uint 
    task has one upstream more. Its upstream list needs no second look at insertion: who finished
    before has counted it down already, which is what the paper's upstream-load step works out.
    One work-item inserts at a time; requests that come meanwhile are its to serve. */
-ACS_COLD void acs_insert(const acs_epoch *e, __local acs_shared *shared, uint finished) {
+ACS_COLD void acs_insert(__global uint *region, uint which, __local acs_shared *shared, uint finished) {
+    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
     __global uint *state = e->block + ACS_B_INSERTING;
     const uint slots = e->region[ACS_H_WINDOW];
     const uint stale = e->region[ACS_H_STALE];
@@ -313,6 +315,11 @@ inline void acs_release(const acs_epoch *e, __local acs_shared *shared, const ac
     }
 }
 
+/* Whether the slice is over. A call, or NVIDIA's compiler reads the clock in any case, and waits. */
+ACS_COLD bool acs_is_over(ulong slice_ns, ulong started_ns) {
+    return acs_clock_ns() - started_ns > slice_ns;
+}
+
 /* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. By lane 0. */
 inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs_bounds *until,
                        uint *finished, uint turn) {
@@ -320,7 +327,7 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
     if (shared->release && next == ACS_NONE && shared->n_ready)
         next = shared->ready[0] & ACS_TASK_MASK;
     const bool over = turn + 1u == until->turns ||
-                      (until->slice_ns && acs_clock_ns() - until->started_ns > until->slice_ns);
+                      (until->slice_ns && acs_is_over(until->slice_ns, until->started_ns));
     if (over) {
         if (next != ACS_NONE)
             acs_publish(e, next);
@@ -350,10 +357,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 
     bool whole = true;         /* the header, as far as lane 0 knows */
 
-    if ((mode & ACS_CLEANS) && acs_is_whole(region)) {
-        const acs_epoch other = acs_open(region, 1u - which);
-        acs_clean(&other, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
-    }
+    if ((mode & ACS_CLEANS) && acs_is_whole(region))
+        acs_clean(region, 1u - which, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
     if (lane == 0) {
         whole = acs_is_whole(region);
         shared.next = whole ? acs_take(&e, polls, 0u) : ACS_NONE;
@@ -448,7 +453,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             if (shared.last) {
                 ++finished;
                 if (windowed) {
-                    acs_insert(&e, &shared, task);
+                    acs_insert(region, which, &shared, task);
                     shared.release = 1;
                 }
             }

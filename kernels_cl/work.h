@@ -10,7 +10,7 @@ typedef struct {
     uint local_items;
     const __global uint *shape; /* 0: one dimension */
     uint counted;              /* the first dimension as read on the device, plus one, or 0 */
-    uint groups[2];            /* where there is a shape: groups of its first two dimensions */
+    uint groups_x, groups_y;   /* where there is a shape: groups of its first two dimensions */
 } acs_tile;
 
 /* Groups of ACS_GROUP items always. NVIDIA's compiler (driver 580), once told so, spills to get as many
@@ -47,8 +47,8 @@ inline void acs_sizes(acs_context *c, acs_tile *t) {
         c->num_groups[d] = c->global_size[d] / c->local_size[d];
         c->global_offset[d] = t->shape[ACS_S_OFFSET + d];
     }
-    t->groups[0] = max(c->num_groups[0], 1u);
-    t->groups[1] = max(c->num_groups[1], 1u);
+    t->groups_x = max(c->num_groups[0], 1u);
+    t->groups_y = max(c->num_groups[1], 1u);
 }
 
 /* The context of one item of one dimension. */
@@ -61,10 +61,10 @@ inline void acs_place_in_row(acs_context *c, const acs_tile *t, uint item) {
 
 /* The context of local item `local_item` of group `group`, both counted through all dimensions. */
 inline void acs_place_in_shape(acs_context *c, const acs_tile *t, uint group, uint local_item) {
-    c->group_id[0] = group % t->groups[0];
-    group /= t->groups[0];
-    c->group_id[1] = group % t->groups[1];
-    c->group_id[2] = group / t->groups[1];
+    c->group_id[0] = group % t->groups_x;
+    group /= t->groups_x;
+    c->group_id[1] = group % t->groups_y;
+    c->group_id[2] = group / t->groups_y;
     c->local_id[0] = local_item % c->local_size[0];
     local_item /= c->local_size[0];
     c->local_id[1] = local_item % c->local_size[1];
@@ -87,11 +87,11 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
     if (c->local_id[2] == c->local_size[2]) {
         c->local_id[2] = 0;
         ++c->group_id[0];
-        if (c->group_id[0] == t->groups[0]) {
+        if (c->group_id[0] == t->groups_x) {
             c->group_id[0] = 0;
             ++c->group_id[1];
         }
-        if (c->group_id[1] == t->groups[1]) {
+        if (c->group_id[1] == t->groups_y) {
             c->group_id[1] = 0;
             ++c->group_id[2];
         }
@@ -171,7 +171,7 @@ inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
 inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *stored,
                        __global uint *region, uint tile) {
     t->shape = 0;
-    t->groups[0] = t->groups[1] = 1;
+    t->groups_x = t->groups_y = 1;
     t->items = r->items;
     t->local_items = max(r->local_items, 1u);
     t->counted = ACS_NONE;
