@@ -580,7 +580,8 @@ def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
     key = (context.int_ptr, device.int_ptr, profiling)
     with _lock:
         runtime = _shared.get(key)
-        if runtime is None or runtime._state:
+        # one without queues is about to go, and may be closed by another thread at this moment
+        if runtime is None or runtime._state or not _users[id(runtime)]:
             runtime = Runtime(device, context=context, profiling=profiling, **defaults)
             _shared[key] = runtime
         return runtime

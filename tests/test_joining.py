@@ -358,6 +358,19 @@ def test_a_queue_that_goes_leaves_nothing(context: cl.Context) -> None:
     assert not any(one() is not None for pair in gone for one in pair)
 
 
+def test_a_runtime_without_queues_is_given_to_no_other(context: cl.Context) -> None:
+    """Another thread may be closing it."""
+    first = acs.Queue(context)
+    runtime = first.runtime
+    assert acs.Queue(context).runtime is runtime
+    del first
+    gc.collect()
+    second = acs.Queue(context)
+    assert second.runtime is not runtime
+    runtime.close()
+    assert values_of(second, buffer(second, np.ones(N)))[0] == 1
+
+
 def test_a_queue_that_was_left_or_given_away_takes_the_long_way(
     context: cl.Context, long_way: list[str]
 ) -> None:

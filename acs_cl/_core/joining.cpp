@@ -247,6 +247,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         return;
     }
     Ledger &ledger = *self->ledger;
+    const nb::object kept = nb::borrow(section->look_object);  // another thread may begin a new one
     Look &look = *section->look;
     if (!look.many) section->began = now_s();
     nb::object ended;
@@ -279,7 +280,10 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     if (!size || !read_notes(self, given, to)) return false;
     Touched touched;
     bool is_seen = false;
-    if (!touch(self, to, touched, is_seen) || !ledger.lock->try_take()) return false;
+    // again, for the memory of an event or of spans may have run code
+    if (!touch(self, to, touched, is_seen) || !ledger.is_plain() || !is_plain(self) ||
+        !ledger.lock->try_take())
+        return false;
     Taken taken(ledger.lock);
     if (!self->books->try_take()) return false;
     Taken books(self->books);
