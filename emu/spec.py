@@ -256,7 +256,7 @@ ACS_CL_POCL = HostSpec(
 
 SCHEDULER_H200 = SchedulerSpec(
     record_ns=980,  # benchmarks/results/nvidia-h200.json: a new graph of 64 chains, end to end
-    epoch_ns=111_000,  # benchmarks/results/validation-nvidia-h200.json
+    epoch_ns=111_000,  # benchmarks/results/validation-nvidia-h200.json, with the wait for one
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=128,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
@@ -279,7 +279,7 @@ SCHEDULER_H200 = SchedulerSpec(
 )
 SCHEDULER_POCL = SCHEDULER_H200._replace(
     record_ns=780,  # benchmarks/results/pocl.json: a new graph of 64 chains, end to end
-    epoch_ns=129_000,  # benchmarks/results/validation-pocl.json
+    epoch_ns=129_000,  # benchmarks/results/validation-pocl.json, with the wait for one
     begin_ns=0,  # its threads come one by one: `leaves`
     queue_ns=460,  # measured, PoCL: 0.04-0.46 us a task
     slower_few=1_000,  # benchmarks/results/validation-pocl.json
