@@ -76,7 +76,7 @@ def resident(results: Any) -> float:
 
 
 def epoch(results: Any) -> float:
-    """With the wait for one of one task: where epochs cost little, a run may not tell them apart."""
+    """With the wait for one: where epochs cost little, a run may not tell them apart."""
     return float(results["costs"]["epoch_ns"] + results["costs"]["epoch_wait_ns"])
 
 
