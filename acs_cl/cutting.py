@@ -22,7 +22,7 @@ from .errors import OutOfMemory
 from .records import EVERYTHING, Access, Command
 from .schedulers import Scheduler, Schedulers
 from .segments import Recorded, Segment, Settings
-from .tasks import Body, NeedsArena, Task, Unfit
+from .tasks import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 
 MOST_ENTRIES = 1 << 20
 """Tiles of a segment."""
@@ -132,9 +132,7 @@ class Cutter:
         found = _origin(command)
         if found is None:
             if type(command) in (KernelCommand, DecidedCommand):
-                raise Unfit(
-                    "one of its arguments is a buffer or an image, which has no address that lasts"
-                )
+                raise Unfit(NO_ADDRESS)
             raise Unfit(f"a {command.name} runs by itself")
         if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
             raise Unfit("it may touch any memory")

@@ -30,6 +30,9 @@ running some ten of them."""
 MOST_HEADS = 4096
 """Sizes of a kernel for which heads of records are kept."""
 
+NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address that lasts"
+"""Why a kernel that would be translated has no place in a scheduler."""
+
 
 class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
     """This launch is not for the scheduler; `reason` says why."""

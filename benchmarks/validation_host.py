@@ -31,8 +31,8 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import ONE, quantile
+from acs_cl.benchmarks.overlap import SOURCE as WORK_SOURCE
 from acs_cl.benchmarks.validation_queue import LINK
-from acs_cl.benchmarks.validation_queue import SOURCE as LINK_SOURCE
 from acs_cl.emu.spec import machine
 
 LANES = 8
@@ -144,7 +144,7 @@ class _Side:
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
         self.rounds = ROUNDS
-        self.prog: Any = runtime.build(SOURCE + LINK_SOURCE)
+        self.prog: Any = runtime.build(SOURCE + WORK_SOURCE)
 
         def arrays(count: int) -> list[acs.Array]:
             return [runtime.zeros(64, np.uint32) for _ in range(count)]
@@ -230,7 +230,7 @@ def _while_held(
     runtime = side.runtime
     for last in reversed(range(DOUBLINGS)):
         runtime.finish()
-        held = side.prog.link(LINK, LINK, side.held, side.rounds)
+        held = side.prog.work(LINK, LINK, side.held, side.rounds)
         for _ in starmap(partial(side.prog.join, ONE, ONE), before):
             pass
         events = runtime.stats()["event_waits"]

@@ -23,6 +23,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.benchmarks.harness import no_collection, quantile
+from acs_cl.benchmarks.overlap import SOURCE
 
 LENGTHS_US = (0, 4, 12, 25, 50, 150)
 """Of a link, about."""
@@ -34,16 +35,7 @@ WARM = 3
 ROUNDS = 5_000
 """Of a link that tells how long a round is."""
 LINK = (32,)
-
-SOURCE = """
-kernel void link(global uint *y, uint rounds) {
-    uint x = y[get_local_id(0)] + (uint)get_local_id(0) + 1u;
-    for (uint i = 0; i < rounds; ++i) {  /* shifts: no compiler has a closed form for this */
-        x ^= x << 13; x ^= x >> 17; x ^= x << 5;
-    }
-    y[get_local_id(0)] = x;
-}
-"""
+"""Work-items of a link, of the kernel that the overlap benchmark has too."""
 
 
 class Times(NamedTuple):
@@ -99,7 +91,7 @@ def edges(samples: Sequence[Sequence[Times]]) -> list[tuple[int, int]]:
 class _Side:
     def __init__(self, runtime: acs.Runtime) -> None:
         self.runtime = runtime
-        self.link: Any = runtime.build(SOURCE).link
+        self.link: Any = runtime.build(SOURCE).work
         self.y, self.before = (runtime.zeros(LINK[0], np.uint32) for _ in range(2))
 
     def lasts(self, rounds: int) -> float:

@@ -3,7 +3,6 @@
 #include "joining.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <unordered_map>
 
 namespace acs_cl {
@@ -17,11 +16,6 @@ PyObject *span_name, *find_span_name, *finish_name, *take_name, *look_name, *loo
     *trim_name;
 PyObject *event_kind;
 std::unordered_map<PyObject *, Joining *> joinings;
-
-double now_s() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // ---- what a kernel was given -----------------------------------------------------------------------
 
@@ -363,7 +357,7 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
         return;
     const std::uint32_t index = self->ledger->hazards->hazards.index();
     Taught *to = given->taught;
-    if (to && to->users) return;
+    if (to && to->is_used()) return;
     if (!to || to->index != index || to->generation != self->ledger->generation ||
         !to->kernel_object.is(native)) {
         forget(std::exchange(given->taught, nullptr));
@@ -461,10 +455,7 @@ PyType_Spec joining_spec = {"acs_cl._core.Joining", sizeof(Joining), 0,
 
 }  // namespace
 
-void forget(Taught *taught) {
-    if (taught && taught->users) taught->is_forgotten = true;
-    else delete taught;
-}
+void forget(Taught *taught) { Taught::forget(taught); }
 
 void not_current(Taught *taught) { taught->is_current = false; }
 

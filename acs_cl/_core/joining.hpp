@@ -27,7 +27,7 @@ struct Argument {
 
 // What launches of one kernel on queues of one runtime are. `is_current`: nothing was set that is not
 // in `arguments`, or noted since turn `read`.
-struct Taught {
+struct Taught : Forgettable<Taught> {
     nb::object kernel_object, name, reason;
     QueueKernel *kernel = nullptr;
     std::uint32_t index = 0;  // of the runtime's hazards
@@ -38,19 +38,6 @@ struct Taught {
     bool is_current = false;
     std::int64_t left = -1, until = 0;  // as for `ToQueues`
     BySizes<Extent> sizes;
-
-    // While Python is called, others may have it forgotten.
-    struct Use {
-        Taught &taught;
-        explicit Use(Taught &used) : taught(used) { taught.users++; }
-        ~Use() {
-            if (!--taught.users && taught.is_forgotten) delete &taught;
-        }
-        Use(const Use &) = delete;
-        Use &operator=(const Use &) = delete;
-    };
-    int users = 0;
-    bool is_forgotten = false;
 };
 
 // What a queue needs for that. It is found by the queue object that commands are called with, while

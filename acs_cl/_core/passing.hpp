@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,6 +18,11 @@
 #include "types.hpp"
 
 namespace acs_cl {
+
+inline double now_s() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 // The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
 inline void *handle_of(PyObject *object) {

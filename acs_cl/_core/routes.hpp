@@ -19,6 +19,31 @@ namespace acs_cl {
 constexpr std::size_t MOST_SIZES = 4096, MOST_NUMBERS = 4096, MOST_PARAMETERS = 64;
 constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 
+// What is known of a kernel. While the GIL is given up, or Python is called, others may teach the
+// kernel anew, or have it forget: then it goes with its last use.
+template <typename What>
+class Forgettable {
+public:
+    struct Use {
+        What &what;
+        explicit Use(What &used) : what(used) { what.users_++; }
+        ~Use() {
+            if (!--what.users_ && what.is_forgotten_) delete &what;
+        }
+        Use(const Use &) = delete;
+        Use &operator=(const Use &) = delete;
+    };
+    bool is_used() const { return users_; }
+    static void forget(What *what) {
+        if (what && what->is_used()) what->is_forgotten_ = true;
+        else delete what;
+    }
+
+private:
+    int users_ = 0;
+    bool is_forgotten_ = false;
+};
+
 // One of the ways that launches of a kernel take.
 struct Route {
     nb::object ledger_object, name;
@@ -103,7 +128,7 @@ struct OnQueues {
 };
 
 // To the queues of a host backend.
-struct ToQueues : Route {
+struct ToQueues : Route, Forgettable<ToQueues> {
     using Route::Route;
 
     nb::object queues_object, kernel_object, gated_object, reason;
@@ -114,21 +139,6 @@ struct ToQueues : Route {
     std::int64_t left = -1;  // launches until Python decides again where they go; below 0: all
     std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
     BySizes<OnQueues> known;
-
-    // While a driver is called without the GIL, others may teach the kernel anew, or have it forget.
-    struct Use {
-        ToQueues &to;
-        explicit Use(ToQueues &used) : to(used) { to.users_++; }
-        ~Use() {
-            if (!--to.users_ && to.is_forgotten_) delete &to;
-        }
-        Use(const Use &) = delete;
-        Use &operator=(const Use &) = delete;
-    };
-    static void forget(ToQueues *to) {
-        if (to && to->users_) to->is_forgotten_ = true;
-        else delete to;
-    }
 
     std::string key(const char *values) const {
         std::string key;
@@ -184,10 +194,6 @@ struct ToQueues : Route {
         return is_set && gated->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset),
                                                       sizeof(flag.offset)});
     }
-
-private:
-    int users_ = 0;
-    bool is_forgotten_ = false;
 };
 
 }  // namespace acs_cl

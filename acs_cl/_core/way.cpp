@@ -1,7 +1,6 @@
 // The way past: commands that go to the driver's own queue.
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include <nanobind/stl/vector.h>
@@ -11,11 +10,6 @@
 namespace acs_cl {
 
 namespace {
-
-double now_s() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 std::vector<Passing *> open_ways;
 

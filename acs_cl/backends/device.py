@@ -38,7 +38,7 @@ from ..records import Launch
 from ..schedulers import Scheduler, Schedulers
 from ..segments import SegmentCommand
 from ..segments import Settings as SegmentSettings
-from ..tasks import Body, NeedsArena, Task, TaskCommand, Unfit
+from ..tasks import NO_ADDRESS, Body, NeedsArena, Task, TaskCommand, Unfit
 from .base import Backend, Ended
 from .sender import MOST_TASKS, Epoch, Sender, Settings
 
@@ -314,9 +314,7 @@ class Device(Backend):
     def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
         origin = getattr(command.kernel, "origin", None)
         if origin is None:
-            raise Unfit(
-                "one of its arguments is a buffer or an image, which has no address that lasts"
-            )
+            raise Unfit(NO_ADDRESS)
         return self._schedulers.find(origin, prod(command.local_size or (0,)))
 
     def _to_lane(self, launch: Launch, reason: str) -> None:
