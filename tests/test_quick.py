@@ -15,7 +15,7 @@ import sys
 import time
 import tracemalloc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -705,6 +705,33 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     assert abs(sys.getrefcount(rt) - runtime) < 10  # threads of its own hold it now and then
     assert [one._holders for one in held] == before
     assert [sys.getrefcount(one._span) for one in held] == spans
+
+
+def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program) -> None:
+    """An index that is swept keeps them, for the next launch would make them again; not for longer
+    than the arrays live, nor where a launch would have to look at them for others' sake."""
+    rt = program._runtime
+
+    def launches(views: Iterable[acs.Array]) -> int:
+        for number, view in enumerate(views):
+            program.add((8,), None, view, view, 1)
+            if number % 16 == 0:
+                rt.finish()
+        rt.finish()
+        spans: int = rt.stats()["live_spans"]
+        return spans
+
+    matrix, line = rt.zeros((400, 8), "u4"), rt.zeros(2000, "u4")
+    rows: list[acs.Array] = [matrix[number] for number in range(400)]
+    first = launches(rows)  # behind the one that made the matrix, which touches all of them
+    assert launches(rows) == launches(rows) >= max(first, 400)
+    nodes = [row._holders for row in rows]
+    assert launches(line[first : first + 8] for first in range(0, 1990)) < 400 + 200
+    assert [row._holders for row in rows] == nodes
+    overlapping = [line[first : first + 8] for first in range(0, 1990)]
+    assert launches(overlapping) < 400 + 200
+    del rows
+    assert launches(matrix[number] for number in range(400)) < 800
 
 
 def test_a_runtime_and_its_kernels_are_collected(device: cl.Device) -> None:
