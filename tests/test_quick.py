@@ -726,9 +726,9 @@ def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program)
     first = launches(rows)  # behind the one that made the matrix, which touches all of them
     assert launches(rows) == launches(rows) >= max(first, 400)
     nodes = [row._holders for row in rows]
-    assert launches(line[first : first + 8] for first in range(0, 1990)) < 400 + 200
+    assert launches(line[first : first + 8] for first in range(1990)) < 400 + 200
     assert [row._holders for row in rows] == nodes
-    overlapping = [line[first : first + 8] for first in range(0, 1990)]
+    overlapping = [line[first : first + 8] for first in range(1990)]
     assert launches(overlapping) < 400 + 200
     del rows
     assert launches(matrix[number] for number in range(400)) < 800
