@@ -234,12 +234,14 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write JSON Lines: a header with the version and clocks, then one line a slice."""
-        lines = [
-            json.dumps(
-                {"acs_cl_trace": VERSION, "clocks": ["device", "host", "model"], "unit": "ns"}
-            )
-        ]
-        lines += [json.dumps(slice_._asdict()) for slice_ in self.slices]
+        slices = list(self.slices)
+        head = {
+            "acs_cl_trace": VERSION,
+            "clocks": ["device", "host", "model"],
+            "unit": "ns",
+            "launches": len(slices),
+        }
+        lines = [json.dumps(head), *(json.dumps(slice_._asdict()) for slice_ in slices)]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

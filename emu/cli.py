@@ -19,11 +19,12 @@ from typing import Any
 
 from acs_cl.emu import report
 from acs_cl.emu.convert import from_timeline, is_timeline
+from acs_cl.emu.fields import MOST
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
 from acs_cl.emu.spec import MACHINES, WindowSpec, machine
-from acs_cl.emu.trace import Trace, load, save
+from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
 from acs_cl.pipes import quietly
@@ -115,10 +116,13 @@ def _trace(args: argparse.Namespace) -> Trace:
         return trace
     if args.trace:
         return load(args.trace)
-    for name, (least, most) in (("groups", args.groups), ("group-ns", args.group_ns)):
-        if not 1 <= least <= most:
+    for name, (least, most), limit in (
+        ("groups", args.groups, MOST_GROUPS),
+        ("group-ns", args.group_ns, MOST),
+    ):
+        if not 1 <= least <= most <= limit:
             raise UsageError(
-                f"--{name} are two numbers from 1, the lower first, got {least} {most}"
+                f"--{name} are two numbers from 1 to {limit:,}, the lower first, got {least} {most}"
             )
     sizes = Sizes(groups=tuple(args.groups), group_ns=tuple(args.group_ns))
     return generate(

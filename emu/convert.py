@@ -1,12 +1,13 @@
 """From the timeline that a runtime saves to a trace for the emulator, as far as it goes.
 
-In: the JSON Lines of `acs_cl.trace.Trace.save`. Out: a trace in program order with the measured
-time of each launch, and sentences about what the timeline does not tell.
+In: what `acs_cl.trace.Trace.save` wrote, or `rt.measure().save`. Out: a trace in program order with
+the measured time of each launch, and sentences about what the timeline does not tell.
 
-Invariant: nothing is made up in silence. Edges come from the bytes that launches read and wrote, so
-those to launches that had ended when their dependant was made are there too; but a launch without
-times, which failed, is missing with its edges. Waits and the program's own time are there as far as
-one thread made all launches. What is guessed stands in the sentences.
+Invariant: a file is read as a whole or not at all, as in `trace`, and nothing is made up in
+silence. Edges come from the bytes that launches read and wrote, so those to launches that had ended
+when their dependant was made are there too; but a launch without times, which failed, is missing
+with its edges. Waits and the program's own time are there as far as one thread made all launches.
+What is guessed stands in the sentences.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, KINDS, Entry, Trace
+from acs_cl.emu import fields
+from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Trace
 from acs_cl.errors import UsageError
-from acs_cl.records import Span
 from acs_cl.trace import VERSION
 
 READABLE = (2, VERSION)
 """Version 2 knew nothing of what the program did."""
 TIMELINE = "acs_cl_trace"
+VIEWERS, LAUNCHES = "traceEvents", "launches"
 FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "reads", "writes")
+NUMBERS = ("number", "start_ns", "end_ns", "groups", "items", "program_ns", "thread")
 TRANSFERS = set(KINDS) - {KERNEL, HOST}
 
 
@@ -34,21 +37,14 @@ def is_timeline(path: str | Path) -> bool:
             start = file.read(200)
     except (OSError, UnicodeDecodeError):
         return False
-    return start.startswith((f'{{"{TIMELINE}"', '{"traceEvents"'))
+    return start.startswith((f'{{"{TIMELINE}"', f'{{"{VIEWERS}"'))
 
 
 def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     """The trace, and what is missing in it. `items` is how many work-items a group is taken to
-    have, since the timeline does not tell."""
+    have, where the timeline does not tell."""
     path = Path(path)
-    try:
-        lines = _lines(path.read_text(encoding="utf-8"))
-        head = json.loads(lines[0]) if lines else {}
-    except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
-    if not isinstance(head, dict) or head.get(TIMELINE) not in READABLE:
-        raise UsageError(f"{path.name}, line 1: expected a head with {TIMELINE!r}: {VERSION}")
-    slices = [_slice(line, f"{path.name}, line {count}") for count, line in enumerate(lines[1:], 2)]
+    version, slices = _read(path)
     slices.sort(key=lambda one: int(one["number"]))
     places = {one["number"]: place for place, one in enumerate(slices, 1)}
     if len(places) != len(slices):
@@ -56,44 +52,85 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     entries = [_entry(one, places[one["number"]], items) for one in slices]
     if len({one["thread"] for one in slices}) == 1:
         entries = [_with_program(*both, places) for both in zip(entries, slices, strict=True)]
-    whole = not slices or places[slices[-1]["number"]] == slices[-1]["number"]
-    trace = Trace(path.stem, entries, "device", edges="spans", complete=whole)
-    return trace, _missing(slices, items, head[TIMELINE])
+    trace = Trace(path.stem, entries, "device", edges="spans", complete=not _lost(slices))
+    return trace, _missing(slices, items, version)
 
 
-def _lines(text: str) -> list[str]:
-    """Head and slices, a line each: also those in what `rt.measure().save` writes for viewers."""
-    if text.startswith('{"traceEvents"'):
-        inside = json.loads(text)["acs_cl"]
-        slices = inside.pop("slices")
-        return [json.dumps(inside), *(json.dumps(one) for one in slices)]
-    return text.splitlines()
+def _lost(slices: list[dict[str, Any]]) -> int:
+    """Launches that are not there, between the first that is and the last."""
+    return slices[-1]["number"] - slices[0]["number"] + 1 - len(slices) if slices else 0
 
 
-def _slice(line: str, where: str) -> dict[str, Any]:
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
+    """Version and slices: of lines, or of what `rt.measure().save` writes beside what viewers
+    read."""
     try:
-        found = json.loads(line)
-        short = [field for field in FIELDS if field not in found]
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
+    at, found = "line 1", []
+    try:
+        first, *lines = text.splitlines() or [""]
+        head = fields.object_of(first)
+        called = "line"
+        if VIEWERS in head:
+            head, lines, called = *_inside(head), "slice"
+        if head.get(TIMELINE) not in READABLE:
+            raise ValueError(f"expected a head with {TIMELINE!r}: {VERSION}")
+        for count, line in enumerate(lines, 2 if called == "line" else 1):
+            at = f"{called} {count}"
+            found.append(_slice(fields.object_of(line)))
+        if LAUNCHES in head and fields.number(head, LAUNCHES) != len(found):
+            raise ValueError(f"the head promises {head[LAUNCHES]} launches, got {len(found)}")
+    except ValueError as error:
+        raise UsageError(f"{path.name}, {at}: {error}") from None
+    return int(head[TIMELINE]), found
+
+
+def _slice(found: dict[str, Any]) -> dict[str, Any]:
+    """One that can be relied on."""
+    short = [field for field in FIELDS if field not in found]
+    try:
         if short:
             raise ValueError(f"there is no {', '.join(short)}")
+        fields.text(found, "name")
+        fields.one_of(found, "clock", CLOCKS)
+        for key in NUMBERS:
+            found[key] = fields.number(found, key) if key in found else 0
+        if not found["number"]:
+            raise ValueError("launches are counted from 1, got number 0")
         if found["end_ns"] < found["start_ns"]:
             raise ValueError(f"it ends at {found['end_ns']}, before it starts")
-        for way in ("reads", "writes"):
-            found[way] = tuple(Span(*map(int, span)) for span in found[way])
-        for field in ("program_ns", "thread"):
-            found[field] = int(found.get(field, 0))
-        found["waits"] = tuple(map(int, found.get("waits", ())))
-        if found["program_ns"] < 0:
-            raise ValueError(f"the program took {found['program_ns']} before it")
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{where}: not a slice: {error}") from None
-    assert isinstance(found, dict)
+        for key in ("reads", "writes"):
+            found[key] = fields.spans(found, key)
+        found["waits"] = fields.launches(found, "waits")
+    except ValueError as error:
+        raise ValueError(f"not a slice: {error}") from None
     return found
 
 
+def _inside(document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Head and lines of what `rt.measure().save` writes."""
+    head = document.get("acs_cl")
+    slices = head.get("slices") if isinstance(head, dict) else None
+    if not isinstance(head, dict) or not isinstance(slices, list):
+        raise ValueError("these are events of another program: expected 'acs_cl' with 'slices'")
+    return head, [json.dumps(one) for one in slices]
+
+
+# ---- entries -------------------------------------------------------------------------------------
+
+
+def _kind(one: dict[str, Any]) -> str:
+    name: str = one["name"]
+    return HOST if one["clock"] == "host" else name if name in TRANSFERS else KERNEL
+
+
 def _entry(one: dict[str, Any], number: int, items: int) -> Entry:
-    name = one["name"]
-    kind = HOST if one["clock"] == "host" else name if name in TRANSFERS else KERNEL
+    name, kind = one["name"], _kind(one)
     total_ns = max(1, one["end_ns"] - one["start_ns"])
     entry = Entry(number, name, kind, total_ns=total_ns, reads=one["reads"], writes=one["writes"])
     if kind == KERNEL:
@@ -111,8 +148,8 @@ def _with_program(entry: Entry, one: dict[str, Any], places: dict[int, int]) -> 
 
 def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str]:
     """What a reader of the trace has to know, each a sentence."""
-    unsized = sum(not one["groups"] and one["clock"] != "host" for one in slices)
-    last = slices[-1]["number"] if slices else 0
+    unsized = sum(not one["groups"] and _kind(one) == KERNEL for one in slices)
+    lost, before = _lost(slices), slices[0]["number"] - 1 if slices else 0
     said = [
         "No registers or local memory are known, nor whose groups cannot be cut into others.",
         "Durations are those of launches beside others, where they overlapped.",
@@ -128,8 +165,10 @@ def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str
         )
     if unsized:
         said.append(
-            f"{unsized} launches do not say how many groups they have; kernels get one of {items}."
+            f"{unsized} kernels do not say how many groups they have, and get one of {items}."
         )
-    if last > len(slices):
-        said.append(f"{last - len(slices)} launches have no times, since they failed or never ran.")
+    if before:
+        said.append(f"{before} launches before the first are not in it, nor what they did.")
+    if lost:
+        said.append(f"{lost} launches have no times, since they failed or never ran.")
     return said

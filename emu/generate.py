@@ -18,6 +18,8 @@ from acs_cl.emu.trace import Entry, Trace
 from acs_cl.errors import UsageError
 from acs_cl.records import Span
 
+MOST_LAUNCHES = 1 << 24
+"""Of a graph: each takes half a kilobyte."""
 Rows = Iterator[list[tuple[int, ...]]]
 """For each step a list of tasks; a task is the places in the step before that it follows."""
 
@@ -145,6 +147,8 @@ def generate(
         raise UsageError(f"no graph is called {graph!r}; there are {', '.join(GRAPHS)}")
     if width < 1 or steps < 1:
         raise UsageError(f"a graph has a width and steps of at least 1, got {width} and {steps}")
+    if width * steps > MOST_LAUNCHES:
+        raise UsageError(f"a graph has at most {MOST_LAUNCHES:,} launches, got {width} x {steps}")
     sizes = sizes or Sizes()
     shape_rng, size_rng = Random(f"{graph} shape {seed}"), Random(f"{graph} sizes {seed}")
     entries: list[Entry] = []

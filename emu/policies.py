@@ -52,6 +52,9 @@ POLICIES = {
 }
 ALL = tuple(POLICIES)
 
+MOST = 1 << 20
+"""Of slots, launches looked back at, threads, streams: more is a slip of the keyboard."""
+
 _TEXT = re.compile(r"(\w+)(?:\(([^()]*)\))?")
 
 
@@ -68,21 +71,26 @@ def parsed(text: str) -> tuple[str, dict[str, int]]:
     given: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in (found[2] or "").split(","))):
         key, _, value = (word.strip() for word in part.partition("="))
-        if key not in numbers or not value.isdecimal() or int(value) < 1:
+        if key not in numbers or not value.isdecimal() or not 1 <= int(value[:20]) <= MOST:
             known = ", ".join(numbers) or "nothing"
-            raise UsageError(f"{found[1]} takes {known}, as numbers from 1; got {part!r}")
+            raise UsageError(
+                f"{found[1]} takes {known}, as numbers from 1 to {MOST:,}; got {part!r}"
+            )
         given[key] = int(value)
     return found[1], given
 
 
+def whole(text: str) -> tuple[str, dict[str, int]]:
+    """The same with all of its numbers, by the names of the arguments: equal for equal runs."""
+    name, given = parsed(text)
+    numbers = POLICIES[name].numbers.items()
+    return name, {argument: given.get(key, default) for key, (argument, default) in numbers}
+
+
 def model(text: str, trace: Trace, machine: Machine, log: bool = False) -> Model:
     """A run that has not begun."""
-    name, given = parsed(text)
-    policy = POLICIES[name]
-    arguments = {
-        argument: given.get(key, default) for key, (argument, default) in policy.numbers.items()
-    }
-    return policy.make(resolved(trace), machine, log=log, **arguments)
+    name, arguments = whole(text)
+    return POLICIES[name].make(resolved(trace), machine, log=log, **arguments)
 
 
 def simulate(text: str, trace: Trace, machine: Machine) -> Outcome:

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from tabulate import tabulate
 
+from acs_cl.emu.fields import MOST
 from acs_cl.emu.model import Outcome
-from acs_cl.emu.policies import ALL, POLICIES, bounds, parsed, simulate
+from acs_cl.emu.policies import ALL, POLICIES, bounds, parsed, simulate, whole
+from acs_cl.emu.policies import MOST as MOST_OF_A_POLICY
 from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import Trace, resolved
 from acs_cl.emu.window_unit import Estimate
@@ -57,7 +59,7 @@ class Sweep(NamedTuple):
 
 
 def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Comparison:
-    """Run a trace under policies.
+    """Run a trace under policies, each once, and first under the serial stream.
 
     >>> from acs_cl.emu.generate import generate
     >>> from acs_cl.emu.spec import MACHINES
@@ -66,12 +68,16 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
     ['serial', 'ideal']
     """
     trace = resolved(trace)
-    texts = ["serial", *(text for text in policies if text != "serial")]
-    outcomes = tuple(simulate(text, trace, machine) for text in texts)
+    runs: list[tuple[str, dict[str, int]]] = []
+    outcomes = []
+    for text in ("serial", *policies):
+        if whole(text) not in runs:
+            runs.append(whole(text))
+            outcomes.append(simulate(text, trace, machine))
     threads = machine.gpu.threads * machine.gpu.units
     return Comparison(
         trace.name, machine.name, trace.complete, trace.clock, threads, bounds(trace, machine),
-        outcomes,
+        tuple(outcomes),
     )  # fmt: skip
 
 
@@ -95,8 +101,9 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
     if axis in POLICIES[name].numbers:
         given[axis] = value
         return machine, f"{name}({', '.join(f'{key}={number}' for key, number in given.items())})"
-    if value < (1 if axis == "units" else 0):
-        raise UsageError(f"{axis} has to be at least {int(axis == 'units')}, got {value}")
+    least, most = (1, MOST_OF_A_POLICY) if axis == "units" else (0, MOST)
+    if not least <= value <= most:
+        raise UsageError(f"{axis} has to be from {least} to {most:,}, got {value}")
     if axis == "units":
         return machine._replace(gpu=machine.gpu._replace(units=value)), policy
     if axis == "clock_mhz":

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acs_cl.emu import fields
 from acs_cl.errors import UsageError
 from acs_cl.hazards import Hazards
-from acs_cl.records import EVERYTHING, Span
+from acs_cl.records import Span
 
 VERSION, BEFORE_WHOLE = 3, 2
 READABLE = (1, BEFORE_WHOLE, VERSION)
@@ -29,6 +30,8 @@ KERNEL, HOST = "kernel", "host"
 KINDS = (KERNEL, HOST, "copy", "fill", "read", "write")
 ALL_BEFORE = 0
 """Among `waits`: everything before."""
+MOST_GROUPS = (1 << 31) - 1
+"""CUDA's limit of a grid in x. A kernel of so many takes millions of steps, not a day."""
 CLOCKS = ("model", "device", "host")
 EDGES = ("upstream", "spans")
 
@@ -132,12 +135,12 @@ def lines_of(trace: Trace) -> Iterable[str]:
     }
     yield json.dumps(head)
     for entry in trace.entries:
-        fields = {key: value for key, value in entry._asdict().items() if value or key == "number"}
+        said = {key: value for key, value in entry._asdict().items() if value or key == "number"}
         if trace.edges == "spans":
-            fields["reads"], fields["writes"] = entry.reads, entry.writes
+            said["reads"], said["writes"] = entry.reads, entry.writes
         else:
-            fields["upstream"] = entry.upstream
-        yield json.dumps(fields)
+            said["upstream"] = entry.upstream
+        yield json.dumps(said)
 
 
 def load(path: str | Path) -> Trace:
@@ -155,10 +158,10 @@ def parse(lines: Iterable[str], where: str) -> Trace:
     numbered = enumerate(lines, 1)
     count, first = next(numbered, (1, ""))
     try:
-        trace, launches = _head(_object(first))
+        trace, launches = _head(fields.object_of(first))
         entries: list[Entry] = []
         for count, line in numbered:  # noqa: B007  the error names it
-            entries.append(_entry(_object(line), len(entries) + 1, trace.edges))
+            entries.append(_entry(fields.object_of(line), len(entries) + 1, trace.edges))
         if len(entries) != launches:
             raise ValueError(f"the head promises {launches} launches, got {len(entries)}")
     except ValueError as error:
@@ -166,48 +169,37 @@ def parse(lines: Iterable[str], where: str) -> Trace:
     return trace._replace(entries=entries)
 
 
-def _object(line: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON ({error}): {line.strip()[:60]!r}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"expected an object, got {line.strip()[:60]!r}")
-    return found
-
-
 def _head(found: dict[str, Any]) -> tuple[Trace, int]:
     version = found.get(HEAD)
     if version not in READABLE or isinstance(version, bool):
         raise ValueError(f"expected a head with {HEAD!r}: {VERSION}, got {version!r}")
-    _known(found, HEAD_KEYS)
-    _one_of(found, "clock", CLOCKS)
-    _one_of(found, "unit", ("ns",))
-    _one_of(found, "edges", EDGES)
-    name, complete = found.get("name"), found.get("complete", True)
-    if not isinstance(name, str) or not isinstance(complete, bool):
-        raise ValueError("'name' has to be a text and 'complete' true or false")
-    return Trace(name, (), found["clock"], found["edges"], complete), _number(found, "launches")
+    fields.known(found, HEAD_KEYS)
+    clock, edges = (
+        fields.one_of(found, key, words) for key, words in (("clock", CLOCKS), ("edges", EDGES))
+    )
+    fields.one_of(found, "unit", ("ns",))
+    name, complete = fields.text(found, "name"), found.get("complete", True)
+    if not isinstance(complete, bool):
+        raise ValueError(f"'complete' has to be true or false, got {complete!r}")
+    return Trace(name, (), clock, edges, complete), fields.number(found, "launches")
 
 
 def _entry(found: dict[str, Any], number: int, edges: str) -> Entry:
-    _known(found, KEYS)
-    if _number(found, "number") != number:
-        raise ValueError(f"expected launch number {number}, got {found.get('number')!r}")
-    if not isinstance(found.get("name"), str):
-        raise ValueError(f"'name' has to be a text, got {found.get('name')!r}")
+    fields.known(found, KEYS)
+    if fields.number(found, "number") != number:
+        raise ValueError(f"expected launch number {number}, got {found['number']}")
     wanted = {"reads", "writes"} if edges == "spans" else {"upstream"}
     if found.keys() & {"reads", "writes", "upstream"} != wanted:
         raise ValueError(f"a trace ordered by {edges} has {sorted(wanted)} in each line, no others")
-    values = {key: _number(found, key) for key in NUMBERS if key in found}
+    values = {key: fields.number(found, key) for key in NUMBERS if key in found}
     entry = Entry(
         number,
-        found["name"],
+        fields.text(found, "name"),
         found.get("kind", KERNEL),
-        _launches(found, "upstream"),
-        _launches(found, "waits"),
-        reads=_spans(found, "reads"),
-        writes=_spans(found, "writes"),
+        fields.launches(found, "upstream"),
+        fields.launches(found, "waits"),
+        reads=fields.spans(found, "reads"),
+        writes=fields.spans(found, "writes"),
         **values,
     )
     check(entry, edges)
@@ -232,8 +224,11 @@ def check(entry: Entry, edges: str) -> None:
     if not {entry.whole_groups, entry.on_lane} <= {0, 1}:
         raise ValueError(f"{' and '.join(map(repr, OURS))} are 0 or 1")
     if entry.kind == KERNEL:
-        if entry.groups < 1 or entry.items < 1:
-            raise ValueError("a kernel needs 'groups' and 'items' of at least 1")
+        if not 1 <= entry.groups <= MOST_GROUPS or entry.items < 1:
+            raise ValueError(
+                f"a kernel needs 'groups' from 1 to {MOST_GROUPS:,} and 'items' of at least 1, got"
+                f" {entry.groups:,} and {entry.items:,}"
+            )
         roofline = any(getattr(entry, key) for key in ROOFLINE)
         if len(said) > 1 or (roofline and said):
             raise ValueError(
@@ -243,52 +238,3 @@ def check(entry: Entry, edges: str) -> None:
             raise ValueError("nothing says how long the kernel takes")
     elif said != ["total_ns"] or entry.groups or any(getattr(entry, key) for key in ROOFLINE):
         raise ValueError(f"a {entry.kind} has 'total_ns', and no groups or flops")
-
-
-def _known(found: dict[str, Any], keys: set[str]) -> None:
-    unknown = sorted(found.keys() - keys)
-    if unknown:
-        raise ValueError(f"unknown: {', '.join(unknown)}; known are {', '.join(sorted(keys))}")
-
-
-def _one_of(found: dict[str, Any], key: str, values: Sequence[str]) -> None:
-    if found.get(key) not in values:
-        raise ValueError(f"'{key}' has to be one of {', '.join(values)}, got {found.get(key)!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _number(found: dict[str, Any], key: str) -> int:
-    value = found.get(key)
-    if not _is_number(value):
-        raise ValueError(f"'{key}' has to be a whole number from 0, got {value!r}")
-    assert isinstance(value, int)
-    return value
-
-
-def _launches(found: dict[str, Any], key: str) -> tuple[int, ...]:
-    values = found.get(key, [])
-    if not isinstance(values, list) or not all(_is_number(value) for value in values):
-        raise ValueError(f"'{key}' has to be a list of launch numbers, got {values!r}")
-    return tuple(values)
-
-
-def _spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
-    spans = found.get(key, [])
-    if not isinstance(spans, list):
-        raise ValueError(f"'{key}' has to be a list of spans, got {spans!r}")
-    return tuple(_span(key, values) for values in spans)
-
-
-def _span(key: str, values: Any) -> Span:
-    """A span from five numbers, or from [0] for memory that nobody can name."""
-    if values == [EVERYTHING]:
-        return Span(EVERYTHING, 0, 1, 1, 1)
-    if not isinstance(values, list) or len(values) != 5 or not all(map(_is_number, values)):
-        raise ValueError(f"'{key}': a span is [base, start, pitch, rows, width], got {values!r}")
-    span = Span(*values)
-    if span.base != EVERYTHING and not (span.rows and 0 < span.width <= span.pitch):
-        raise ValueError(f"'{key}': a span has rows, and 0 < width <= pitch, got {values!r}")
-    return span

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from acs_cl.emu.spec import WindowSpec
 from acs_cl.errors import InternalError, UsageError
 
+MOST_BITS = 64
 STATE_BITS = 2  # free, pending, ready, executing
 
 CELL_NM2 = 49_000
@@ -76,8 +77,8 @@ def check(spec: WindowSpec) -> None:
     """Whether ids can tell M + 1 launches apart, and all numbers are numbers of something."""
     if spec.slots < 1 or spec.distance < 1:
         raise UsageError(f"N and M are at least 1, got {spec.slots} and {spec.distance}")
-    if spec.id_bits < 1:
-        raise UsageError(f"an id has at least 1 bit, got {spec.id_bits}")
+    if not 1 <= spec.id_bits <= MOST_BITS:
+        raise UsageError(f"an id has 1 to {MOST_BITS} bits, got {spec.id_bits}")
     if 1 << spec.id_bits <= spec.distance:
         raise UsageError(
             f"ids of {spec.id_bits} bits name {1 << spec.id_bits} launches; M ="

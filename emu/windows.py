@@ -121,7 +121,8 @@ class AcsHw(Model):
         log: bool = False,
     ) -> None:
         super().__init__(trace, machine, log)
-        self.name = f"acs_hw(N={slots}, M={distance})"
+        bits = "" if id_bits == WindowSpec().id_bits else f", bits={id_bits}"
+        self.name = f"acs_hw(N={slots}, M={distance}{bits})"
         spec = machine.window._replace(slots=slots, distance=distance, id_bits=id_bits)
         self.unit = self.make_unit(spec)
         self.stale = StaleList(distance)

@@ -205,7 +205,7 @@ def test_ids_that_wrap_change_nothing(bits: int) -> None:
     for seed in SEEDS:
         trace = stale_trace(seed)
         narrow, wide = (AcsHw(trace, SMALL, 8, 7, id_bits=width, log=True) for width in (bits, 40))
-        assert narrow.run() == wide.run()
+        assert narrow.run()._replace(policy="") == wide.run()._replace(policy="")
         assert times(narrow) == times(wide)
 
 
@@ -316,7 +316,7 @@ def test_makespans_are_what_they_were(graph: str) -> None:
     ("text", "said"),
     [
         ("acs_xw", "no policy is called"),
-        ("acs_hw(N=0)", "numbers from 1; got 'N=0'"),
+        ("acs_hw(N=0)", "numbers from 1 to 1,048,576; got 'N=0'"),
         ("acs_hw(Q=3)", "takes N, M, bits"),
         ("serial(N=3)", "takes nothing"),
         ("acs_sw(N=3", "no policy"),

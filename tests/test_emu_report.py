@@ -50,6 +50,12 @@ def test_a_comparison_has_all_policies_the_bounds_and_says_simulated() -> None:
     assert json.loads(json.dumps(document)) == document
 
 
+def test_a_policy_that_is_named_twice_is_run_once() -> None:
+    texts = ["acs_hw", "acs_hw(N=32)", "serial", "acs_hw(bits=6)", "acs_hw"]
+    names = [outcome.policy for outcome in compare(random_trace(3), SMALL, texts).outcomes]
+    assert names == ["serial", "acs_hw(N=32, M=32)", "acs_hw(N=32, M=32, bits=6)"]
+
+
 def test_a_trace_with_missing_edges_says_so() -> None:
     found = compare(random_trace(3)._replace(complete=False), SMALL, ["ideal"])
     assert "Edges are known to be missing" in comparison_text(found)
@@ -151,8 +157,9 @@ def test_a_timeline_is_converted_with_its_gaps_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "timeline.jsonl"
-    one = {"number": 2, "name": "k", "clock": "device", "start_ns": 0, "end_ns": 9}
-    lines = [{"acs_cl_trace": 2}, one | {"groups": 3, "items": 8, "reads": [], "writes": []}]
+    one = {"name": "k", "clock": "device", "start_ns": 0, "end_ns": 9, "groups": 3, "items": 8}
+    there = [one | {"number": number, "reads": [], "writes": []} for number in (1, 3)]
+    lines = [{"acs_cl_trace": 2}, *there]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     out = str(tmp_path / "trace.jsonl")
     assert "What it does not tell" in said(["convert", str(path), "--out", out], capsys)
@@ -173,18 +180,32 @@ def test_a_timeline_is_converted_with_its_gaps_told(
         (["run", "serial", "--machine", "abacus"], "no machine is called"),
         (["run", "serial", "--trace", "nowhere.jsonl"], "cannot be read"),
         (["run", "serial", "--groups", "3", "2"], "the lower first"),
+        (["run", "serial", "--groups", "1", f"{1 << 31}"], "from 1 to 2,147,483,647"),
         (["run", "serial", "--width", "0"], "at least 1"),
+        (["run", "serial", "--width", "10000000", "--steps", "2"], "at most 16,777,216 launches"),
+        (["run", f"acs_sw(N={'9' * 5000})"], "numbers from 1 to 1,048,576"),
         (["run", "serial", "--png", "nowhere/a.png"], "there is no such folder"),
         (["run", "serial", "--png", "."], "cannot be written"),
         (["make", "--out", "nowhere/a.jsonl"], "there is no such folder"),
         (["make", "--out", "."], "cannot be written"),
         (["sweep", "acs_hw(N=4", "N", "2"], "no policy is called 'acs_hw(N=4'"),
         (["convert", "a.jsonl", "--out", "b.jsonl", "--items", "0"], "--items is at least 1"),
-        (["sweep", "acs_hw", "units", "1", "0"], "units has to be at least 1, got 0"),
-        (["sweep", "acs_hw", "sync_ns", "-1"], "sync_ns has to be at least 0, got -1"),
+        (
+            ["sweep", "acs_hw", "units", "1", "0"],
+            "units has to be from 1 to 1,048,576, got 0",
+        ),
+        (
+            ["sweep", "acs_hw", "sync_ns", "-1"],
+            "sync_ns has to be from 0 to 9,223,372,036,854,775,807, got -1",
+        ),
         (["unit", "--slots", "0"], "N and M are at least 1, got 0 and 32"),
         (["unit", "--distance", "300"], "M = 300 needs 9 bits"),
-        (["unit", "--bits", "0"], "an id has at least 1 bit, got 0"),
+        (
+            ["sweep", "acs_hw", "sync_ns", f"{1 << 63}"],
+            "sync_ns has to be from 0 to 9,223,372,036,854,775,807",
+        ),
+        (["unit", "--bits", "0"], "an id has 1 to 64 bits, got 0"),
+        (["unit", "--bits", "65"], "an id has 1 to 64 bits, got 65"),
         (["unit", "--clock-mhz", "0"], "--clock-mhz is at least 1, got 0"),
     ],
 )

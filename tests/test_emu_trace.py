@@ -185,10 +185,89 @@ def test_a_timeline_becomes_a_trace_and_says_what_is_missing(tmp_path: Path) -> 
         ("task", "host", (2,), 0, 0, 9),
     ]
     said = " ".join(missing)
-    assert "1 launches do not say how many groups" in said
+    assert "1 kernels do not say how many groups" in said
     assert "2 launches have no times" in said
     save(trace, tmp_path / "trace.jsonl")
     assert load(tmp_path / "trace.jsonl") == trace
-    path.write_text(json.dumps(head) + '\n{"number": 1}\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="line 2: not a slice: there is no name"):
+
+
+SLICE = {
+    "number": 8, "name": "k", "clock": "device", "start_ns": 5, "end_ns": 9, "groups": 3,
+    "items": 8, "reads": [[1, 0, 64, 1, 64]], "writes": [], "program_ns": 1, "waits": [],
+    "thread": 0,
+}  # fmt: skip
+WRONG_SLICES = {
+    "not JSON": ("{", "not JSON"),
+    "a list": ("[]", "expected an object"),
+    "nothing but a number": ({"number": 1}, "not a slice: there is no name"),
+    "a launch zero": (SLICE | {"number": 0}, "counted from 1"),
+    "a number as a text": (SLICE | {"start_ns": "5"}, "'start_ns' has to be a whole number"),
+    "a fraction": (SLICE | {"end_ns": 1e300}, "'end_ns' has to be a whole number"),
+    "nothing as a number": (SLICE | {"program_ns": None}, "'program_ns' has to be a whole"),
+    "negative groups": (SLICE | {"groups": -3}, "'groups' has to be a whole number"),
+    "a name that is none": (SLICE | {"name": 5}, "'name' has to be a text"),
+    "a clock on the wall": (SLICE | {"clock": "wall"}, "'clock' has to be one of"),
+    "an end before its start": (SLICE | {"end_ns": 4}, "ends at 4, before it starts"),
+    "half a span": (SLICE | {"reads": [[1, 0]]}, "a span is"),
+    "a wait for a word": (SLICE | {"waits": "all"}, "list of launch numbers"),
+}
+
+
+def timeline(path: Path, *slices: object, **head: int) -> Path:
+    lines = [{"acs_cl_trace": 3, **head}, *slices]
+    said = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(said) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("what", WRONG_SLICES)
+def test_a_wrong_line_of_a_timeline_is_named(what: str, tmp_path: Path) -> None:
+    wrong, said = WRONG_SLICES[what]
+    path = timeline(tmp_path / "timeline.jsonl", SLICE, wrong)
+    with pytest.raises(UsageError, match=f"timeline.jsonl, line 3: .*{said}"):
         from_timeline(path, items=64)
+    if isinstance(wrong, dict):
+        inside = {"acs_cl_trace": 3, "slices": [SLICE, wrong]}
+        path.write_text(json.dumps({"traceEvents": [], "acs_cl": inside}), encoding="utf-8")
+        with pytest.raises(UsageError, match=f"timeline.jsonl, slice 2: .*{said}"):
+            from_timeline(path, items=64)
+
+
+def test_a_timeline_cut_short_is_not_half_read(tmp_path: Path) -> None:
+    slices = [SLICE | {"number": number} for number in (1, 2, 3)]
+    path = timeline(tmp_path / "timeline.jsonl", *slices, launches=3)
+    text = path.read_bytes()
+    assert len(from_timeline(path, items=64)[0].entries) == 3
+    for end in range(1, len(text) - 1):
+        path.write_bytes(text[:end])
+        with pytest.raises(UsageError, match=r"timeline.jsonl, line \d: "):
+            from_timeline(path, items=64)
+    path.write_text('{"traceEvents": []}', encoding="utf-8")
+    with pytest.raises(UsageError, match="events of another program"):
+        from_timeline(path, items=64)
+
+
+def test_a_timeline_that_begins_later_lacks_no_edges(tmp_path: Path) -> None:
+    path = timeline(tmp_path / "timeline.jsonl", SLICE, SLICE | {"number": 9})
+    trace, missing = from_timeline(path, items=64)
+    assert trace.complete
+    assert "7 launches before the first are not in it" in " ".join(missing)
+    assert "have no times" not in " ".join(missing)
+
+
+def test_a_number_beyond_all_sizes_is_refused() -> None:
+    for change, said in (
+        ({"group_ns": 1 << 63}, "'group_ns' has to be a whole number from 0, below 2"),
+        ({"groups": 1 << 31}, "'groups' from 1 to 2,147,483,647"),
+    ):
+        lines = list(lines_of(SMALL))
+        lines[2] = json.dumps(json.loads(lines[2]) | change)
+        with pytest.raises(UsageError, match=f"here, line 3: .*{said}"):
+            parse(lines, "here")
+
+
+def test_a_key_that_is_there_twice_is_refused() -> None:
+    lines = list(lines_of(SMALL))
+    lines[2] = lines[2].replace("{", '{"groups": 4, ', 1)
+    with pytest.raises(UsageError, match=r"line 3: not JSON \('groups' is there twice"):
+        parse(lines, "here")

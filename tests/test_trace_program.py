@@ -228,6 +228,7 @@ def test_a_wait_for_what_is_not_in_the_timeline_is_dropped(
     recorded(tmp_path, work)
     path: Any = tmp_path / "timeline.jsonl"
     head, _, *others = path.read_text(encoding="utf-8").splitlines()
+    head = head.replace('"launches": 7', '"launches": 5')
     path.write_text("\n".join([head, *others[1:]]) + "\n", encoding="utf-8")
     trace, _ = from_timeline(path, 64)
     assert [one.waits for one in trace.entries] == [(), (), (2,), (), (ALL_BEFORE,)]

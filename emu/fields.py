@@ -1,0 +1,102 @@
+"""Values in the lines of a file, looked at before anything is made of them.
+
+In: a line, or an object of one and a key. Out: a number, a list of launches, spans; `ValueError`
+with what was found and what was expected, for whoever knows the line's number.
+
+Invariant: what comes out has the type and the limits that it is said to have, so nothing behind
+this has to look again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from acs_cl.records import EVERYTHING, Span
+
+MOST = (1 << 63) - 1
+"""Of any number: nanoseconds and bytes of more are those of a broken file."""
+
+
+def object_of(line: str) -> dict[str, Any]:
+    """The object that a line is, each of whose keys is there once."""
+    try:
+        found = json.loads(line, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error}): {line.strip()[:60]!r}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"expected an object, got {line.strip()[:60]!r}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return found
+
+
+def known(found: dict[str, Any], keys: set[str]) -> None:
+    """Whether there are no others."""
+    unknown = sorted(found.keys() - keys)
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(unknown)}; known are {', '.join(sorted(keys))}")
+
+
+def one_of(found: dict[str, Any], key: str, values: Sequence[str]) -> str:
+    """One of some words."""
+    value = found.get(key)
+    if value not in values:
+        raise ValueError(f"'{key}' has to be one of {', '.join(values)}, got {value!r}")
+    return str(value)
+
+
+def text(found: dict[str, Any], key: str) -> str:
+    """Any text."""
+    value = found.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"'{key}' has to be a text, got {value!r}")
+    return value
+
+
+def number(found: dict[str, Any], key: str) -> int:
+    """A whole number from 0."""
+    value = found.get(key)
+    if not _is_number(value):
+        raise ValueError(f"'{key}' has to be a whole number from 0, below 2^63, got {value!r}")
+    assert isinstance(value, int)
+    return value
+
+
+def launches(found: dict[str, Any], key: str) -> tuple[int, ...]:
+    """A list of launch numbers; nothing where there is none."""
+    values = found.get(key, [])
+    if not isinstance(values, list) or not all(map(_is_number, values)):
+        raise ValueError(f"'{key}' has to be a list of launch numbers, got {values!r}")
+    return tuple(values)
+
+
+def spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
+    """A list of spans; the same."""
+    values = found.get(key, [])
+    if not isinstance(values, list):
+        raise ValueError(f"'{key}' has to be a list of spans, got {values!r}")
+    return tuple(_span(key, value) for value in values)
+
+
+def _span(key: str, values: Any) -> Span:
+    """A span from five numbers, or from [0] for memory that nobody can name."""
+    if values == [EVERYTHING]:
+        return Span(EVERYTHING, 0, 1, 1, 1)
+    if not isinstance(values, list) or len(values) != 5 or not all(map(_is_number, values)):
+        raise ValueError(f"'{key}': a span is [base, start, pitch, rows, width], got {values!r}")
+    span = Span(*values)
+    if span.base != EVERYTHING and not (span.rows and 0 < span.width <= span.pitch):
+        raise ValueError(f"'{key}': a span has rows, and 0 < width <= pitch, got {values!r}")
+    return span
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
