@@ -2,10 +2,25 @@
 
 #define GROUP 64
 
+/* What a work-item does: one element or pixel, or, with STRIDED, every so many-th of them, for
+   launches of fewer work-items than there are. */
+#ifdef STRIDED
+#define ACROSS(i, dimension, length)                                                              \
+    for (int i = get_global_id(dimension); i < (length); i += get_global_size(dimension))
+#define EACH(i, length) ACROSS(i, 0, length)
+#define EACH_PIXEL(x, y, side) ACROSS(y, 1, side) ACROSS(x, 0, side)
+#else
+#define EACH(i, length)                                                                           \
+    int i = get_global_id(0);                                                                     \
+    if (i < (length))
+#define EACH_PIXEL(x, y, side)                                                                    \
+    int x = get_global_id(0), y = get_global_id(1);                                               \
+    if (x < (side))
+#endif
+
 kernel void square(global const float *x, global float *y, int length)
 {
-    int i = get_global_id(0);
-    if (i < length) y[i] = x[i] * x[i];
+    EACH(i, length) y[i] = x[i] * x[i];
 }
 
 /* The sum of `value` over a group; every item of the group takes part. */
@@ -74,11 +89,12 @@ double normal(double d)
 kernel void price(global const double *share, global double *call, int length, double strike,
                   double rate, double volatility, double years)
 {
-    int i = get_global_id(0);
-    if (i >= length) return;
     double spread = volatility * sqrt(years);
-    double d = (log(share[i] / strike) + (rate + 0.5 * volatility * volatility) * years) / spread;
-    call[i] = share[i] * normal(d) - strike * exp(-rate * years) * normal(d - spread);
+    double drift = (rate + 0.5 * volatility * volatility) * years;
+    EACH(i, length) {
+        double d = (log(share[i] / strike) + drift) / spread;
+        call[i] = share[i] * normal(d) - strike * exp(-rate * years) * normal(d - spread);
+    }
 }
 #endif
 
@@ -92,28 +108,29 @@ float pixel(global const float *image, int x, int y, int side)
 kernel void blur(global const float *image, global float *blurred, global const float *weights,
                  int side, int diameter)
 {
-    int x = get_global_id(0), y = get_global_id(1);
-    if (x >= side) return;
-    float sum = 0;
-    for (int v = 0; v < diameter; v++)
-        for (int u = 0; u < diameter; u++)
-            sum += weights[v * diameter + u]
-                   * pixel(image, x + u - diameter / 2, y + v - diameter / 2, side);
-    blurred[y * side + x] = sum;
+    EACH_PIXEL(x, y, side) {
+        float sum = 0;
+        for (int v = 0; v < diameter; v++)
+            for (int u = 0; u < diameter; u++)
+                sum += weights[v * diameter + u]
+                       * pixel(image, x + u - diameter / 2, y + v - diameter / 2, side);
+        blurred[y * side + x] = sum;
+    }
 }
 
 /* How steep the image is. */
 kernel void sobel(global const float *image, global float *mask, int side)
 {
-    int x = get_global_id(0), y = get_global_id(1);
-    if (x >= side) return;
-    float across = 0, down = 0;
-    for (int n = -1; n <= 1; n++) {
-        float weight = n == 0 ? 2 : 1;
-        across += weight * (pixel(image, x + 1, y + n, side) - pixel(image, x - 1, y + n, side));
-        down += weight * (pixel(image, x + n, y + 1, side) - pixel(image, x + n, y - 1, side));
+    EACH_PIXEL(x, y, side) {
+        float across = 0, down = 0;
+        for (int n = -1; n <= 1; n++) {
+            float weight = n == 0 ? 2 : 1;
+            float right = pixel(image, x + 1, y + n, side), left = pixel(image, x - 1, y + n, side);
+            across += weight * (right - left);
+            down += weight * (pixel(image, x + n, y + 1, side) - pixel(image, x + n, y - 1, side));
+        }
+        mask[y * side + x] = sqrt(across * across + down * down);
     }
-    mask[y * side + x] = sqrt(across * across + down * down);
 }
 
 /* The largest of what each group looks at; with `sign` -1 the smallest. */
@@ -135,23 +152,20 @@ kernel void extreme(global const float *x, global float *found, int length, floa
 kernel void stretch(global float *mask, global const float *smallest, global const float *largest,
                     int length)
 {
-    int i = get_global_id(0);
-    if (i < length)
+    EACH(i, length)
         mask[i] = fmin(1.0f, 5 * (mask[i] - smallest[0]) / (largest[0] - smallest[0]));
 }
 
 kernel void unsharpen(global const float *image, global const float *blurred, global float *sharp,
                       int length)
 {
-    int i = get_global_id(0);
-    if (i < length) sharp[i] = clamp(1.5f * image[i] - 0.5f * blurred[i], 0.0f, 1.0f);
+    EACH(i, length) sharp[i] = clamp(1.5f * image[i] - 0.5f * blurred[i], 0.0f, 1.0f);
 }
 
 kernel void combine(global const float *x, global const float *y, global const float *mask,
                     global float *result, int length)
 {
-    int i = get_global_id(0);
-    if (i < length) result[i] = x[i] * mask[i] + y[i] * (1 - mask[i]);
+    EACH(i, length) result[i] = x[i] * mask[i] + y[i] * (1 - mask[i]);
 }
 
 /* ---- ML: a row for each work-item; what belongs to a feature or a class is side by side ------- */
@@ -161,31 +175,31 @@ kernel void combine(global const float *x, global const float *y, global const f
 /* Each row gets mean 0 and deviation 1. */
 kernel void normalise(global const int *x, global float *even, int rows, int features)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    float sum = 0, squares = 0;
-    for (int f = 0; f < features; f++) {
-        float value = x[f * rows + row];
-        sum += value;
-        squares += value * value;
+    EACH(row, rows) {
+        float sum = 0, squares = 0;
+        for (int f = 0; f < features; f++) {
+            float value = x[f * rows + row];
+            sum += value;
+            squares += value * value;
+        }
+        float mean = sum / features;
+        float by = rsqrt(squares / features - mean * mean);
+        for (int f = 0; f < features; f++) even[f * rows + row] = (x[f * rows + row] - mean) * by;
     }
-    float mean = sum / features;
-    float by = rsqrt(squares / features - mean * mean);
-    for (int f = 0; f < features; f++) even[f * rows + row] = (x[f * rows + row] - mean) * by;
 }
 
 #define PRODUCT(NAME, TYPE)                                                                       \
     kernel void NAME(global const TYPE *x, global const float *weights, global float *product,    \
                      int rows, int features)                                                      \
     {                                                                                             \
-        int row = get_global_id(0);                                                               \
-        if (row >= rows) return;                                                                  \
-        float sums[CLASSES] = {0};                                                                \
-        for (int f = 0; f < features; f++) {                                                      \
-            float value = x[f * rows + row];                                                      \
-            for (int c = 0; c < CLASSES; c++) sums[c] += value * weights[f * CLASSES + c];        \
+        EACH(row, rows) {                                                                         \
+            float sums[CLASSES] = {0};                                                            \
+            for (int f = 0; f < features; f++) {                                                  \
+                float value = x[f * rows + row];                                                  \
+                for (int c = 0; c < CLASSES; c++) sums[c] += value * weights[f * CLASSES + c];    \
+            }                                                                                     \
+            for (int c = 0; c < CLASSES; c++) product[c * rows + row] = sums[c];                  \
         }                                                                                         \
-        for (int c = 0; c < CLASSES; c++) product[c * rows + row] = sums[c];                      \
     }
 
 PRODUCT(product_of_counts, int)
@@ -193,58 +207,58 @@ PRODUCT(product_of_numbers, float)
 
 kernel void add_intercept(global float *product, global const float *intercept, int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    for (int c = 0; c < CLASSES; c++) product[c * rows + row] += intercept[c];
+    EACH(row, rows) {
+        for (int c = 0; c < CLASSES; c++) product[c * rows + row] += intercept[c];
+    }
 }
 
 kernel void largest_of_row(global const float *product, global float *largest, int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    float most = product[row];
-    for (int c = 1; c < CLASSES; c++) most = fmax(most, product[c * rows + row]);
-    largest[row] = most;
+    EACH(row, rows) {
+        float most = product[row];
+        for (int c = 1; c < CLASSES; c++) most = fmax(most, product[c * rows + row]);
+        largest[row] = most;
+    }
 }
 
 kernel void log_sum_exp(global const float *product, global const float *largest,
                         global float *total, int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    float sum = 0;
-    for (int c = 0; c < CLASSES; c++) sum += exp(product[c * rows + row] - largest[row]);
-    total[row] = log(sum) + largest[row];
+    EACH(row, rows) {
+        float sum = 0;
+        for (int c = 0; c < CLASSES; c++) sum += exp(product[c * rows + row] - largest[row]);
+        total[row] = log(sum) + largest[row];
+    }
 }
 
 kernel void exponentiate(global float *product, global const float *total, int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    for (int c = 0; c < CLASSES; c++)
-        product[c * rows + row] = exp(product[c * rows + row] - total[row]);
+    EACH(row, rows) {
+        for (int c = 0; c < CLASSES; c++)
+            product[c * rows + row] = exp(product[c * rows + row] - total[row]);
+    }
 }
 
 kernel void softmax(global float *score, int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    float sum = 0;
-    for (int c = 0; c < CLASSES; c++) sum += exp(score[c * rows + row]);
-    for (int c = 0; c < CLASSES; c++) score[c * rows + row] = exp(score[c * rows + row]) / sum;
+    EACH(row, rows) {
+        float sum = 0;
+        for (int c = 0; c < CLASSES; c++) sum += exp(score[c * rows + row]);
+        for (int c = 0; c < CLASSES; c++) score[c * rows + row] = exp(score[c * rows + row]) / sum;
+    }
 }
 
 /* The class with the largest sum of both scores. */
 kernel void choose_class(global const float *a, global const float *b, global int *chosen,
                          int rows)
 {
-    int row = get_global_id(0);
-    if (row >= rows) return;
-    int best = 0;
-    for (int c = 1; c < CLASSES; c++)
-        if (a[c * rows + row] + b[c * rows + row] > a[best * rows + row] + b[best * rows + row])
-            best = c;
-    chosen[row] = best;
+    EACH(row, rows) {
+        int best = 0;
+        for (int c = 1; c < CLASSES; c++)
+            if (a[c * rows + row] + b[c * rows + row] > a[best * rows + row] + b[best * rows + row])
+                best = c;
+        chosen[row] = best;
+    }
 }
 
 /* ---- HITS: a graph as rows of column numbers -------------------------------------------------- */
@@ -253,18 +267,17 @@ kernel void choose_class(global const float *a, global const float *b, global in
 kernel void gather(global const int *start, global const int *column, global const float *from,
                    global float *to, int nodes)
 {
-    int node = get_global_id(0);
-    if (node >= nodes) return;
-    float sum = 0;
-    for (int k = start[node]; k < start[node + 1]; k++) sum += from[column[k]];
-    to[node] = sum;
+    EACH(node, nodes) {
+        float sum = 0;
+        for (int k = start[node]; k < start[node + 1]; k++) sum += from[column[k]];
+        to[node] = sum;
+    }
 }
 
 kernel void divide_by_root(global const float *x, global const float *squares, global float *y,
                            int length)
 {
-    int i = get_global_id(0);
-    if (i < length) y[i] = x[i] / sqrt(squares[0]);
+    EACH(i, length) y[i] = x[i] / sqrt(squares[0]);
 }
 
 /* ---- DL: planes of square images -------------------------------------------------------------- */
@@ -273,34 +286,36 @@ kernel void divide_by_root(global const float *x, global const float *squares, g
 kernel void convolve(global const float *image, global const float *weights, global float *result,
                      int inputs, int side, int out)
 {
-    int x = get_global_id(0), y = get_global_id(1), k = get_global_id(2);
-    if (x >= out) return;
-    float sum = 0;
-    for (int c = 0; c < inputs; c++)
-        for (int v = 0; v < 3; v++)
-            for (int u = 0; u < 3; u++)
-                sum += weights[((k * inputs + c) * 3 + v) * 3 + u]
-                       * image[(c * side + 2 * y + v) * side + 2 * x + u];
-    result[(k * out + y) * out + x] = fmax(sum, 0.0f);
+    int k = get_global_id(2);
+    EACH_PIXEL(x, y, out) {
+        float sum = 0;
+        for (int c = 0; c < inputs; c++)
+            for (int v = 0; v < 3; v++)
+                for (int u = 0; u < 3; u++)
+                    sum += weights[((k * inputs + c) * 3 + v) * 3 + u]
+                           * image[(c * side + 2 * y + v) * side + 2 * x + u];
+        result[(k * out + y) * out + x] = fmax(sum, 0.0f);
+    }
 }
 
 /* The mean of each `size` x `size` pixels. */
 kernel void mean_pool(global const float *image, global float *result, int side, int out, int size)
 {
-    int x = get_global_id(0), y = get_global_id(1), k = get_global_id(2);
-    if (x >= out) return;
-    float sum = 0;
-    for (int v = 0; v < size; v++)
-        for (int u = 0; u < size; u++)
-            sum += image[(k * side + y * size + v) * side + x * size + u];
-    result[(k * out + y) * out + x] = sum / (size * size);
+    int k = get_global_id(2);
+    EACH_PIXEL(x, y, out) {
+        float sum = 0;
+        for (int v = 0; v < size; v++)
+            for (int u = 0; u < size; u++)
+                sum += image[(k * side + y * size + v) * side + x * size + u];
+        result[(k * out + y) * out + x] = sum / (size * size);
+    }
 }
 
 kernel void concatenate(global const float *x, global const float *y, global float *both,
                         int length)
 {
-    int i = get_global_id(0);
-    if (i >= length) return;
-    both[i] = x[i];
-    both[length + i] = y[i];
+    EACH(i, length) {
+        both[i] = x[i];
+        both[length + i] = y[i];
+    }
 }
