@@ -261,8 +261,6 @@ class Program:
         classes = Svm, Object, Local, type(None), Command
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
         self.queues._unasked_enough = enough
-        if enough:  # as it is, or an event for fewer launches, also where the device is behind
-            self.queues._sparse, self.queues._keeps_up = rng.choice(((4, 8), (4, 999), (16, 999)))
         self.kernels = [Kernel(number) for number in range(2)]
         self.memory = [Object(50), Object(51), Svm(52), Svm(53), Local(8), Local(16)]
         self.number = 0

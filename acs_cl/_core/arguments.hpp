@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -89,28 +88,6 @@ inline bool put_number(char code, PyObject *value, char *to) {
         case 'Q': return number >= 0 && put(to, number);
         default: return false;
     }
-}
-
-// Global and local size; how many there are comes first, 0 where there is none.
-using SizeKey = std::array<std::int64_t, 8>;
-
-inline bool take_size(PyObject *size, std::int64_t *to) {
-    if (!PyTuple_CheckExact(size) || PyTuple_GET_SIZE(size) < 1 || PyTuple_GET_SIZE(size) > 3)
-        return false;
-    to[0] = PyTuple_GET_SIZE(size);
-    for (int at = 0; at < to[0]; at++) {
-        PyObject *one = PyTuple_GET_ITEM(size, at);
-        if (!PyLong_CheckExact(one)) return false;
-        int overflow = 0;
-        to[at + 1] = PyLong_AsLongLongAndOverflow(one, &overflow);
-        if (overflow) return false;
-    }
-    return true;
-}
-
-inline bool take_sizes(PyObject *global, PyObject *local, SizeKey &sizes) {
-    sizes.fill(0);
-    return take_size(global, &sizes[0]) && (local == Py_None || take_size(local, &sizes[4]));
 }
 
 // Whose arrays are plain arguments.

@@ -29,7 +29,8 @@ PyObject *filled(nb::object made, PyObject *runtime, const Route &route, const T
 PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when) {
     ToScheduler &to = *self->to_scheduler;
     if (!to.may_launch() || many != to.parameters.size() + 2) return nullptr;
-    const Head *head = to.heads.find(args[0], args[1]);
+    Sizes sizes;
+    const Head *head = take_sizes(args[0], args[1], sizes) ? to.heads.find(sizes) : nullptr;
     if (!head) return nullptr;
     Record record(to, *head);
     Touched touched;
@@ -54,11 +55,12 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     ToQueues::Use use(to);
     Ledger &ledger = *to.ledger;
     QueueKernel *kernel = when ? to.gated : to.kernel;
-    if (!kernel || !to.left || (to.until && ledger.number >= to.until) || !to.is_new() ||
-        many != to.parameters.size() + 2 || !ledger.is_plain())
+    if (!kernel || !to.stay.lasts(ledger) || !to.is_new() || many != to.parameters.size() + 2 ||
+        !ledger.is_plain())
         return nullptr;
     nb::object handle = new_handle();
-    OnQueues *size = to.known.find(args[0], args[1]);
+    Sizes sizes;
+    OnQueues *size = take_sizes(args[0], args[1], sizes) ? to.known.find(sizes) : nullptr;
     if (!size || !handle.is_valid()) return nullptr;
     args += 2;
     char values[8 * MOST_PARAMETERS] = {};
@@ -76,23 +78,17 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (when && !flag.take(when, home, to.by_address, touched)) return nullptr;
     if (!ledger.lock->try_take()) return nullptr;
     Taken taken(ledger.lock);
-    const Extent extent = size->extent;
     handle = nb::steal(filled(std::move(handle), self->runtime, to, touched));  // holds the spans
     if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
-    const std::vector<Edge> &edges = ledger.enter(touched);
+    to.stay.use();
+    bool is_on_queue = to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason);
     reinterpret_cast<Handle *>(handle.ptr())->number = ledger.number;
-    to.left -= to.left > 0;
-    if (!ledger.may_follow(edges) ||
-        to.queues->submit_quick(ledger.number, edges, *kernel, extent.sizes())) {
-        nb::object decides = when ? nb::borrow(when) : nb::none();
-        left = nb::make_tuple(ledger.number, upstream_of(edges), decides, to.ledger_object)
-                   .release().ptr();
-        taken.leave();
-        return nullptr;
-    }
-    ledger.put_loose(ledger.number, to.name.ptr(), touched);
-    if (!to.reason.is_none()) ledger.note(to.reason);
-    return handle.release().ptr();
+    if (is_on_queue) return handle.release().ptr();
+    nb::object decides = when ? nb::borrow(when) : nb::none();
+    left = nb::make_tuple(ledger.number, upstream_of(to.queues->edges()), decides, to.ledger_object)
+               .release().ptr();
+    taken.leave();
+    return nullptr;
 }
 
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
@@ -140,28 +136,10 @@ PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
     return reinterpret_cast<PyObject *>(self);
 }
 
-// What it was taught holds more than the collector sees.
-int caller_clear(Caller *self) {
-    self->forget();
-    return clear(self);
-}
-
 PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
     {"_runtime", T_OBJECT_EX, offsetof(Caller, runtime), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot caller_slots[] = {{Py_tp_new, slot(caller_new)},
-                              {Py_tp_call, slot(PyVectorcall_Call)},
-                              {Py_tp_traverse, slot(traverse<Caller>)},
-                              {Py_tp_clear, slot(caller_clear)},
-                              {Py_tp_dealloc, slot(dealloc<Caller>)},
-                              {Py_tp_members, caller_members},
-                              {0, nullptr}};
-PyType_Spec caller_spec = {"acs_cl._core.Caller", sizeof(Caller), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
-                               Py_TPFLAGS_HAVE_VECTORCALL,
-                           caller_slots};
-
 PyTypeObject *caller_type;
 
 }  // namespace
@@ -177,11 +155,13 @@ void add_caller(nb::module_ &module) {
     finish_name = PyUnicode_InternFromString("_finish");
     look_name = PyUnicode_InternFromString("_look");
     when_name = PyUnicode_InternFromString("when");
-    nb::object type = nb::steal(PyType_FromSpec(&caller_spec));
+    nb::object type = nb::steal(
+        new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
+                         {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));
     caller_type = reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr());
     module.attr("Caller") = type;
-    module.attr("Handle") = nb::steal(PyType_FromSpec(&handle_spec));
-    module.attr("View") = nb::steal(PyType_FromSpec(&view_spec));
+    module.attr("Handle") = nb::steal(new_handle_type());
+    module.attr("View") = nb::steal(new_view_type());
 }
 
 }  // namespace acs_cl

@@ -135,21 +135,6 @@ bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
     return args.change(at, nullptr, args.list);
 }
 
-// One to three whole numbers above 0, as many as `many` unless that is 0; 0: they are not.
-int take_size(PyObject *size, std::size_t *to, int many) {
-    if (!PyTuple_CheckExact(size)) return 0;
-    int found = int(PyTuple_GET_SIZE(size));
-    if (found < 1 || found > 3 || (many && found != many)) return 0;
-    for (int at = 0; at < found; at++) {
-        PyObject *number = PyTuple_GET_ITEM(size, at);
-        if (!PyLong_CheckExact(number)) return 0;
-        Py_ssize_t value = PyLong_AsSsize_t(number);
-        if (value <= 0) return PyErr_Clear(), 0;
-        to[at] = std::size_t(value);
-    }
-    return found;
-}
-
 // A kernel whose arguments were noted, as PyOpenCL would enqueue it. Null, without an error: it is
 // not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes
 // between the look at the way and the driver's call, for the GIL is held.
@@ -157,12 +142,11 @@ PyObject *pass_kernel(Passing *way, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
     const Given *given = given_of(args[1]);
     if (!given || !given->handle) return nullptr;
-    std::size_t global[3], local[3];
-    int axes = take_size(args[2], global, 0);
-    if (!axes || (args[3] != Py_None && !take_size(args[3], local, axes))) return nullptr;
+    Sizes sizes;
+    if (!take_sizes(args[2], args[3], sizes)) return nullptr;
     void *handle = nullptr;
-    if (driver.enqueue(way->native, given->handle, std::uint32_t(axes), nullptr, global,
-                       args[3] == Py_None ? nullptr : local, 0, nullptr, &handle))
+    if (driver.enqueue(way->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
+                       sizes[4] ? &sizes[5] : nullptr, 0, nullptr, &handle))
         return nullptr;
     PyObject *number = PyLong_FromVoidPtr(handle);
     PyObject *turns[] = {number, Py_False};  // its reference goes to the event
@@ -280,13 +264,6 @@ PyMemberDef command_members[] = {
     {"__name__", T_OBJECT, offsetof(Command, name), 0, nullptr},
     {"__doc__", T_OBJECT, offsetof(Command, doc), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot command_slots[] = {{Py_tp_new, slot(command_new)},
-                               {Py_tp_call, slot(PyVectorcall_Call)},
-                               {Py_tp_dealloc, slot(dealloc<Command>)},
-                               {Py_tp_members, command_members},
-                               {0, nullptr}};
-PyType_Spec command_spec = {"acs_cl._core.Command", sizeof(Command), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, command_slots};
 
 // The classes of events, and what makes one from a handle, as `Events` has them; and where events of
 // ours keep what.
@@ -309,7 +286,9 @@ void use_events(nb::tuple all) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
-    module.attr("Command") = nb::steal(PyType_FromSpec(&command_spec));
+    module.attr("Command") = nb::steal(
+        new_type<Command>("acs_cl._core.Command", CALLED,
+                          {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
     module.def("use_events", use_events, nb::arg("events"));
 }
 

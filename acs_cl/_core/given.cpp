@@ -1,6 +1,7 @@
 // What kernels were given, and the methods that give it.
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "passing.hpp"
@@ -57,17 +58,6 @@ PyMethodDef given_methods[] = {{"take", method(given_take), METH_NOARGS, nullptr
 PyGetSetDef given_properties[] = {
     {"generation", getter(given_generation), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot given_slots[] = {{Py_tp_init, slot(given_init)},
-                             {Py_tp_new, slot(PyType_GenericNew)},
-                             {Py_tp_dealloc, slot(dealloc<Given>)},
-                             {Py_tp_traverse, slot(traverse<Given>)},
-                             {Py_tp_clear, slot(clear<Given>)},
-                             {Py_tp_methods, given_methods},
-                             {Py_tp_getset, given_properties},
-                             {0, nullptr}};
-PyType_Spec given_spec = {"acs_cl._core.Given", sizeof(Given), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                          given_slots};
 
 // The same, new where there was none; null with an error.
 Given *new_given_of(PyObject *kernel) {
@@ -79,34 +69,7 @@ Given *new_given_of(PyObject *kernel) {
     return failed ? nullptr : given_of(kernel);
 }
 
-// Types whose objects stay what they are, so that they can be read later.
-class Types {
-public:
-    void add(PyTypeObject *type) {
-        if (has(type) || many_ + 1 >= slots_.size() / 2) return;
-        std::size_t at = place(type);
-        while (slots_[at]) at = (at + 1) % slots_.size();
-        slots_[at] = type;
-        Py_INCREF(type);
-        many_++;
-    }
-
-    bool has(PyTypeObject *type) const {
-        for (std::size_t at = place(type); slots_[at]; at = (at + 1) % slots_.size())
-            if (slots_[at] == type) return true;
-        return false;
-    }
-
-private:
-    static std::size_t place(PyTypeObject *type) {
-        return (reinterpret_cast<std::uintptr_t>(type) >> 5) % 256;
-    }
-
-    std::array<PyTypeObject *, 256> slots_{};
-    std::size_t many_ = 0;
-};
-
-Types steady;
+std::unordered_set<PyTypeObject *> steady;  // types whose objects stay what they are
 
 // Whether a tuple can be read later, in the place of `last` if there is one: it sets the same
 // arguments, for small numbers are one object each, and nothing in it can change.
@@ -118,7 +81,7 @@ bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
         for (Py_ssize_t item = at + 1; item < std::min(at + step, many); item++) {
             PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(tuple, item));
             if (last && Py_TYPE(PyTuple_GET_ITEM(last, item)) == type) continue;
-            if (!steady.has(type)) return false;
+            if (!steady.count(type)) return false;
         }
     }
     return true;
@@ -147,7 +110,7 @@ void keep(Given *given, int place, PyObject *object) {
 int place_of(const Setter *self, const Given *given, PyObject *const *args) {
     if (self->step)
         return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
-    if (!PyLong_CheckExact(args[1]) || !steady.has(Py_TYPE(args[2]))) return -1;
+    if (!PyLong_CheckExact(args[1]) || !steady.count(Py_TYPE(args[2]))) return -1;
     Py_ssize_t index = PyLong_AsSsize_t(args[1]);
     if (index == -1 && PyErr_Occurred()) PyErr_Clear();
     return index >= 0 && index < PLACES - SETTERS ? SETTERS + int(index) : -1;
@@ -218,23 +181,14 @@ PyMemberDef setter_members[] = {
     {"__name__", T_OBJECT, offsetof(Setter, name), 0, nullptr},
     {"__doc__", T_OBJECT, offsetof(Setter, doc), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot setter_slots[] = {{Py_tp_new, slot(setter_new)},
-                              {Py_tp_call, slot(PyVectorcall_Call)},
-                              {Py_tp_descr_get, slot(setter_bind)},
-                              {Py_tp_dealloc, slot(dealloc<Setter>)},
-                              {Py_tp_members, setter_members},
-                              {0, nullptr}};
-PyType_Spec setter_spec = {"acs_cl._core.Setter", sizeof(Setter), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                               Py_TPFLAGS_METHOD_DESCRIPTOR,
-                           setter_slots};
 
 // Counts anew what kernels are given, from here on. `arguments`: the class of what is noted;
 // `types`: objects of these stay what they are.
 void begin_noting(nb::handle arguments, nb::tuple types) {
     generation++;
     Py_XSETREF(arguments_class, arguments.inc_ref().ptr());
-    for (nb::handle type : types) steady.add(reinterpret_cast<PyTypeObject *>(type.ptr()));
+    for (nb::handle type : types)
+        if (steady.insert(reinterpret_cast<PyTypeObject *>(type.ptr())).second) type.inc_ref();
 }
 
 }  // namespace
@@ -262,10 +216,18 @@ void Given::end() {
 
 void add_given(nb::module_ &module) {
     arguments_name = PyUnicode_InternFromString("_acs_arguments");
-    nb::object given = nb::steal(PyType_FromSpec(&given_spec));
+    nb::object given = nb::steal(new_type<Given>("acs_cl._core.Given", BASE | COLLECTED,
+                                                 {{Py_tp_init, slot(given_init)},
+                                                  {Py_tp_new, slot(PyType_GenericNew)},
+                                                  {Py_tp_methods, given_methods},
+                                                  {Py_tp_getset, given_properties}}));
     given_type = reinterpret_cast<PyTypeObject *>(given.inc_ref().ptr());
     module.attr("Given") = given;
-    module.attr("Setter") = nb::steal(PyType_FromSpec(&setter_spec));
+    module.attr("Setter") = nb::steal(
+        new_type<Setter>("acs_cl._core.Setter", CALLED | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                         {{Py_tp_new, slot(setter_new)},
+                          {Py_tp_descr_get, slot(setter_bind)},
+                          {Py_tp_members, setter_members}}));
     module.def("begin_noting", begin_noting, nb::arg("arguments"), nb::arg("types"));
 }
 

@@ -62,13 +62,12 @@ inline PyMemberDef handle_members[] = {
 inline PyGetSetDef handle_properties[] = {
     {"access", getter(handle_access), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-inline PyType_Slot handle_slots[] = {{Py_tp_init, slot(handle_init)},
-                                     {Py_tp_new, slot(PyType_GenericNew)},
-                                     {Py_tp_dealloc, slot(dealloc<Handle>)},
-                                     {Py_tp_members, handle_members},
-                                     {Py_tp_getset, handle_properties},
-                                     {0, nullptr}};
-inline PyType_Spec handle_spec = {"acs_cl._core.Handle", sizeof(Handle), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, handle_slots};
+inline PyObject *new_handle_type() {
+    return new_type<Handle>("acs_cl._core.Handle", BASE,
+                            {{Py_tp_init, slot(handle_init)},
+                             {Py_tp_new, slot(PyType_GenericNew)},
+                             {Py_tp_members, handle_members},
+                             {Py_tp_getset, handle_properties}});
+}
 
 }  // namespace acs_cl

@@ -34,7 +34,7 @@ Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
     if (!PyTuple_CheckExact(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 3) return nullptr;
     PyObject *store = PyTuple_GET_ITEM(known.ptr(), 2);
     if (store != Py_None && store != self->store) return nullptr;
-    Hazards &hazards = self->ledger->hazards->hazards;
+    Hazards &hazards = *self->ledger->hazards;
     Joining::Known &kept =
         (*self->known)[(reinterpret_cast<std::uintptr_t>(known.ptr()) >> 4) % PLACES_OF_MEMORY];
     if (!kept.span.is(known) || !kept.node || !hazards.has(*kept.node)) {
@@ -59,7 +59,7 @@ bool put_object(Joining *self, Taught &to, std::size_t index, PyObject *object) 
     Argument &argument = to.arguments[index];
     char code = to.parameters[index].code;
     if (argument.object.is(object) &&
-        (code == 'L' || self->ledger->hazards->hazards.has(*argument.node)))
+        (code == 'L' || self->ledger->hazards->has(*argument.node)))
         return true;
     if (code_of(self->queues->classes(), object) != code) return false;
     if (code != 'L') {
@@ -181,7 +181,7 @@ nb::object new_event(Joining *self) {
 
 // The bytes of all arguments that are memory.
 bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
-    Hazards &hazards = self->ledger->hazards->hazards;
+    Hazards &hazards = *self->ledger->hazards;
     for (std::size_t index = 0; index < to.parameters.size(); index++) {
         const Parameter &parameter = to.parameters[index];
         if (parameter.code != 'P' && parameter.code != 'S') continue;
@@ -214,7 +214,7 @@ struct Held {
     Touched touched;
 
     Held(const Taught &to, const Touched &of)
-        : kernel(to.kernel_object), name(to.name), reason(to.reason), touched(of) {
+        : kernel(to.kernel_object), name(to.name), reason(to.stay.reason), touched(of) {
         touched.hold();
     }
     ~Held() { touched.let_go(); }
@@ -270,8 +270,9 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     Taught &to = *given->taught;
     const Taught::Use use(to);
     Ledger &ledger = *self->ledger;
-    const Extent *size = to.sizes.find(global, local);
-    if (!size || !read_notes(self, given, to)) return false;
+    Sizes sizes;
+    if (!take_sizes(global, local, sizes) || !to.sizes.find(sizes) || !read_notes(self, given, to))
+        return false;
     Touched touched;
     bool is_seen = false;
     // again, for the memory of an event or of spans may have run code
@@ -282,25 +283,22 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     if (!self->books->try_take()) return false;
     Taken books(self->books);
     if (!set(to, self->queues->classes())) return false;
-    const Extent extent = *size;
     const Held held(to, touched);
-    QueueKernel *kernel = to.kernel;
-    to.left -= to.left > 0;
-    const std::vector<Edge> &edges = ledger.enter(touched);
+    to.stay.use();
+    bool is_on_queue =
+        self->queues->launch(held.touched, *to.kernel, sizes, held.name.ptr(), held.reason);
+    const std::vector<Edge> &edges = self->queues->edges();
     const std::int64_t number = launched.number = ledger.number;
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
-    std::vector<std::int64_t> upstream;
-    if (self->section && self->section->satisfied <= 0)
-        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
-    if (self->chains) upstream.assign(1, number - 1);
-    if (!ledger.may_follow(edges) ||
-        self->queues->submit_quick(number, edges, *kernel, extent.sizes())) {
+    if (!is_on_queue) {
         launched.upstream = upstream_of(edges);
         taken.leave();
         return true;
     }
-    ledger.put_loose(number, held.name.ptr(), held.touched);
-    if (!held.reason.is_none()) ledger.note(held.reason);
+    std::vector<std::int64_t> upstream;
+    if (self->section && self->section->satisfied <= 0)
+        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
+    if (self->chains) upstream.assign(1, number - 1);
     append(self->numbers, launched.number_object);
     if (is_seen) append(self->seen, launched.number_object);
     launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
@@ -319,8 +317,8 @@ PyObject *join(Joining *self, PyObject *const *args) {
     Given *given = given_of(args[1]);
     Taught *to = given ? given->taught : nullptr;
     Ledger &ledger = *self->ledger;
-    if (!to || !to->is_current || to->index != ledger.hazards->hazards.index() ||
-        to->generation != ledger.generation || !to->left || (to->until && ledger.number >= to->until))
+    if (!to || !to->is_current || to->index != ledger.hazards->index() ||
+        to->generation != ledger.generation || !to->stay.lasts(ledger))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
@@ -351,11 +349,11 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
                   nb::handle local, std::int64_t left, std::int64_t until, nb::object reason) {
     auto *self = reinterpret_cast<Joining *>(joining.ptr());
     Given *given = given_of(kernel.ptr());
-    SizeKey key;
+    Sizes sizes;
     if (!given || nb::len(modes) > MOST_PARAMETERS || nb::len(pointers) >= MOST_SPANS ||
-        !take_sizes(global.ptr(), local.ptr(), key) || (key[4] && key[4] != key[0]))
+        !take_sizes(global.ptr(), local.ptr(), sizes))
         return;
-    const std::uint32_t index = self->ledger->hazards->hazards.index();
+    const std::uint32_t index = self->ledger->hazards->index();
     Taught *to = given->taught;
     if (to && to->is_used()) return;
     if (!to || to->index != index || to->generation != self->ledger->generation ||
@@ -391,16 +389,8 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
         to->read = 0;  // notes were taken when Python read them; newer ones are newer
         to->is_current = true;
     }
-    Extent *extent = to->sizes.make(global.ptr(), local.ptr());
-    extent->axes = std::uint32_t(key[0]);
-    extent->has_local = key[4];
-    for (int at = 0; at < 3; at++) {
-        extent->global[at] = std::size_t(key[std::size_t(at) + 1]);
-        extent->local[at] = std::size_t(key[std::size_t(at) + 5]);
-    }
-    to->left = left;
-    to->until = until;
-    to->reason = std::move(reason);
+    to->sizes.make(sizes) = true;
+    to->stay = {left, until, std::move(reason)};
 }
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
@@ -439,20 +429,6 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
     return 0;
 }
 
-int joining_clear(Joining *self) {
-    self->end();
-    return clear(self);
-}
-
-PyType_Slot joining_slots[] = {{Py_tp_init, slot(joining_init)},
-                               {Py_tp_new, slot(PyType_GenericNew)},
-                               {Py_tp_traverse, slot(traverse<Joining>)},
-                               {Py_tp_clear, slot(joining_clear)},
-                               {Py_tp_dealloc, slot(dealloc<Joining>)},
-                               {0, nullptr}};
-PyType_Spec joining_spec = {"acs_cl._core.Joining", sizeof(Joining), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, joining_slots};
-
 }  // namespace
 
 void forget(Taught *taught) { Taught::forget(taught); }
@@ -490,7 +466,9 @@ void add_joining(nb::module_ &module) {
     look_name = PyUnicode_InternFromString("_look");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
-    module.attr("Joining") = nb::steal(PyType_FromSpec(&joining_spec));
+    module.attr("Joining") = nb::steal(
+        new_type<Joining>("acs_cl._core.Joining", COLLECTED,
+                          {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
     module.def("use_kind", [](nb::object kind) { Py_XSETREF(event_kind, kind.release().ptr()); });
     module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),
                nb::arg("native"), nb::arg("name"), nb::arg("modes"), nb::arg("pointers"),

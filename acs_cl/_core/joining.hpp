@@ -28,7 +28,7 @@ struct Argument {
 // What launches of one kernel on queues of one runtime are. `is_current`: nothing was set that is not
 // in `arguments`, or noted since turn `read`.
 struct Taught : Forgettable<Taught> {
-    nb::object kernel_object, name, reason;
+    nb::object kernel_object, name;
     QueueKernel *kernel = nullptr;
     std::uint32_t index = 0;  // of the runtime's hazards
     std::uint64_t generation = 0;
@@ -36,8 +36,8 @@ struct Taught : Forgettable<Taught> {
     std::vector<Argument> arguments;
     unsigned long long read = 0;
     bool is_current = false;
-    std::int64_t left = -1, until = 0;  // as for `ToQueues`
-    BySizes<Extent> sizes;
+    Stay stay;
+    BySizes<bool> sizes;  // true for those that are known
 };
 
 // What a queue needs for that. It is found by the queue object that commands are called with, while

@@ -127,7 +127,7 @@ public:
         auto batch = batches_.find(epoch);
         if (batch == batches_.end()) return {};
         for (const Quick &one : batch->second.quick.all) {
-            hazards->hazards.retire(one.number);
+            hazards->retire(one.number);
             rows_[std::size_t(one.number - first_)].quick = false;
         }
         quick_ -= batch->second.quick.all.size();
@@ -194,7 +194,7 @@ public:
         if (!row || !row->loose) return false;
         let_go_of(row->task);
         quick_--;
-        hazards->hazards.retire(launch);
+        hazards->retire(launch);
         trim();
         return true;
     }

@@ -75,18 +75,14 @@ PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
                          {"_release_save", method(release_save), METH_NOARGS, nullptr},
                          {"_acquire_restore", method(acquire_restore), METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, slot(make)},
-                       {Py_tp_dealloc, slot(dealloc<Lock>)},
-                       {Py_tp_methods, methods},
-                       {0, nullptr}};
-PyType_Spec spec = {"acs_cl._core.Lock", sizeof(Lock), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace
 
 // For as long as the process lives; null with an error.
 PyTypeObject *lock_type() {
-    static auto *type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
-    return type;
+    static PyObject *type = new_type<Lock>("acs_cl._core.Lock", 0,
+                                           {{Py_tp_new, slot(make)}, {Py_tp_methods, methods}});
+    return reinterpret_cast<PyTypeObject *>(type);
 }
 
 }  // namespace acs_cl

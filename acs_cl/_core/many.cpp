@@ -164,7 +164,9 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
         return made;
     ToScheduler &to = *self->to_scheduler;
     Ledger &ledger = *to.ledger;
-    const Head *head = to.heads.find(global.ptr(), local.ptr());
+    Sizes sizes;
+    const Head *head =
+        take_sizes(global.ptr(), local.ptr(), sizes) ? to.heads.find(sizes) : nullptr;
     if (!head) return made;
     std::deque<Column> taken;
     for (std::size_t at = 0; at < columns.size(); at++) {
@@ -178,9 +180,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
         if (!flags->has(many)) return made;
     }
     // PyObject_GetBuffer and the like may have run code
-    if (self->to_scheduler != &to || !to.may_launch() ||
-        to.heads.find(global.ptr(), local.ptr()) != head)
-        return made;
+    if (self->to_scheduler != &to || !to.may_launch() || to.heads.find(sizes) != head) return made;
     const Home home = to.home(self->runtime);
     Record record(to, *head);  // each launch writes over all that the one before it wrote
     for (Py_ssize_t at = first; at < many && ledger.has_room(); at++) {

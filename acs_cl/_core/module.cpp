@@ -23,40 +23,38 @@ using namespace nb::literals;
 namespace {
 
 // The recorder as Python has it: bytes and sequences of numbers.
-class PythonRecorder {
+class PythonRecorder : public Recorder {
 public:
     std::uint32_t add(nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
         std::string_view blob_bytes, shape_bytes;
         upstream_.clear();
         for (PyObject *other : Items(upstream.ptr())) {
             std::int64_t number = whole_number(other);
-            if (number < 0 || number >= recorder.tasks())
+            if (number < 0 || number >= tasks())
                 throw std::out_of_range("a task follows only those before it");
             upstream_.push_back(std::uint32_t(number));
         }
-        return recorder.add({record.c_str(), record.size()}, some(blob, blob_bytes),
-                            some(shape, shape_bytes), upstream_);
+        return Recorder::add({record.c_str(), record.size()}, some(blob, blob_bytes),
+                             some(shape, shape_bytes), upstream_);
     }
 
     template <auto column>
     nb::bytes words() const {
-        const auto &values = recorder.*column;
+        const auto &values = this->*column;
         return nb::bytes(reinterpret_cast<const char *>(values.data()),
                          values.size() * sizeof(values[0]));
     }
 
     // Its words, the tiles that can be ready at the same time, and where block 0 is and how long.
     nb::tuple image(std::uint32_t spare, std::uint32_t stale, std::uint32_t blocks, bool gang) const {
-        Recorder::Layout at = recorder.layout(spare, blocks);
+        Layout at = layout(spare, blocks);
         nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
         if (!words.is_valid()) throw nb::python_error();
         char *bytes = PyByteArray_AS_STRING(words.ptr());
         std::memset(bytes, 0, 4 * std::size_t(at.words));
-        recorder.write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
+        write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
         return nb::make_tuple(words, at.width, at.blocks, at.block_words);
     }
-
-    Recorder recorder;
 
 private:
     static const std::string_view *some(nb::handle object, std::string_view &place) {
@@ -95,20 +93,15 @@ NB_MODULE(_core, module) {
         .def("enter_footprint", &PythonHazards::enter_footprint, "number"_a, "footprint"_a)
         .def("move", &PythonHazards::move, "footprint"_a, "base"_a, "spans"_a)
         .def("users", &PythonHazards::users, "base"_a)
-        .def("retire", [](PythonHazards &self, std::int64_t number) { self.hazards.retire(number); })
-        .def("forget", [](PythonHazards &self, std::int64_t base) { self.hazards.forget(base); })
-        .def("inherit", [](PythonHazards &self, std::int64_t base,
-                           const std::vector<std::int64_t> &users) {
-            self.hazards.inherit(base, users);
-        })
-        .def("is_live", [](PythonHazards &self, std::int64_t number) {
-            return self.hazards.is_live(number);
-        })
-        .def_prop_ro("live", [](PythonHazards &self) { return self.hazards.live(); })
-        .def_prop_ro("spans", [](PythonHazards &self) { return self.hazards.spans(); })
+        .def("retire", &Hazards::retire)
+        .def("forget", &Hazards::forget)
+        .def("inherit", &Hazards::inherit)
+        .def("is_live", &Hazards::is_live)
+        .def_prop_ro("live", &Hazards::live)
+        .def_prop_ro("spans", &Hazards::spans)
         .def_prop_ro("edges", &PythonHazards::counted)
-        .def_prop_ro("pruned", [](PythonHazards &self) { return self.hazards.pruned; })
-        .def_prop_ro("_held", [](PythonHazards &self) { return self.hazards.held(); });
+        .def_ro("pruned", &Hazards::pruned)
+        .def_prop_ro("_held", &Hazards::held);
 
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();
@@ -117,9 +110,7 @@ NB_MODULE(_core, module) {
     nb::class_<Ledger>(module, "Ledger")
         .def(nb::init<>())
         .def_rw("number", &Ledger::number)
-        .def("put", [](Ledger &self, std::int64_t number, std::uint32_t epoch, std::uint32_t task) {
-            self.put(number, epoch, task);
-        })
+        .def("put", &Ledger::put)
         .def("epoch", &Ledger::epoch)
         .def("task", &Ledger::task)
         .def("numbers", &Ledger::numbers)
@@ -160,7 +151,7 @@ NB_MODULE(_core, module) {
         .def("open", [](Ledger &self, std::uint32_t epoch, nb::object recorder, nb::object scheduler,
                         std::size_t least_tasks, std::size_t most_tasks, std::size_t most_entries,
                         std::size_t next_look) {
-            self.recorder = &nb::cast<PythonRecorder *>(recorder)->recorder;
+            self.recorder = nb::cast<PythonRecorder *>(recorder);
             self.recorder_object = std::move(recorder);
             self.scheduler = std::move(scheduler);
             self.open = epoch;
@@ -191,8 +182,8 @@ NB_MODULE(_core, module) {
         .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
              "upstream"_a)
         .def("_image", &PythonRecorder::image, "spare"_a, "stale"_a, "blocks"_a, "gang"_a)
-        .def_prop_ro("tasks", [](PythonRecorder &self) { return self.recorder.tasks(); })
-        .def_prop_ro("entries", [](PythonRecorder &self) { return self.recorder.entries; })
+        .def_prop_ro("tasks", &Recorder::tasks)
+        .def_ro("entries", &Recorder::entries)
         .def_prop_ro("_records", [](PythonRecorder &self) {
             return nb::make_tuple(self.words<&Recorder::records>());
         })
@@ -202,7 +193,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_initial", &PythonRecorder::words<&Recorder::initial>)
         .def_prop_ro("_upstream", &PythonRecorder::words<&Recorder::upstream>)
         .def_prop_ro("_downstream", &PythonRecorder::words<&Recorder::downstream>)
-        .def_prop_ro("_patches", [](PythonRecorder &self) { return self.recorder.patches; });
+        .def_ro("_patches", &Recorder::patches);
 
     module.def("open_driver", &open_driver, "functions"_a);
     nb::class_<QueueKernel>(module, "QueueKernel");
@@ -225,8 +216,6 @@ NB_MODULE(_core, module) {
         .def_ro("waits", &Queues::waits)
         .def_ro("bare", &Queues::bare)
         .def_rw("_unasked_enough", &Queues::unasked_enough)
-        .def_rw("_sparse", &Queues::sparse)
-        .def_rw("_keeps_up", &Queues::keeps_up)
         .def_prop_ro("in_flight", &Queues::in_flight);
 }
 

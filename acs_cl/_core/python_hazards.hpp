@@ -18,10 +18,10 @@ namespace acs_cl {
 
 inline PyObject *kinds[KINDS];  // names of the kinds of edges, for as long as the process lives
 
-class PythonHazards {
+class PythonHazards : public Hazards {
 public:
     nb::object enter(std::int64_t number, nb::handle reads, nb::handle writes) {
-        return edges(check(number, reads, writes));
+        return told(check(number, reads, writes));
     }
 
     // The edges of a launch of the core's own.
@@ -30,11 +30,11 @@ public:
         std::size_t many_read = 0, many_written = 0;
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
-            if (!hazards.has(*node)) node = hazards.node(node->span).get();
+            if (!has(*node)) node = this->node(node->span).get();
             if (touched.reads >> at & 1) reads[many_read++] = node;
             if (touched.writes >> at & 1) writes[many_written++] = node;
         }
-        return hazards.enter(number, {reads, many_read}, {writes, many_written});
+        return Hazards::enter(number, {reads, many_read}, {writes, many_written});
     }
 
     // Nanoseconds that launches take from inside, the first of them `number`: each is checked, and
@@ -46,14 +46,14 @@ public:
             Touched &one = launches.emplace_back();
             for (int written = 0; written < 2; written++)
                 for (PyObject *span : Items(PyTuple_GET_ITEM(access, written))) {
-                    held.push_back(hazards.node(span_of(span)));
+                    held.push_back(node(span_of(span)));
                     one.add(held.back().get(), !written, written);
                 }
         }
         auto started = std::chrono::steady_clock::now();
         for (const Touched &touched : launches) {
             check(number, touched);
-            hazards.retire(number++ - window);
+            retire(number++ - window);
         }
         std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - started;
         return took.count();
@@ -63,11 +63,11 @@ public:
     std::unique_ptr<Footprint> footprint(nb::handle reads, nb::handle writes,
                                          const Footprint *before) {
         nb::object merged = nb::module_::import_("acs_cl.footprints").attr("merged");
-        return hazards.footprint(spans(merged(reads)), spans(merged(writes)), before);
+        return Hazards::footprint(spans_of(merged(reads)), spans_of(merged(writes)), before);
     }
 
     nb::object enter_footprint(std::int64_t number, Footprint &footprint) {
-        return edges(hazards.enter_footprint(number, footprint));
+        return told(Hazards::enter_footprint(number, footprint));
     }
 
     void move(Footprint &footprint, std::int64_t base, nb::handle spans) {
@@ -76,31 +76,28 @@ public:
             auto [span, written] = nb::cast<std::pair<nb::object, bool>>(item);
             moved.emplace_back(span_of(span.ptr()), written);
         }
-        hazards.move(footprint, base, moved);
+        Hazards::move(footprint, base, moved);
     }
 
     nb::object users(std::int64_t base) {
-        auto users = hazards.users(base);
-        return nb::tuple(nb::cast(users));
+        return nb::tuple(nb::cast(Hazards::users(base)));
     }
 
     nb::object counted() {
         nb::dict counted;
         for (int kind = 0; kind < KINDS; kind++)
-            counted[nb::handle(kinds[kind])] = nb::int_(hazards.edges[kind]);
+            counted[nb::handle(kinds[kind])] = nb::int_(edges[kind]);
         return counted;
     }
-
-    Hazards hazards;
 
 private:
     const std::vector<Edge> &check(std::int64_t number, nb::handle reads, nb::handle writes) {
         read_.clear();
         written_.clear();
         if (take(reads, read_) && take(writes, written_))
-            return hazards.enter(number, {read_.data(), read_.size()},
-                                 {written_.data(), written_.size()});
-        return hazards.enter_barrier(number);
+            return Hazards::enter(number, {read_.data(), read_.size()},
+                                  {written_.data(), written_.size()});
+        return enter_barrier(number);
     }
 
     // The nodes of spans; false where one of them is all memory.
@@ -108,27 +105,27 @@ private:
         for (PyObject *object : Items(objects.ptr())) {
             const Span span = span_of(object);
             if (span.base == EVERYTHING) return false;
-            nodes.push_back(hazards.node(span).get());
+            nodes.push_back(node(span).get());
         }
         return true;
     }
 
-    static std::vector<Span> spans(nb::handle objects) {
+    static std::vector<Span> spans_of(nb::handle objects) {
         std::vector<Span> spans;
         for (PyObject *object : Items(objects.ptr())) spans.push_back(span_of(object));
         return spans;
     }
 
-    static nb::object edges(const std::vector<Edge> &found) {
-        nb::object edges = nb::steal(PyDict_New());
-        if (!edges.is_valid()) throw PythonError();
+    static nb::object told(const std::vector<Edge> &found) {
+        nb::object told = nb::steal(PyDict_New());
+        if (!told.is_valid()) throw PythonError();
         for (const Edge &edge : found) {
             nb::object upstream = nb::steal(PyLong_FromLongLong(edge.upstream));
             if (!upstream.is_valid() ||
-                PyDict_SetItem(edges.ptr(), upstream.ptr(), kinds[edge.kind]))
+                PyDict_SetItem(told.ptr(), upstream.ptr(), kinds[edge.kind]))
                 throw PythonError();
         }
-        return edges;
+        return told;
     }
 
     std::vector<Node *> read_, written_;

@@ -13,6 +13,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "sizes.hpp"
+
 namespace acs_cl {
 
 namespace nb = nanobind;
@@ -103,23 +105,21 @@ struct From {
     }
 };
 
-struct Sizes {
-    std::uint32_t many = 0;
-    const std::size_t *global = nullptr, *local = nullptr, *offset = nullptr;
-};
-
 // A `commands.KernelCommand`. Plain: its sizes are one to three numbers, as many in each.
 struct KernelFields {
     explicit KernelFields(nb::handle command)
         : kernel(field(command, 1)), pointers(field(command, 4)), values(field(command, 5)) {
-        plain = take(field(command, 2), 0, sizes.global) && sizes.global &&
-                take(field(command, 3), 3, sizes.local) && take(field(command, 6), 6, sizes.offset);
+        nb::handle first = field(command, 6);
+        plain = take_sizes(field(command, 2).ptr(), field(command, 3).ptr(), sizes) &&
+                (first.is_none() || (take_size(first.ptr(), numbers_, 0) && numbers_[0] == sizes[0]));
+        offset = first.is_none() ? nullptr : &numbers_[1];
     }
     KernelFields(const KernelFields &) = delete;
     KernelFields &operator=(const KernelFields &) = delete;
 
     nb::handle kernel, pointers, values;
     Sizes sizes;
+    const std::size_t *offset;
     bool plain;
 
 private:
@@ -127,23 +127,7 @@ private:
         return PyTuple_GET_ITEM(command.ptr(), at);
     }
 
-    bool take(nb::handle size, std::size_t at, const std::size_t *&to) {
-        if (size.is_none()) return true;
-        std::size_t many = PyTuple_CheckExact(size.ptr()) ? PyTuple_GET_SIZE(size.ptr()) : 0;
-        if (many < 1 || many > 3 || (sizes.global && many != sizes.many)) return false;
-        sizes.many = std::uint32_t(many);
-        to = &numbers_[at];
-        for (std::size_t which = 0; which < many; which++) {
-            nb::handle number = PyTuple_GET_ITEM(size.ptr(), which);
-            if (!PyLong_Check(number.ptr())) return false;
-            numbers_[at + which] = PyLong_AsSize_t(number.ptr());
-        }
-        if (!PyErr_Occurred()) return true;
-        PyErr_Clear();
-        return false;
-    }
-
-    std::size_t numbers_[9];
+    std::size_t numbers_[4];
 };
 
 // A kernel of the driver's that nobody else sets arguments of, so that those which stay the same
@@ -244,9 +228,9 @@ public:
 
     // The driver's status.
     std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,
-                         void **event) const {
-        return driver.enqueue(queue, kernel_, sizes.many, sizes.offset, sizes.global, sizes.local,
-                              std::uint32_t(wait_for.size()),
+                         void **event, const std::size_t *offset = nullptr) const {
+        return driver.enqueue(queue, kernel_, std::uint32_t(sizes[0]), offset, &sizes[1],
+                              sizes[4] ? &sizes[5] : nullptr, std::uint32_t(wait_for.size()),
                               wait_for.empty() ? nullptr : wait_for.data(), event);
     }
 

@@ -64,8 +64,7 @@ public:
 
     std::int64_t waits = 0;  // events that launches were made to wait for
     std::int64_t bare = 0;  // launches without an event of their own
-    int unasked_enough = UNASKED, sparse = SPARSE;
-    std::size_t keeps_up = KEEPS_UP;
+    int unasked_enough = UNASKED;
 
     // ---- submitting ---------------------------------------------------------------------------
 
@@ -87,7 +86,7 @@ public:
             QueueKernel *own = kernel.plain ? QueueKernel::of(kernel.kernel) : nullptr;
             if (own && own->set(kernel.pointers, kernel.values, classes_)) {
                 void *event = nullptr;
-                if (!enqueue(lane, *own, kernel.sizes, wants_event(lane) ? &event : nullptr)) {
+                if (!enqueue(lane, *own, kernel.sizes, event, kernel.offset)) {
                     add(lane, number, event, nullptr);
                     return;
                 }
@@ -101,29 +100,27 @@ public:
         add(lane, number, driver_event, event.release().ptr());
     }
 
-    // A launch of the core's own behind others: the driver's status. Where that is bad, nothing has
-    // changed.
-    std::int32_t submit_quick(std::int64_t number, const std::vector<Edge> &edges,
-                              const QueueKernel &kernel, const Sizes &sizes) {
-        Lane &lane = place_behind(edges);
-        void *event = nullptr;
-        std::int32_t failed = enqueue(lane, kernel, sizes, wants_event(lane) ? &event : nullptr);
-        if (failed) return failed;
-        waits += std::int64_t(wait_for_.size());
-        add(lane, number, event, nullptr);
-        return 0;
+    // A launch of the core's own, which is in the hazards from now on. False: no queue has it, since
+    // what it follows is held, or the driver refuses it, and Python has to finish it.
+    bool launch(const Touched &touched, const QueueKernel &kernel, const Sizes &sizes,
+                PyObject *name, const nb::object &reason) {
+        return launch(touched, name, reason, [&](Lane &lane, void *&event) {
+            return enqueue(lane, kernel, sizes, event);
+        });
     }
 
     // The same of a read, which has an event.
-    std::int32_t submit_read(std::int64_t number, const std::vector<Edge> &edges, const From &from,
-                             void **event) {
-        Lane &lane = place_behind(edges);
-        std::int32_t failed = from.enqueue(lane.queue, wait_for_, event);
-        if (failed) return failed;
-        waits += std::int64_t(wait_for_.size());
-        add(lane, number, *event, nullptr);
-        return 0;
+    bool launch(const Touched &touched, const From &from, void *&event, PyObject *name) {
+        static PyObject *const reason = PyUnicode_InternFromString("a read runs on a lane");
+        return launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&made) {
+            std::int32_t failed = from.enqueue(lane.queue, wait_for_, &made);
+            if (!failed) driver.retain_event(event = made);
+            return failed;
+        });
     }
+
+    // What the newest of these follows.
+    const std::vector<Edge> &edges() const { return *edges_; }
 
     // The books of launches that the core makes.
     void join(nb::object ledger) {
@@ -168,7 +165,7 @@ public:
                 return a.first.number < b.first.number;
             });
         }
-        behind_ = in_flight_ > keeps_up * lanes_.size();
+        behind_ = in_flight_ > KEEPS_UP * lanes_.size();
         return ended();
     }
 
@@ -196,15 +193,27 @@ public:
     }
 
 private:
-    // ---- lanes --------------------------------------------------------------------------------
-
-    Lane &place_behind(const std::vector<Edge> &edges) {
+    template <typename Enqueue>
+    bool launch(const Touched &touched, PyObject *name, const nb::object &reason,
+                Enqueue &&enqueue_on) {
+        edges_ = &ledger_->enter(touched);
+        if (!ledger_->may_follow(*edges_)) return false;
         wait_for_.clear();
         upstream_.clear();
-        for (const Edge &edge : edges)
+        for (const Edge &edge : *edges_)
             if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
-        return place();
+        Lane &lane = place();
+        void *event = nullptr;
+        if (enqueue_on(lane, event)) return false;
+        waits += std::int64_t(wait_for_.size());
+        add(lane, ledger_->number, event, nullptr);
+        ledger_->put_loose(ledger_->number, name, touched);
+        if (ledger_->reasons.is_valid() && !reason.is_none()) ledger_->note(reason);
+        return true;
     }
+
+    // ---- lanes --------------------------------------------------------------------------------
+
 
     // Where a launch goes that follows `upstream_`, and what it waits for there.
     Lane &place() {
@@ -250,8 +259,10 @@ private:
     }
 
     // The driver's status.
-    std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void **event) {
-        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, event); };
+    std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void *&event,
+                         const std::size_t *offset = nullptr) {
+        void **wanted = wants_event(lane) ? &event : nullptr;
+        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
         if (lane.queued.size() < CROWDED) return now();
         nb::gil_scoped_release others;
         return now();
@@ -259,7 +270,7 @@ private:
 
     bool wants_event(const Lane &lane) const {
         return out_of_order_ || profiling_ || behind_ || unasked_ < unasked_enough ||
-               lane.bare + 1 >= sparse;
+               lane.bare + 1 >= SPARSE;
     }
 
     // The launch of its lane whose event says that `one` has ended: the next that has an event, or
@@ -397,6 +408,7 @@ private:
     std::size_t in_flight_ = 0, latest_ = 0;
     Spread spread_;
     int unasked_ = 0;  // launches since somebody asked for an event
+    const std::vector<Edge> *edges_ = nullptr;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight
     std::vector<void *> wait_for_;
     std::vector<std::pair<Flying, std::int32_t>> ended_;

@@ -31,7 +31,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
               std::size_t(to.view.len)};
     if (to.view.len != view->nbytes) return nb::none();
     if (!from.find(queues.classes())) return nb::none();
-    Node *node = view->node_in(ledger->hazards->hazards);
+    Node *node = view->node_in(*ledger->hazards);
     if (!node) return nb::none();
     Touched touched;
     touched.add(node, true, false);
@@ -42,16 +42,10 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
         // again, for whoever made the buffer may have run code
         if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
         Taken taken(ledger->lock);
-        const std::vector<Edge> &edges = ledger->enter(touched);
-        if (!ledger->may_follow(edges) ||
-            queues.submit_read(ledger->number, edges, from, &event)) {
-            handle = runtime.attr("_finish_read")(ledger->number, upstream_of(edges), array, host);
-        } else {
-            number = ledger->number;
-            driver.retain_event(event);
-            ledger->put_loose(ledger->number, name, touched);
-            if (ledger->reasons.is_valid()) ledger->note(nb::str("a read runs on a lane"));
-        }
+        bool is_on_queue = queues.launch(touched, from, event, name);
+        number = ledger->number;
+        if (!is_on_queue)
+            handle = runtime.attr("_finish_read")(number, upstream_of(queues.edges()), array, host);
     }
     if (handle.is_valid()) return handle;
     {

@@ -55,7 +55,7 @@ struct Route {
         : ledger_object(std::move(with)), name(std::move(called)),
           ledger(nb::cast<Ledger *>(ledger_object)), generation(ledger->generation) {}
 
-    Home home(PyObject *runtime) const { return {runtime, ledger->hazards->hazards}; }
+    Home home(PyObject *runtime) const { return {runtime, *ledger->hazards}; }
     bool is_new() const { return generation == ledger->generation; }
 
     void add(const std::string &code, std::size_t at, const std::string &mode) {
@@ -68,9 +68,7 @@ struct Route {
 template <typename Value>
 class BySizes {
 public:
-    Value *find(PyObject *global, PyObject *local) {
-        SizeKey sizes;
-        if (!take_sizes(global, local, sizes)) return nullptr;
+    Value *find(const Sizes &sizes) {
         if (!last_ || last_->first != sizes) {
             auto found = known_.find(sizes);
             last_ = found == known_.end() ? nullptr : &*found;
@@ -78,20 +76,18 @@ public:
         return last_ ? &last_->second : nullptr;
     }
 
-    // The value of these sizes, new or not; null where they are none.
-    Value *make(PyObject *global, PyObject *local) {
-        SizeKey sizes;
-        if (!take_sizes(global, local, sizes)) return nullptr;
+    // The value of these sizes, new or not.
+    Value &make(const Sizes &sizes) {
         if (known_.size() >= MOST_SIZES) {
             last_ = nullptr;
             known_.clear();
         }
-        return &known_[sizes];
+        return known_[sizes];
     }
 
 private:
-    std::map<SizeKey, Value> known_;
-    std::pair<const SizeKey, Value> *last_ = nullptr;
+    std::map<Sizes, Value> known_;
+    std::pair<const Sizes, Value> *last_ = nullptr;
 };
 
 // What records of one size have in common.
@@ -111,33 +107,32 @@ struct ToScheduler : Route {
     bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
 };
 
-// Sizes as the driver takes them.
-struct Extent {
-    std::uint32_t axes = 0;
-    bool has_local = false;
-    std::size_t global[3], local[3];
-
-    Sizes sizes() const { return {axes, global, has_local ? local : nullptr, nullptr}; }
-};
-
-// A size of launches on queues, and what they touch, by the numbers that this depends on.
+// What launches of one size touch on queues, by the numbers that this depends on.
 struct OnQueues {
-    Extent extent;
     std::map<std::string, Reach> reaches;
     std::pair<const std::string, Reach> *last = nullptr;
+};
+
+// How long launches go to queues before Python decides again.
+struct Stay {
+    std::int64_t left = -1;  // launches until then; below 0: all
+    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
+    nb::object reason;
+
+    bool lasts(const Ledger &ledger) const { return left && !(until && ledger.number >= until); }
+    void use() { left -= left > 0; }
 };
 
 // To the queues of a host backend.
 struct ToQueues : Route, Forgettable<ToQueues> {
     using Route::Route;
 
-    nb::object queues_object, kernel_object, gated_object, reason;
+    nb::object queues_object, kernel_object, gated_object;
     Queues *queues = nullptr;
     QueueKernel *kernel = nullptr, *gated = nullptr;  // as it is; the variant for `when=`
     bool by_address = false;
     std::optional<std::vector<std::uint16_t>> numbers;  // parameters that ranges depend on, if any do
-    std::int64_t left = -1;  // launches until Python decides again where they go; below 0: all
-    std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
+    Stay stay;
     BySizes<OnQueues> known;
 
     std::string key(const char *values) const {
@@ -157,7 +152,7 @@ struct ToQueues : Route, Forgettable<ToQueues> {
         if (!size.last) return false;
         Reach &reach = size.last->second;
         if (is_covered(reach, args)) return true;
-        const Touched *found = reach.find(touched, ledger->hazards->hazards);
+        const Touched *found = reach.find(touched, *ledger->hazards);
         if (found) touched = *found;
         return found;
     }

@@ -49,13 +49,13 @@ void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::objec
 void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::bytes words,
            nb::handle shape) {
     ToScheduler *to = caller(kernel)->to_scheduler;
-    if (!to || words.size() != HEAD_BYTES) return;
-    Head *head = to->heads.make(global.ptr(), local.ptr());
-    if (!head) return;
-    head->words.assign(words.c_str(), words.size());
+    Sizes sizes;
+    if (!to || words.size() != HEAD_BYTES || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
+    Head &head = to->heads.make(sizes);
+    head.words.assign(words.c_str(), words.size());
     if (!shape.is_none()) {
         nb::bytes bytes = nb::cast<nb::bytes>(shape);
-        head->shape.emplace(bytes.c_str(), bytes.size());
+        head.shape.emplace(bytes.c_str(), bytes.size());
     }
 }
 
@@ -93,10 +93,10 @@ bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
                   std::int64_t left, std::int64_t until, nb::object reason) {
     Caller *self = caller(kernel);
     ToQueues *to = self->to_queues;
-    if (!to || args.size() != to->parameters.size()) return true;
-    SizeKey sizes;
-    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return true;
-    if (sizes[4] && sizes[4] != sizes[0]) return true;
+    Sizes sizes;
+    if (!to || args.size() != to->parameters.size() ||
+        !take_sizes(global.ptr(), local.ptr(), sizes))
+        return true;
     char values[8 * MOST_PARAMETERS] = {};
     Touched whole;
     if (to->numbers) {
@@ -113,28 +113,19 @@ bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
                 !put_number(to->parameters[index].code, args[index].ptr(), values + 8 * index))
                 return true;
     }
-    bool is_new = !to->known.find(global.ptr(), local.ptr());
-    OnQueues *known = to->known.make(global.ptr(), local.ptr());
-    Extent &extent = known->extent;
-    extent.axes = std::uint32_t(sizes[0]);
-    extent.has_local = sizes[4];
-    for (int at = 0; at < 3; at++) {
-        extent.global[at] = std::size_t(sizes[at + 1]);
-        extent.local[at] = std::size_t(sizes[at + 5]);
-    }
+    bool is_new = !to->known.find(sizes);
+    OnQueues &known = to->known.make(sizes);
     if (to->numbers) {
-        known->last = nullptr;
-        if (known->reaches.size() >= MOST_NUMBERS) known->reaches.clear();
-        auto [at, is_reach_new] = known->reaches.try_emplace(to->key(values));
+        known.last = nullptr;
+        if (known.reaches.size() >= MOST_NUMBERS) known.reaches.clear();
+        auto [at, is_reach_new] = known.reaches.try_emplace(to->key(values));
         Reach &reach = at->second;
         if (covers) reach.covers = std::move(*covers);
         if (!to->is_covered(reach, reinterpret_cast<PyTupleObject *>(args.ptr())->ob_item))
             is_new |= reach.learn(whole, access);
         is_new |= is_reach_new;
     }
-    to->left = left;
-    to->until = until;
-    to->reason = std::move(reason);
+    to->stay = {left, until, std::move(reason)};
     return is_new;
 }
 
@@ -169,7 +160,9 @@ void add_teaching(nb::module_ &module) {
         "knows",
         [](nb::handle kernel, nb::handle global, nb::handle local) {
             ToScheduler *to = caller(kernel)->to_scheduler;
-            return to && to->is_new() && to->heads.find(global.ptr(), local.ptr());
+            Sizes sizes;
+            return to && to->is_new() && take_sizes(global.ptr(), local.ptr(), sizes) &&
+                   to->heads.find(sizes);
         },
         nb::arg("kernel"), nb::arg("global_size"), nb::arg("local_size").none());
     module.def("is_taught_queues", [](nb::handle kernel) {

@@ -1,5 +1,6 @@
 // Types of Python's own kind: what objects are that are made or called for every launch. One has
-// `objects()`, the places of what it holds, and `end()`, what it does besides letting go of these.
+// `objects()`, the places of what it holds, and `end()`, what it does besides letting go of these, and
+// may do twice where it is collected.
 
 #pragma once
 
@@ -7,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include <structmember.h>
 
@@ -31,6 +33,7 @@ int traverse(Self *self, visitproc visit, void *arg) {
 
 template <typename Self>
 int clear(Self *self) {
+    self->end();
     for (PyObject **one : self->objects()) Py_CLEAR(*one);
     return 0;
 }
@@ -39,10 +42,27 @@ template <typename Self>
 void dealloc(Self *self) {
     PyTypeObject *type = Py_TYPE(self);
     if (PyType_IS_GC(type)) PyObject_GC_UnTrack(self);
-    self->end();
     clear(self);
     type->tp_free(self);
     Py_DECREF(type);
+}
+
+constexpr unsigned long BASE = Py_TPFLAGS_BASETYPE, COLLECTED = Py_TPFLAGS_HAVE_GC,
+                        CALLED = Py_TPFLAGS_HAVE_VECTORCALL;
+
+// The type that `Self` is an object of, with some slots of its own; null with an error.
+template <typename Self>
+PyObject *new_type(const char *name, unsigned long flags, std::vector<PyType_Slot> slots) {
+    slots.push_back({Py_tp_dealloc, slot(dealloc<Self>)});
+    if (flags & COLLECTED) {
+        slots.push_back({Py_tp_traverse, slot(traverse<Self>)});
+        slots.push_back({Py_tp_clear, slot(clear<Self>)});
+    }
+    if (flags & CALLED) slots.push_back({Py_tp_call, slot(PyVectorcall_Call)});
+    slots.push_back({0, nullptr});
+    PyType_Spec spec = {name, int(sizeof(Self)), 0, unsigned(Py_TPFLAGS_DEFAULT | flags),
+                        slots.data()};
+    return PyType_FromSpec(&spec);
 }
 
 }  // namespace acs_cl

@@ -65,15 +65,11 @@ inline PyMemberDef view_members[] = {
     {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
     {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-inline PyType_Slot view_slots[] = {{Py_tp_new, slot(PyType_GenericNew)},
-                                   {Py_tp_traverse, slot(traverse<View>)},
-                                   {Py_tp_clear, slot(clear<View>)},
-                                   {Py_tp_dealloc, slot(dealloc<View>)},
-                                   {Py_tp_members, view_members},
-                                   {Py_tp_getset, view_properties},
-                                   {0, nullptr}};
-inline PyType_Spec view_spec = {"acs_cl._core.View", sizeof(View), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                                view_slots};
+inline PyObject *new_view_type() {
+    return new_type<View>("acs_cl._core.View", BASE | COLLECTED,
+                          {{Py_tp_new, slot(PyType_GenericNew)},
+                           {Py_tp_members, view_members},
+                           {Py_tp_getset, view_properties}});
+}
 
 }  // namespace acs_cl

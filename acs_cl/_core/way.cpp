@@ -94,15 +94,6 @@ PyGetSetDef passing_properties[] = {
     {"rests", getter(passing_rests), nullptr, nullptr, nullptr},
     {"look", getter(passing_look), setter(passing_set_look), nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot passing_slots[] = {{Py_tp_init, slot(passing_init)},
-                               {Py_tp_new, slot(PyType_GenericNew)},
-                               {Py_tp_dealloc, slot(dealloc<Passing>)},
-                               {Py_tp_methods, passing_methods},
-                               {Py_tp_members, passing_members},
-                               {Py_tp_getset, passing_properties},
-                               {0, nullptr}};
-PyType_Spec passing_spec = {"acs_cl._core.Passing", sizeof(Passing), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, passing_slots};
 
 }  // namespace
 
@@ -146,7 +137,12 @@ void add_way(nb::module_ &module) {
         .def_ro("many", &Look::many)
         .def_ro("steps", &Look::steps)
         .def_prop_ro("overlap", &Look::overlap);
-    module.attr("Passing") = nb::steal(PyType_FromSpec(&passing_spec));
+    module.attr("Passing") = nb::steal(new_type<Passing>("acs_cl._core.Passing", BASE,
+                                                       {{Py_tp_init, slot(passing_init)},
+                                                        {Py_tp_new, slot(PyType_GenericNew)},
+                                                        {Py_tp_methods, passing_methods},
+                                                        {Py_tp_members, passing_members},
+                                                        {Py_tp_getset, passing_properties}}));
 }
 
 }  // namespace acs_cl
