@@ -50,6 +50,10 @@ ABOUT = (
 
 BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
 BASELINES = (BARE, SERIAL)
+ON_HOST = ("out_of_order", "lanes")
+BY_HOST = {name: f"{name}, {HOST_GATES}" for name in ON_HOST}
+"""Backends of the host, and what their run is called in which the host decides, as the expert's
+does: it launches what is open alone."""
 
 
 Say = Callable[[str, float], None]
@@ -253,8 +257,10 @@ def _makers(
     makers: dict[str, Callable[[], Contestant]] = {BARE: bare}
     # serial is the baseline, so it gets whichever way to decide is better for it
     makers |= {name: on(name, plain if name == SERIAL else workload.make) for name in plan.backends}
-    if workload.host_decided is not None and "auto" in plan.backends:
-        makers[HOST_GATES] = on("auto", workload.host_decided)
+    if workload.host_decided is not None:
+        for name in ("auto", *ON_HOST):
+            if name in plan.backends:
+                makers[BY_HOST.get(name, HOST_GATES)] = on(name, workload.host_decided)
     if workload.replayable and "auto" in plan.backends:
         makers[REPLAY] = replay
     if workload.expert is not None:

@@ -23,6 +23,8 @@ COLOURS = {
     "device": "#f58518",
     "auto": "#54a24b",
     "host gates": "#eeca3b",
+    "out_of_order, host gates": "#bfe0dd",
+    "lanes, host gates": "#aec7e8",
     "replay": "#e45756",
     "expert": "#9d755d",
 }

@@ -88,6 +88,25 @@ def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
     assert "(1 of 6)" in together  # a family's mean is one of all its members, or says so
 
 
+def test_where_the_host_may_decide_it_does_so_on_each_of_its_backends() -> None:
+    ant = catalogue()["ant"]
+    there = ["serial", "lanes", "device", "auto"]
+    plan = suite.Plan(devices.choose(), [ant], "tiny", there)
+    runtimes: list[acs.Runtime] = []
+    makers = suite._makers(plan, ant, runtimes)
+    assert list(makers) == [
+        "bare", *there, "host gates", "lanes, host gates", "replay", "expert",
+    ]  # fmt: skip
+    assert ant.host_decided is not None
+    for name in ("serial", "host gates", "lanes, host gates", "lanes"):
+        contestant = makers[name]()
+        assert isinstance(contestant.run, ant.host_decided) == (name != "lanes")  # type: ignore[arg-type]
+        asked = {"serial": "serial", "host gates": "auto"}.get(name, "lanes")
+        assert contestant.platform.options.backend == asked
+    for runtime in runtimes:
+        runtime.close()
+
+
 def test_what_is_wrong_is_reported_and_not_timed() -> None:
     vec = catalogue()["vec"]
 
@@ -327,7 +346,7 @@ def test_what_falls_short_is_named_with_its_figure(document: dict[str, Any]) -> 
         "share of the bound, `auto`": ({"vec": 0.9}, []),
         "over the baseline, the best of ours": ({"vec": 1.5}, []),
         "over the baseline, `auto`": ({"vec": 0.9}, ["vec"]),
-        "over the expert's, the better of the host's backends": ({"vec": 0.5}, ["vec"]),
+        "over the expert's, the best of the host's backends": ({"vec": 0.5}, ["vec"]),
     }
     said = suite_targets.text(found)
     assert "vec 0.90 (0.80 to 1.00)" in said
