@@ -26,25 +26,30 @@ struct Caller {
 // Raises where an object is no kernel.
 Caller *caller(nb::handle object);
 
-// A record with its arguments, or its head alone and the arguments beside it.
+// The next record of the open epoch, in its place but for arguments that do not fit.
 struct Record {
-    Record(const ToScheduler &to, const Head &head) : blob_bytes(to.blob_bytes) {
+    Record(const ToScheduler &to, const Head &head)
+        : blob_bytes(to.blob_bytes), bytes(to.ledger->recorder->place(head.words)) {
+        if (fits()) return;
+        bytes = beside;
+        std::memset(bytes, 0, HEAD_BYTES + blob_bytes);
         std::memcpy(bytes, head.words.data(), HEAD_BYTES);
-        std::memset(bytes + HEAD_BYTES, 0, fits() ? INLINE_BYTES : blob_bytes);
     }
+    Record(const Record &) = delete;
+    Record &operator=(const Record &) = delete;
 
     bool fits() const { return blob_bytes <= INLINE_BYTES; }
 
     void enter(const ToScheduler &to, const Head &head, const Touched &touched) const {
-        const std::string_view record{bytes, fits() ? RECORD_BYTES : HEAD_BYTES};
         const std::string_view blob{bytes + HEAD_BYTES, blob_bytes};
         const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
-        to.ledger->launch(record, fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
+        if (!fits()) std::memcpy(to.ledger->recorder->place({}), bytes, HEAD_BYTES);
+        to.ledger->launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
                           to.name.ptr());
     }
 
     std::size_t blob_bytes;
-    char bytes[HEAD_BYTES + MOST_BLOB];
+    char *bytes, beside[HEAD_BYTES + MOST_BLOB];
 };
 
 void add_caller(nb::module_ &module);

@@ -213,16 +213,16 @@ public:
                !ready_first && !PySet_GET_SIZE(watched.ptr()) && is_plain();
     }
 
-    // Launch `number + 1`: its task, behind what it touches.
-    void launch(std::string_view record, const std::string_view *blob, const std::string_view *shape,
-                const Touched &touched, PyObject *name) {
+    // Launch `number + 1`: the task whose record is in its place, behind what it touches.
+    void launch(const std::string_view *blob, const std::string_view *shape, const Touched &touched,
+                PyObject *name) {
         inside_.clear();
         for (const Edge &edge : enter(touched)) {
             const Row *row = find(edge.upstream);
             if (!row || !row->epoch) strangers.push_back(edge.upstream);
             else if (row->epoch == open) inside_.push_back(row->task);
         }
-        std::uint32_t task = recorder->add(record, blob, shape, inside_);
+        std::uint32_t task = recorder->add(blob, shape, inside_);
         place(number, open, task, true).quick.add(number, name, touched);
         quick_++;
         count();
@@ -303,8 +303,14 @@ private:
         std::uint32_t task;  // or its place among the loose ones
     };
 
-    // A launch of the core's own; its nodes are `many` of some, from the `first` on.
+    // A launch of the core's own; its nodes are `many` of some, from the `first` on. It is made where
+    // it stays, as all that a launch writes and reads again soon: what is stored in parts and read as a
+    // whole has to wait for all stores before, and these for memory.
     struct Quick {
+        Quick(std::int64_t launch, PyObject *called, std::size_t at, const Touched &touched)
+            : number(launch), name(called), first(std::uint32_t(at)), many(touched.many),
+              reads(touched.reads), writes(touched.writes) {}
+
         std::int64_t number;
         PyObject *name;
         std::uint32_t first, many, reads, writes;
@@ -317,10 +323,11 @@ private:
 
         void add(std::int64_t number, PyObject *name, const Touched &touched) {
             Py_INCREF(name);
-            touched.hold();
-            all.push_back({number, name, std::uint32_t(nodes.size()), touched.many, touched.reads,
-                           touched.writes});
-            nodes.insert(nodes.end(), touched.nodes, touched.nodes + touched.many);
+            all.emplace_back(number, name, nodes.size(), touched);
+            for (std::uint32_t at = 0; at < touched.many; at++) {
+                touched.nodes[at]->holders++;
+                nodes.push_back(touched.nodes[at]);
+            }
         }
         void let_go() {
             for (const Quick &one : all) Py_DECREF(one.name);

@@ -1,6 +1,6 @@
 // Many launches of a kernel by one call: acs_cl/many.py says when.
 
-#include <deque>
+#include <list>
 #include <optional>
 
 #include <nanobind/stl/unique_ptr.h>
@@ -129,11 +129,11 @@ public:
     void add(const Touched &touched) {
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
-            if (at < last_.many && last_.nodes[at] == node) continue;
+            if (many && last_[at] == node) continue;
+            last_[at] = node;
             if (touched.reads >> at & 1) reads_.emplace_back(node);
             if (touched.writes >> at & 1) writes_.emplace_back(node);
         }
-        last_ = touched;
         many++;
     }
 
@@ -147,7 +147,7 @@ private:
         return spans;
     }
 
-    Touched last_;
+    Node *last_[MOST_SPANS];
     std::vector<NodePointer> reads_, writes_;
 };
 
@@ -168,7 +168,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
     const Head *head =
         take_sizes(global.ptr(), local.ptr(), sizes) ? to.heads.find(sizes) : nullptr;
     if (!head) return made;
-    std::deque<Column> taken;
+    std::list<Column> taken;
     for (std::size_t at = 0; at < columns.size(); at++) {
         nb::handle column = columns[at];
         taken.emplace_back(column[0], nb::cast<bool>(column[1]), to.parameters[at]);
@@ -182,9 +182,9 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
     // PyObject_GetBuffer and the like may have run code
     if (self->to_scheduler != &to || !to.may_launch() || to.heads.find(sizes) != head) return made;
     const Home home = to.home(self->runtime);
-    Record record(to, *head);  // each launch writes over all that the one before it wrote
     for (Py_ssize_t at = first; at < many && ledger.has_room(); at++) {
         if (made->many && ledger.is_due()) break;
+        Record record(to, *head);
         Touched touched;
         auto parameter = to.parameters.begin();
         for (const Column &column : taken) {

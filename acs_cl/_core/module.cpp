@@ -185,6 +185,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)
         .def_prop_ro("_records", [](PythonRecorder &self) {
+            self.records.resize(self.tasks());
             return nb::make_tuple(self.words<&Recorder::records>());
         })
         .def_prop_ro("_extra", &PythonRecorder::words<&Recorder::extra>)

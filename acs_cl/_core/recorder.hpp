@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,9 +23,12 @@ constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, HEIR = 1, SUCCESSORS = 
 constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400;  // in the first word
 constexpr std::uint32_t TASK_BITS = 20;
 
+using RecordWords = std::array<std::uint32_t, RECORD_WORDS>;
+
 class Recorder {
 public:
-    std::string records, extra;
+    std::vector<RecordWords> records;  // one more where `place` gave it
+    std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
     std::vector<std::uint32_t> heirs, counts, initial, upstream, downstream;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
@@ -39,16 +43,26 @@ public:
             throw std::invalid_argument("a record has 128 bytes, a head 64");
         for (std::uint32_t other : others)
             if (other >= task) throw std::out_of_range("a task follows only those before it");
-        records += record;
-        std::uint32_t tiles;
-        std::memcpy(&tiles, record.data() + 4 * TILES, sizeof(tiles));
-        entries += tiles;
-        if (blob) {
-            bool fits = blob->size() <= INLINE_BYTES;
-            if (fits) records += *blob;
-            else patches.emplace_back(task * RECORD_WORDS + ARGS, put(*blob));
-            records.append(INLINE_BYTES - (fits ? blob->size() : 0), '\0');
-        }
+        char *own = place({});
+        std::memcpy(own, record.data(), record.size());
+        bool fits = blob && blob->size() <= INLINE_BYTES;
+        if (fits) std::memcpy(own + HEAD_BYTES, blob->data(), blob->size());
+        return add(fits ? nullptr : blob, shape, others);
+    }
+
+    // Where the next record is; it is like another.
+    char *place(const RecordWords &like) {
+        records.resize(tasks());
+        records.push_back(like);
+        return reinterpret_cast<char *>(records.back().data());
+    }
+
+    // The same for one that is there, with all but a blob that does not fit.
+    std::uint32_t add(const std::string_view *blob, const std::string_view *shape,
+                      const std::vector<std::uint32_t> &others) {
+        std::uint32_t task = tasks();
+        entries += tiles(task);
+        if (blob) patches.emplace_back(task * RECORD_WORDS + ARGS, put(*blob));
         if (shape) {
             auto [place, is_new] = shapes_.try_emplace(std::string(*shape), 0);
             if (is_new) place->second = put(*shape);
@@ -107,7 +121,7 @@ public:
         words[HEADER_CHECK] = check;
 
         std::uint32_t *own = words + HEADER_WORDS;
-        std::memcpy(own, records.data(), records.size());
+        std::memcpy(own, records.data(), n * RECORD_BYTES);
         for (auto [place, put] : patches) own[place] = at.extra + put;
         std::memcpy(words + at.extra, extra.data(), extra.size());
         std::copy(counts.begin(), counts.end(), words + at.counts);
@@ -135,11 +149,7 @@ private:
     static constexpr std::uint32_t VERSION = 0xAC500001, HEADER_WORDS = 32, HEADER_CHECK = 14,
                                    UNFINISHED = 64, STATE_WORD = 192;
 
-    std::uint32_t tiles(std::uint32_t task) const {
-        std::uint32_t word;
-        std::memcpy(&word, records.data() + RECORD_BYTES * std::size_t(task) + 4 * TILES, 4);
-        return word;
-    }
+    std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES]; }
 
     // A task and how many tiles it has more than one.
     std::uint32_t reference(std::uint32_t task) const {

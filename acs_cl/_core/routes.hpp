@@ -90,9 +90,9 @@ private:
     std::pair<const Sizes, Value> *last_ = nullptr;
 };
 
-// What records of one size have in common.
+// What records of one size have in common; no arguments.
 struct Head {
-    std::string words;
+    RecordWords words{};
     std::optional<std::string> shape;
 };
 

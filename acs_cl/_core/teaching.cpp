@@ -52,7 +52,7 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::bytes wor
     Sizes sizes;
     if (!to || words.size() != HEAD_BYTES || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
     Head &head = to->heads.make(sizes);
-    head.words.assign(words.c_str(), words.size());
+    std::memcpy(head.words.data(), words.c_str(), HEAD_BYTES);
     if (!shape.is_none()) {
         nb::bytes bytes = nb::cast<nb::bytes>(shape);
         head.shape.emplace(bytes.c_str(), bytes.size());
