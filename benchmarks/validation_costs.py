@@ -49,6 +49,9 @@ class Costs(NamedTuple):
     """How long a kernel lasts by its profile, and what it takes more in a full queue that has none,
     which may be less than nothing; by length."""
     scheduler: SchedulerCosts
+    epoch_holds: int = 0
+    """Thousandths of the time of an epoch for which sending it holds the program. Results of before
+    it was measured have none."""
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -87,17 +90,18 @@ def machine_of(costs: Costs, backend: str, edge_ns: int) -> Machine:
     base = preset("cpu2" if costs.kind == "CPU" else "h200-acs_cl")
     gpu = base.gpu._replace(units=costs.units)
     empty = costs.empty_ns + costs.edge_ns(costs.empty_ns)
-    launch, sync = costs.launch_ns[backend], max(1, costs.sync_ns - max(0, empty))
-    if backend == "device":  # what is launched there by itself is a transfer
-        launch, sync = costs.epoch_read_ns, costs.epoch_wait_ns
+    alone = backend == "device"  # what is launched there by itself is a transfer
     host = base.host._replace(
-        launch_ns=launch, latency_ns=0, event_ns=costs.event_ns, sync_ns=sync, edge_ns=edge_ns
-    )
+        launch_ns=costs.epoch_read_ns if alone else costs.launch_ns[backend], latency_ns=0,
+        event_ns=costs.event_ns, sync_ns=max(1, costs.sync_ns - max(0, empty)), edge_ns=edge_ns,
+    )  # fmt: skip
     ours, each = costs.scheduler, max(1, costs.scheduler.groups // costs.units)
     scheduler = base.scheduler._replace(
-        record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns, fused_ns=ours.fused_ns,
-        begin_ns=ours.begin_ns, gang_ns=ours.gang_ns, queue_ns=ours.queue_ns,
-        slower_few=ours.slower_few, slower_full=ours.slower_full, group=ours.group, launched=each,
+        record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns,
+        wait_ns=costs.epoch_wait_ns, begin_ns=ours.begin_ns, fused_ns=ours.fused_ns,
+        gang_ns=ours.gang_ns, queue_ns=ours.queue_ns, slower_few=ours.slower_few,
+        slower_full=ours.slower_full, group=ours.group, launched=each,
+        holds=costs.epoch_holds > 500,
         groups=1 if base.scheduler.leaves else each,
     )  # fmt: skip
     return base._replace(name="as measured", gpu=gpu, host=host, scheduler=scheduler)

@@ -11,7 +11,8 @@ that, and than its kernel takes in a queue, counts as the wait: the first call a
 longer than others, and after something else, as a step begins, longer still (`cold_ns`). For the
 scheduler on the device that is a wait for an epoch; a record is what an epoch of many tasks takes
 more than one of one task, so that its sending and its end are in it, and no epoch; an epoch is one
-of some that are sent while those before are under way.
+of some that are sent one behind another, and whether sending holds the program until the epoch has
+ended is told from one that takes long.
 
 Invariant: a call is timed only when calls like it have been made often enough to be as quick as
 those of a run that has gone on for a while.
@@ -53,7 +54,9 @@ HELD = 128
 ROUNDS = 50_000
 """Of that one, to begin with."""
 DOUBLINGS = 8
-"""Until it lasts long enough."""
+"""Until it lasts long enough, at most."""
+LONG_S = 2e-3
+"""An epoch beside which its sending is short."""
 
 SOURCE = """
 kernel void few(global const uint *a, global uint *y, uint v) { y[0] = a[0] + v; }
@@ -132,6 +135,7 @@ def told(samples: Mapping[str, Sequence[Sample]], own: Sequence[float]) -> dict[
         "epoch_ns": max(1, round(ours["sent"] - ours["few"])),
         "epoch_wait_ns": max(1, round(ours["wait"] - ours["sent"])),
         "epoch_read_ns": max(1, round(ours["read"] - ours["wait"])),
+        "epoch_holds": round(1000 * min(1.0, max(0.0, ours["holds"]))),
     }
 
 
@@ -153,6 +157,7 @@ class _Side:
         self.zeros = np.zeros(64, np.uint32)
         self.outs = arrays(HELD)
         self.pairs = arrays(2), arrays(2)
+        self.work = partial(self.prog.work, LINK, LINK, self.held)
         outs = self.outs[:ARRAYS]
         self.few = [partial(self.prog.few, ONE, ONE, self.x, y) for y in outs]
         self.many = [partial(self.prog.many, ONE, ONE, self.x, *sources, y) for y in outs]
@@ -160,6 +165,7 @@ class _Side:
             for calls in (self.few, self.many):
                 for number in range(AMONG[1]):
                     calls[number % ARRAYS](number)
+            self.work(1)
             runtime.finish()
             if not turn:
                 runtime.prebuild()
@@ -230,7 +236,7 @@ def _while_held(
     runtime = side.runtime
     for last in reversed(range(DOUBLINGS)):
         runtime.finish()
-        held = side.prog.work(LINK, LINK, side.held, side.rounds)
+        held = side.work(side.rounds)
         for _ in starmap(partial(side.prog.join, ONE, ONE), before):
             pass
         events = runtime.stats()["event_waits"]
@@ -268,4 +274,24 @@ def _epochs(side: _Side) -> dict[str, float]:
         "many": many,
         "sent": side.cycles([_sending(side)], SENT, runtime.flush)[1] / SENT,
         "read": side.cycles(side.few, 1, side.outs[0].get)[1],
+        "holds": _holds(side),
     }
+
+
+def _holds(side: _Side) -> float:
+    """Of the time of an epoch that takes long: for how much of it sending it holds the program, at
+    least, since a core that is not free holds it, too."""
+    runtime, shares = side.runtime, [1.0]
+    for _ in range(DOUBLINGS):
+        runtime.finish()
+        start = perf_counter()
+        side.work(side.rounds)
+        runtime.flush()
+        sent = perf_counter() - start
+        runtime.finish()
+        took = perf_counter() - start
+        if took > LONG_S:
+            shares.append(sent / took)
+        else:
+            side.rounds *= 2
+    return min(shares)

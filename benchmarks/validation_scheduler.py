@@ -169,13 +169,19 @@ def _begin(side: _Side, group: int, groups: int, samples: int) -> int:
 def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int:
     """Thousandths of the time alone."""
     rounds = 16
-    while rounds < MOST_ROUNDS:
-        short, long = (
-            min(sides["alone"].once(kind, items, n) for _ in range(3)) for n in (rounds, 2 * rounds)
-        )
-        if long - short > LEAST_S:
-            break
+    while rounds <= MOST_ROUNDS:
+        if _more(sides, kind, items, rounds, 3)["alone"] > LEAST_S:
+            more = _more(sides, kind, items, rounds, samples)
+            if more["alone"] > LEAST_S / 2:  # else something else ran beside the few samples
+                return round(1000 * max(0.0, more["ours"]) / more["alone"])
         rounds *= 2
+    raise DeviceError(f"a kernel ({kind}) of {rounds} rounds is too short to be measured")
+
+
+def _more(
+    sides: dict[str, _Side], kind: str, items: int, rounds: int, samples: int
+) -> dict[str, float]:
+    """By side, the seconds that twice as many rounds take more."""
     samplers = {
         f"{name} {n}": partial(side.once, kind, items, n)
         for name, side in sides.items()
@@ -183,10 +189,7 @@ def _slower(sides: dict[str, _Side], kind: str, items: int, samples: int) -> int
     }
     found = interleave(samplers, samples)
     least = {name: min(times) for name, times in found.items()}
-    ours, alone = (
-        max(1e-6, least[f"{name} {2 * rounds}"] - least[f"{name} {rounds}"]) for name in sides
-    )
-    return round(1000 * ours / alone)
+    return {name: least[f"{name} {2 * rounds}"] - least[f"{name} {rounds}"] for name in sides}
 
 
 def _crossed(side: _Side) -> Callable[[int], None]:

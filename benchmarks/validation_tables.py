@@ -65,32 +65,43 @@ def _section(document: Mapping[str, Any]) -> str:
 
 
 def _host(costs: Mapping[str, Any]) -> str:
-    """What the host takes; results of the first version have one figure for arguments of all
-    backends, of a run's beginning, and no event."""
-    more = costs["argument_ns"]
-    arguments = _each(more) if isinstance(more, dict) else f"{more / 1000:.2f}"
-    event = f" an event of another lane {_us(costs['event_ns'])};" if "event_ns" in costs else ""
-    begun = f" of a launch the beginning {_us(costs['own_ns'])};" if "own_ns" in costs else ""
-    cold = (
-        f" the first launch and wait of a step more than others {_each(costs['cold_ns'])};"
-        if "cold_ns" in costs
-        else ""
-    )
-    when = "median of all workloads" if "event_ns" in costs else "before the first workload"
+    """What the host takes."""
     return (
-        f"Measured for the model, in us, {when}: a launch on {_each(costs['launch_ns'])}; an"
-        f" argument {arguments};{event}{begun} a wait {_us(costs['sync_ns'])};{cold}"
-        f" an epoch {_us(costs['epoch_ns'])}."
+        f"Measured for the model, in us, median of all workloads: a launch on"
+        f" {_each(costs['launch_ns'])}; an argument {_each(costs['argument_ns'])}; an event of"
+        f" another lane {_us(costs['event_ns'])}; of a launch the beginning"
+        f" {_us(costs['own_ns'])}; a wait {_us(costs['sync_ns'])}; the first launch and wait of a"
+        f" step more than others {_each(costs['cold_ns'])}."
     )
 
 
 def _queue(costs: Mapping[str, Any]) -> str:
     """What kernels take in a queue beside their profiles."""
-    if "edges" not in costs:
-        return f" From one kernel to the next {_us(costs['edge_ns'])}."
     more = ", ".join(f"{ns / 1000:+.2f} at {_us(lasts)}" for lasts, ns in costs["edges"])
     return (
-        f" In a full queue a kernel takes more than its profile has, by how long that is: {more}."
+        f" In a full queue a kernel takes more than its profile has, by how long that is: {more}. A"
+        f" kernel that does nothing lasts {_us(costs['edges'][0][0])} by its profile."
+    )
+
+
+def _scheduler(costs: Mapping[str, Any]) -> str:
+    """What was measured of the scheduler on the device."""
+    ours = costs["scheduler"]
+    links = f"in one group {_us(ours['fused_ns'])}, through the queue {_us(ours['queue_ns'])}"
+    if ours["gang_ns"]:
+        links += f", by several groups at once {_us(ours['gang_ns'])}"
+    if ours["begin_ns"]:
+        links += f"; for each group of an epoch {_us(ours['begin_ns'])} more"
+    holds = ""
+    if "epoch_holds" in costs:  # results of before have none
+        share = costs["epoch_holds"] / 1000
+        holds = f", and sending one that takes long holds the program for {share:.0%} of it"
+    return (
+        f" An epoch takes {_us(costs['epoch_ns'])}{holds}; a wait for one"
+        f" {_us(costs['epoch_wait_ns'])}, a read behind it {_us(costs['epoch_read_ns'])} more. In"
+        f" the scheduler, {ours['groups']} groups of {ours['group']}: from a task to the next"
+        f" {links}; kernels take {_thousandths(ours['slower_few'])} of their time where they are"
+        f" smaller than it is, {_thousandths(ours['slower_full'])} where larger."
     )
 
 
@@ -102,26 +113,8 @@ def _us(ns: float) -> str:
     return f"{ns / 1000:.2f}"
 
 
-def _scheduler(costs: Mapping[str, Any]) -> str:
-    """What was measured of the scheduler on the device; results of earlier versions have none."""
-    if "scheduler" not in costs:
-        return ""
-    ours = costs["scheduler"]
-    links = f"in one group {ours['fused_ns'] / 1000:.2f}, through the queue"
-    links += f" {ours['queue_ns'] / 1000:.2f}"
-    if ours["gang_ns"]:
-        links += f", by several groups at once {ours['gang_ns'] / 1000:.2f}"
-    if ours.get("begin_ns"):
-        links += f"; for each group of an epoch {ours['begin_ns'] / 1000:.2f} more"
-    empty = costs["edges"][0][0] if "edges" in costs else costs["empty_ns"]
-    return (
-        f" Of an epoch: a wait {costs['epoch_wait_ns'] / 1000:.2f}, a read behind it"
-        f" {costs['epoch_read_ns'] / 1000:.2f} more. In the scheduler, {ours['groups']} groups of"
-        f" {ours['group']}: from a task to the next {links}; kernels take"
-        f" {ours['slower_few'] / 1000:.2f} of their time where they are smaller than it is,"
-        f" {ours['slower_full'] / 1000:.2f} where larger. A kernel that does nothing lasts"
-        f" {empty / 1000:.2f} by its profile."
-    )
+def _thousandths(value: int) -> str:
+    return f"{value / 1000:.2f}"
 
 
 def _errors(found: Mapping[str, float]) -> str:

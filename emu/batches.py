@@ -88,6 +88,9 @@ class Batches(Model):
     def begins(self, batch: list[Entry]) -> None:
         """A batch is on the device, and none of it has begun."""
 
+    def over(self) -> None:
+        """All of the batch on the device has ended."""
+
     def dispatch(self, number: int, delay_ns: int) -> None:
         """Begin a launch through the dispatcher, and not before the delay is over."""
         behind = self.dispatcher.serve(self.node_ns) - self.engine.now
@@ -98,8 +101,10 @@ class Batches(Model):
         self.window.add(-1)
         for ready in self.held.done(number):
             self.dispatch(ready, self.edge_ns)
-        if not self.left and self.coming:
-            self._start()
+        if not self.left:
+            self.over()
+            if self.coming:
+                self._start()
 
 
 class CudaGraph(Batches):

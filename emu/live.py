@@ -99,4 +99,4 @@ class Live:
         while not self.has_ended(number):
             if not self.step():
                 raise InternalError(f"launch {number} never ends in {self.name}")
-        self.model.program.rest(self.model.host.sync_ns)
+        self.model.program.rest(self.model.wait_ns())

@@ -75,7 +75,7 @@ class Model:
         self.program = Program(
             self.engine,
             trace.entries,
-            self.host.sync_ns,
+            self.wait_ns(),
             self.ledger,
             self.cost,
             self.room,
@@ -94,6 +94,10 @@ class Model:
     def device(self) -> GpuSpec:
         """The device, where a policy uses it in some way of its own."""
         return self.machine.gpu
+
+    def wait_ns(self) -> int:
+        """From the end of a launch to the program that waits for it."""
+        return self.host.sync_ns
 
     def cost(self, entry: Entry) -> int:
         """The program's time for the call that makes a launch."""
@@ -158,7 +162,7 @@ class Model:
         self.engine.run()
         if self.program.unfinished:
             raise InternalError(f"{self.name} left {self.program.unfinished} launches undone")
-        self.end_ns = max(self.end_ns, self.last_end_ns + self.host.sync_ns)
+        self.end_ns = max(self.end_ns, self.last_end_ns + self.wait_ns())
         self.window.add(0)
         gpu, makespan = self.gpu, max(1, self.end_ns)
         flights, threads = gpu.in_flight, self.machine.gpu.threads

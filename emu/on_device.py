@@ -52,11 +52,15 @@ class OnDevice(Batches):
         """In a launch."""
         self.epochs = 0
         """That have come to the device."""
+        self.is_epoch = False
+        """What is on the device."""
         self.there_ns = 0
         """When all threads have come to the epoch: they wake up as late as for any kernel."""
         self.keeping = 0
         """Groups that have ended a task and are about to go on with another."""
         self.dispatched = False
+        self.holding = 0
+        """Epochs whose sending holds the program."""
         if self.scheduler.leaves:
             self.gpu.on_free = self._freed
 
@@ -65,6 +69,9 @@ class OnDevice(Batches):
         gpu = self.machine.gpu
         groups, threads = _resident(gpu, self.scheduler)
         return gpu._replace(threads=groups * threads) if threads else gpu
+
+    def wait_ns(self) -> int:
+        return self.scheduler.wait_ns
 
     # ---- epochs ----------------------------------------------------------------------------------
 
@@ -78,6 +85,21 @@ class OnDevice(Batches):
 
     def _home(self, entry: Entry) -> int:
         return self.homes[entry.number - 1]
+
+    def room(self) -> bool:
+        return not self.holding
+
+    def hand_over(self) -> None:
+        self.holding += self.scheduler.holds and self._home(self.open[-1]) != LANE
+        super().hand_over()
+
+    def over(self) -> None:
+        if self.holding and self.is_epoch:
+            self.engine.at(self.engine.now + self.wait_ns(), HOST, self._let_go, None)
+
+    def _let_go(self, _: None) -> None:
+        self.holding -= 1
+        self.program.poke()
 
     def handing_ns(self, batch: list[Entry]) -> int:
         """What is no task was paid for as a launch."""
@@ -121,7 +143,8 @@ class OnDevice(Batches):
     def begins(self, batch: list[Entry]) -> None:
         units = self.machine.gpu.units
         self.groups = min(self.scheduler.launched * units, _width(batch))
-        if self._home(batch[0]) != LANE:
+        self.is_epoch = self._home(batch[0]) != LANE
+        if self.is_epoch:
             self.dispatcher.serve(self.scheduler.begin_ns * self.groups)
         if not self.scheduler.leaves:
             return

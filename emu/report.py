@@ -25,7 +25,15 @@ from acs_cl.errors import UsageError
 
 VERSION = 1
 OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "build_node_ns", "clock_mhz")
-OF_SCHEDULER = ("record_ns", "epoch_ns", "begin_ns", "queue_ns", "slower_few", "slower_full")
+OF_SCHEDULER = (
+    "record_ns",
+    "epoch_ns",
+    "wait_ns",
+    "begin_ns",
+    "queue_ns",
+    "slower_few",
+    "slower_full",
+)
 """What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
 
 SWEPT = (*OF_MACHINE, *OF_SCHEDULER)

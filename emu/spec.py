@@ -92,6 +92,8 @@ class SchedulerSpec(NamedTuple):
     record_ns: int
     epoch_ns: int
     """Of the host: an upload and a launch."""
+    wait_ns: int
+    """From the end of an epoch to the thread that waits for it."""
     epoch_tasks: int
     first_look: int
     """Tasks at which an epoch is sent if the device is idle; then twice as many each time."""
@@ -127,6 +129,9 @@ class SchedulerSpec(NamedTuple):
     leaves: bool
     """Whether a group leaves when it finds nothing ready: on a CPU, where it would keep others from
     the cores."""
+    holds: bool
+    """Whether sending an epoch holds the program until it has ended: where the driver reads into
+    memory that is not pinned, it waits for what comes before the read."""
 
 
 class Machine(NamedTuple):
@@ -210,7 +215,9 @@ NO_CHECKS = ((6, 0, 0, 0), (10, 0, 0, 0))
 
 CUDA = HostSpec(
     name="CUDA C++",
-    launch_ns=3_000,  # benchmarks/results/nvidia-h200.json: CUDA C++, a stream, one chain
+    # benchmarks/results/nvidia-h200.json: CUDA C++, a stream; the least of six graphs, since a host
+    # that is held up can only take longer
+    launch_ns=3_000,
     latency_ns=0,  # within sync_ns
     event_ns=2_700,  # measured, H200, OpenCL from C: 5.3 us without events, 8 with a wait
     sync_ns=7_000,  # the paper: launch plus sync 5-20 us, whose geometric mean is 10
@@ -218,9 +225,9 @@ CUDA = HostSpec(
     queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
     update_ns=410,  # the paper gives none: taken as its cheapest check
     checks=PAPER_CHECKS,
-    # benchmarks/results/nvidia-h200.json: new graphs less their replays, 1.9-3.5 us a node, whose
-    # median is taken. Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md
-    # has what hangs on it.
+    # benchmarks/results/nvidia-h200.json: a new graph less its replay, a node, and again the least.
+    # Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on
+    # it.
     build_node_ns=2_250,
     launch_graph_ns=3_000,  # as one launch
     # measured, H200: 0.75 us a node in one chain; 0.94 in benchmarks/results/nvidia-h200.json, each
@@ -228,62 +235,66 @@ CUDA = HostSpec(
     graph_edge_ns=750,
     graph_node_ns=170,  # benchmarks/results/nvidia-h200.json: replays, 64 chains
 )
+# Of this library: `python -m acs_cl.benchmarks.validation`, medians of all its workloads, where
+# nothing else is said.
 ACS_CL_H200 = CUDA._replace(
-    name="acs_cl, H200",
-    launch_ns=9_200,  # benchmarks/results/nvidia-h200-native.json: serial-eager, free, window 64
-    event_ns=890,  # the same, lanes-eager (10.1 us) over serial-eager
-    sync_ns=11_100,  # the same, latency: bare launch and read, 19.7 us, less 8.6 for the launch
+    name="acs_cl, H200",  # benchmarks/results/validation-nvidia-h200.json
+    launch_ns=8_100,  # on `serial`
+    event_ns=790,
+    sync_ns=9_400,  # without the kernel that was waited for
     queue_depth=8_192,  # the runtime's backlog
     checks=NO_CHECKS,  # hazards are part of launch_ns
 )
 ACS_CL_POCL = HostSpec(
-    name="acs_cl, PoCL",
-    launch_ns=1_760,  # benchmarks/results/pocl-native.json: out_of_order-eager, free, window 64
+    name="acs_cl, PoCL",  # benchmarks/results/validation-pocl.json
+    launch_ns=2_500,  # on `serial`
     latency_ns=1_450,  # measured from C: 0.6-1.0 us on the host, 1.6-2.9 end to end
-    event_ns=1_500,  # measured from PyOpenCL: 2.8 us, 4.3 with wait_for
-    sync_ns=58_400,  # the first: bare launch and read, 61.1 us, less 2.6 for the launch
+    event_ns=0,  # none was seen
+    sync_ns=29_700,  # without the kernel that was waited for
     edge_ns=1_450,  # as latency_ns: a thread takes the next kernel from the driver's list
     queue_depth=8_192,  # the runtime's backlog
     update_ns=0,  # part of launch_ns, as hazards are
     checks=NO_CHECKS,
-    build_node_ns=1_760,  # no command buffers there: recording, taken as a launch
-    launch_graph_ns=1_760,
+    build_node_ns=2_500,  # no command buffers there: recording, taken as a launch
+    launch_graph_ns=2_500,
     graph_edge_ns=1_450,
     graph_node_ns=0,
 )
 
 # ---- the scheduler on the device -----------------------------------------------------------------
 
+# From the same two files, where nothing else is said.
 SCHEDULER_H200 = SchedulerSpec(
-    record_ns=980,  # benchmarks/results/nvidia-h200.json: a new graph of 64 chains, end to end
-    epoch_ns=111_000,  # benchmarks/results/validation-nvidia-h200.json, with the wait for one
+    record_ns=600,
+    epoch_ns=90_000,
+    wait_ns=39_000,
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=128,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
-    # benchmarks/results/nvidia-h200.json: tasks in epochs less tasks in one, an epoch, 1,024 chains
-    # less 1, for each of 660 groups: 168 ns in one run, 262 in another
-    begin_ns=168,
-    queue_ns=3_990,  # benchmarks/results/validation-nvidia-h200.json: two tasks, crosswise
-    gang_ns=1_830,  # benchmarks/results/nvidia-h200.json: one chain of 16 groups, as fused_ns
-    fused_ns=460,  # the same: one chain of one group, its small kernels included
-    task_ns=3,  # the same, 1,024 chains
-    slower_few=1_420,  # benchmarks/results/validation-nvidia-h200.json: three kinds of kernels
-    slower_full=1_060,
-    groups=5,  # the same: 660 groups on 132 units
-    launched=5,  # the same
-    group=256,  # the same
+    begin_ns=21,  # an epoch with a tile for each group, less one of one tile
+    queue_ns=4_120,  # two tasks, crosswise
+    gang_ns=1_610,  # a chain of tasks of several groups, their kernels included
+    fused_ns=410,  # a chain of tasks of one
+    task_ns=3,  # benchmarks/results/nvidia-h200.json: 1,024 chains
+    slower_few=1_430,  # three kinds of kernels
+    slower_full=1_000,
+    groups=5,  # 660 groups on 132 units
+    launched=5,
+    group=256,
     least_items=256,  # one turn of a group
     most_tiles=4,  # acs_cl/schedulers.py
     slice_ns=50_000_000,  # docs/scheduler.md
     leaves=False,
+    holds=False,
 )
 SCHEDULER_POCL = SCHEDULER_H200._replace(
-    record_ns=780,  # benchmarks/results/pocl.json: a new graph of 64 chains, end to end
-    epoch_ns=129_000,  # benchmarks/results/validation-pocl.json, with the wait for one
+    record_ns=360,
+    epoch_ns=87_000,
+    wait_ns=15_700,
     begin_ns=0,  # its threads come one by one: `leaves`
-    queue_ns=460,  # measured, PoCL: 0.04-0.46 us a task
-    slower_few=1_000,  # benchmarks/results/validation-pocl.json
-    slower_full=1_024,  # the same
+    queue_ns=80,
+    slower_few=1_020,
+    slower_full=1_030,
     fused_ns=44,  # benchmarks/results/pocl.json: one chain, its small kernels included
     task_ns=45,  # the same, 64 chains
     gang_ns=0,
@@ -320,7 +331,27 @@ def free(machine: Machine) -> Machine:
     tasks = machine.scheduler.epoch_tasks
     groups = machine.gpu.groups
     scheduler = SchedulerSpec(
-        0, 0, tasks, 1, 0, 0, 0, 0, 0, 0, 0, 0, groups, groups, 0, 0, 0, 1, leaves=False
+        0,
+        0,
+        0,
+        tasks,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        groups,
+        groups,
+        0,
+        0,
+        0,
+        1,
+        leaves=False,
+        holds=False,
     )
     window = machine.window._replace(clock_mhz=0)
     return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)

@@ -125,6 +125,25 @@ def test_an_epoch_begins_later_the_more_groups_it_has() -> None:
     assert [begin - begins[0] for begin in begins] == [0, 39 * 100, 659 * 100]
 
 
+def test_an_epoch_that_holds_the_program_is_over_before_the_next_launch() -> None:
+    """Two schedulers, so two epochs: the second is recorded when the program knows that the first
+    has ended, and not beside it."""
+    other = kernel(2, 1, 1_000)._replace(whole_groups=1)
+    trace = Trace("two", [kernel(1, 1, 90_000), other, kernel(3, 1, 1_000)])
+    scheduler = H200.scheduler._replace(epoch_ns=500, wait_ns=300, record_ns=200)
+    ends = []
+    for holds in (False, True):
+        run = OnDevice(trace, H200._replace(scheduler=scheduler._replace(holds=holds)), log=True)
+        outcome = run.run()
+        check(run)
+        ends.append([times(run)[number][0] for number in (1, 2, 3)])
+        assert outcome.overheads_ns["epoch"] == 3 * 500
+        assert bool(outcome.overheads_ns.get("blocked")) == holds
+    beside, behind = ends
+    assert behind[0] == beside[0]
+    assert behind[2] - beside[2] > 300
+
+
 # ---- links ---------------------------------------------------------------------------------------
 
 

@@ -9,19 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from emu_runs import POLICIES, SMALL, check, random_trace, times
+from emu_runs import PAPER, POLICIES, SMALL, check, random_trace, times
 
 from acs_cl.emu.batches import Batches
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.model import Model
 from acs_cl.emu.policies import ALL, bounds, model, simulate
-from acs_cl.emu.spec import ACS_CL_POCL, Machine, WindowSpec, free, machine
+from acs_cl.emu.spec import ACS_CL_POCL, Machine, WindowSpec, free
 from acs_cl.emu.trace import ALL_BEFORE, Entry, Trace
 from acs_cl.emu.window_unit import WindowUnit
 from acs_cl.emu.windows import AcsHw
 from acs_cl.errors import AcsError, InternalError, UsageError
 
-PAPER = machine("paper")
 FREE = free(SMALL)
 FAR = SMALL._replace(name="far", host=ACS_CL_POCL._replace(queue_depth=3))
 MACHINES = (SMALL, FREE, FAR)

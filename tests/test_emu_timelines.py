@@ -7,13 +7,10 @@ a graph it is 0.75 us. Each kernel is one group of 10 us.
 from __future__ import annotations
 
 import pytest
-from emu_runs import times
+from emu_runs import PAPER, times
 
 from acs_cl.emu.policies import model
-from acs_cl.emu.spec import machine
 from acs_cl.emu.trace import Entry, Trace
-
-PAPER = machine("paper")
 
 CHAIN, PAIR, JOIN = ((), (1,)), ((), ()), ((), (), (1, 2))
 

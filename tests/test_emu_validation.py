@@ -11,7 +11,7 @@ import pytest
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import validation, validation_runs, validation_tables
 from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
-from acs_cl.benchmarks.validation_host import FEW, SENT, WAITS, Host, opened, told
+from acs_cl.benchmarks.validation_host import DOUBLINGS, FEW, SENT, WAITS, Host, opened, told
 from acs_cl.benchmarks.validation_model import (
     Taken,
     bare,
@@ -78,6 +78,12 @@ def test_the_scheduler_is_that_which_was_measured() -> None:
     shorter = bare(trace, COSTS.empty_ns)
     assert [one.total_ns for one in shorter.entries] == [99_950, 99_950]
     assert bare(behind, COSTS.empty_ns).entries[2].total_ns == 1_000
+
+
+def test_sending_holds_the_program_where_it_was_seen_to() -> None:
+    for share, holds in ((20, False), (990, True)):
+        where = machine_of(COSTS._replace(epoch_holds=share), "device", 0)
+        assert where.scheduler.holds == holds
 
 
 def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
@@ -191,8 +197,9 @@ def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
     runtime = host._sides["device"].runtime
     epochs = runtime.stats()["scheduler"]["epochs"]
     host.samplers()["device"]()
-    assert runtime.stats()["scheduler"]["epochs"] == epochs + (4 + SENT) * (1 + WAITS)
+    assert runtime.stats()["scheduler"]["epochs"] == epochs + (4 + SENT) * (1 + WAITS) + DOUBLINGS
     assert costs["epoch_ns"] > costs["launch_ns"]["device"]
+    assert 0 <= costs["epoch_holds"] < 1000
     hosts = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
     assert middle(hosts) == {"own_ns": 30, "launch_ns": {"serial": 60}}
 
