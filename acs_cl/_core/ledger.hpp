@@ -171,8 +171,10 @@ public:
         }
         std::uint32_t place = free_.back();
         free_.pop_back();
-        loose_[place] = {launch, name, touched};
-        Py_INCREF(name);
+        Loose &one = loose_[place];
+        one.number = launch;
+        one.name = Py_NewRef(name);
+        one.touched = touched;
         touched.hold();
         row(launch) = {0, true, true, place};
         quick_++;

@@ -310,7 +310,11 @@ private:
         for (; number < first_; first_--) rows_.emplace_front();
         std::size_t at = std::size_t(number - first_);
         if (at >= rows_.size()) rows_.resize(at + 1);
-        rows_[at] = {number, event, owner, std::uint32_t(&lane - lanes_.data())};
+        Flying &one = rows_[at];
+        one.number = number;
+        one.event = event;
+        one.owner = owner;
+        one.lane = std::uint32_t(&lane - lanes_.data());
         in_flight_++;
         lane.queued.push_back(number);
         lane.unflushed = true;

@@ -121,7 +121,7 @@ public:
         words[HEADER_CHECK] = check;
 
         std::uint32_t *own = words + HEADER_WORDS;
-        std::memcpy(own, records.data(), n * RECORD_BYTES);
+        if (n) std::memcpy(own, records.data(), n * RECORD_BYTES);
         for (auto [place, put] : patches) own[place] = at.extra + put;
         std::memcpy(words + at.extra, extra.data(), extra.size());
         std::copy(counts.begin(), counts.end(), words + at.counts);
