@@ -158,6 +158,11 @@ def measure(names: Sequence[str], say: Callable[[str], None]) -> dict[str, Any]:
         "preset": "paper",
         "seed": 0,
         "workloads": found,
+        "real_card": {
+            name: speedups(name, traces[name], Variant("", "", machine("paper-3060")))[0]
+            for name in names
+            if FAMILY[name] == "rigid"
+        },
         "sweeps": swept,
         "occupancy": {axis: found for axis, found in full.items() if "wider" in axis},
     }

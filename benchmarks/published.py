@@ -37,3 +37,9 @@ OCCUPANCY = {
     "static": {"serial": 0.40, "ACS-SW": 0.47, "ACS-HW": 0.52},
 }
 """Means of a family, of the same runs."""
+
+REAL = {"ACS-SW": 1.78, "CUDA Graph": 0.84}
+"""Means of rigid bodies on a real RTX 3060."""
+
+TWICE_THE_WINDOW = {"rigid": "+4.5 %", "dynamic": "little", "static": "little"}
+"""What ACS-HW gains by N = 32 over N = 16, the same."""

@@ -208,6 +208,20 @@ def test_every_difference_has_a_cause_and_none_is_made_up() -> None:
     assert "Not reached by any of these: ACS-HW of ant (nearest: " in said
 
 
+def test_a_cause_brings_a_figure_half_way_at_least() -> None:
+    """What changes a figure by a hundredth explains nothing, though it is within 0.2 then."""
+    document = committed()
+    ours = emulated_tables.ours(document, "ant", emulated_tables.SW)
+    swept = document["sweeps"]["N"]
+    for label in swept:
+        swept[label]["ant"][emulated_tables.SW] = ours
+    for value, named in ((ours + 0.02, False), (ours + 0.12, True)):
+        swept["16"]["ant"][emulated_tables.SW] = value
+        off = [("ant", emulated_tables.SW, ours, ours + 0.21)]
+        said = "\n".join(emulated_reasons.render(document, off))
+        assert (f"N 16 ({value:.2f})" in said) == named
+
+
 def test_wider_kernels_have_more_groups_of_the_same_kind() -> None:
     entries = [Entry(1, "k", groups=3, items=8, group_ns=5), Entry(2, "up", "write", total_ns=4)]
     wide = emulated.widened(Trace("two", entries), 4).entries
