@@ -53,6 +53,13 @@ class Engine:
         self._sequence += 1
         heappush(self._due, (time, priority, self._sequence, action, what))
 
+    def after(self, ns: int, priority: int, action: Callable[[Any], None], what: Any) -> None:
+        """Call `action(what)` so long from now; at once where that is no time."""
+        if ns:
+            self.at(self.now + ns, priority, action, what)
+        else:
+            action(what)
+
     def is_due_now(self, priority: int) -> bool:
         """Whether anything of a lower priority number is still to be done at this time."""
         return bool(self._due) and self._due[0][0] == self.now and self._due[0][1] < priority

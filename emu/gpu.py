@@ -97,10 +97,7 @@ class Gpu:
             end = server.serve(entry.total_ns)
             self.engine.at(end, END, self._ended, entry.number)
             return
-        if self._begin_ns:
-            self.engine.at(self.engine.now + self._begin_ns, ISSUE, self._come, entry)
-        else:
-            self._come(entry)
+        self.engine.after(self._begin_ns, ISSUE, self._come, entry)
 
     @property
     def waiting(self) -> int:

@@ -106,9 +106,7 @@ class Program:
             return
         if entry.host_ns:
             self._ledger["program"] += entry.host_ns
-            self.engine.at(self.engine.now + entry.host_ns, HOST, self._launch, entry)
-        else:
-            self._launch(entry)
+        self.engine.after(entry.host_ns, HOST, self._launch, entry)
 
     def _awaited(self, entry: Entry) -> Iterable[int]:
         if ALL_BEFORE not in entry.waits:

@@ -39,10 +39,7 @@ class InDriver(Model):
 
     def launched(self, entry: Entry) -> None:
         self.sent += 1
-        if self.host.latency_ns:
-            self.engine.at(self.engine.now + self.host.latency_ns, HOST, self._arrive, entry)
-        else:
-            self._arrive(entry)
+        self.engine.after(self.host.latency_ns, HOST, self._arrive, entry)
 
     def _arrive(self, entry: Entry) -> None:
         for number in self.held.insert(entry.number, self.behind(entry), holds=True):

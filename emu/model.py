@@ -142,10 +142,7 @@ class Model:
 
     def begin_in(self, delay_ns: int, number: int) -> None:
         """The same after a while."""
-        if delay_ns:
-            self.engine.at(self.engine.now + delay_ns, HOST, self.begin, number)
-        else:
-            self.begin(number)
+        self.engine.after(delay_ns, HOST, self.begin, number)
 
     def _ended(self, number: int) -> None:
         self.last_end_ns = self.engine.now

@@ -24,19 +24,15 @@ from acs_cl.emu.window_unit import Estimate
 from acs_cl.errors import UsageError
 
 VERSION = 1
-OF_MACHINE = ("units", "latency_ns", "launch_ns", "sync_ns", "build_node_ns", "clock_mhz")
-OF_SCHEDULER = (
-    "record_ns",
-    "epoch_ns",
-    "wait_ns",
-    "begin_ns",
-    "queue_ns",
-    "slower_few",
-    "slower_full",
-)
-"""What a sweep can vary beside a policy's own numbers; the clock is the window unit's."""
-
-SWEPT = (*OF_MACHINE, *OF_SCHEDULER)
+SWEPT = {
+    "units": "gpu",
+    "latency_ns": "host", "launch_ns": "host", "sync_ns": "host", "build_node_ns": "host",
+    "clock_mhz": "window",
+    "record_ns": "scheduler", "epoch_ns": "scheduler", "wait_ns": "scheduler",
+    "begin_ns": "scheduler", "queue_ns": "scheduler", "slower_few": "scheduler",
+    "slower_full": "scheduler",
+}  # fmt: skip
+"""What a sweep can vary beside a policy's own numbers, and what of a machine has it."""
 
 
 class Comparison(NamedTuple):
@@ -109,21 +105,15 @@ def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, 
     if axis in POLICIES[name].numbers:
         given[axis] = value
         return machine, f"{name}({', '.join(f'{key}={number}' for key, number in given.items())})"
+    if axis not in SWEPT:
+        known = ", ".join([*POLICIES[name].numbers, *SWEPT])
+        raise UsageError(f"{policy} has no {axis!r}; vary {known}")
     least, most = (1, MOST_OF_A_POLICY) if axis == "units" else (0, MOST)
     if not least <= value <= most:
         raise UsageError(f"{axis} has to be from {least} to {most:,}, got {value}")
-    if axis == "units":
-        return machine._replace(gpu=machine.gpu._replace(units=value)), policy
-    if axis == "clock_mhz":
-        return machine._replace(window=machine.window._replace(clock_mhz=value)), policy
-    if axis in OF_MACHINE:
-        change: dict[str, Any] = {axis: value}
-        return machine._replace(host=machine.host._replace(**change)), policy
-    if axis in OF_SCHEDULER:
-        change = {axis: value}
-        return machine._replace(scheduler=machine.scheduler._replace(**change)), policy
-    known = ", ".join([*POLICIES[name].numbers, *OF_MACHINE, *OF_SCHEDULER])
-    raise UsageError(f"{policy} has no {axis!r}; vary {known}")
+    part = getattr(machine, SWEPT[axis])._replace(**{axis: value})
+    changed: dict[str, Any] = {SWEPT[axis]: part}
+    return machine._replace(**changed), policy
 
 
 # ---- text ----------------------------------------------------------------------------------------

@@ -85,19 +85,12 @@ class AcsSw(Model):
 
     def ended(self, number: int) -> None:
         """The thread that waits for it comes to know, and then wants the lock."""
-        sync = self.book("sync", self.host.sync_ns)
-        if sync:
-            self.engine.at(self.engine.now + sync, HOST, self._lock, number)
-        else:
-            self._lock(number)
+        self.engine.after(self.book("sync", self.host.sync_ns), HOST, self._lock, number)
 
     def _lock(self, number: int) -> None:
         self.book("update", self.host.update_ns)
         until = self.lock.serve(self.host.update_ns)
-        if until > self.engine.now:
-            self.engine.at(until, HOST, self._update, number)
-        else:
-            self._update(number)
+        self.engine.after(until - self.engine.now, HOST, self._update, number)
 
     def _update(self, number: int) -> None:
         self.ready.extend(self.inside.done(number))
@@ -143,11 +136,7 @@ class AcsHw(Model):
 
     def launched(self, entry: Entry) -> None:
         known = self.stale.send(entry.number, entry.upstream)
-        if self.host.latency_ns:
-            time = self.engine.now + self.host.latency_ns
-            self.engine.at(time, HOST, self._arrive, (entry.number, known))
-        else:
-            self._arrive((entry.number, known))
+        self.engine.after(self.host.latency_ns, HOST, self._arrive, (entry.number, known))
 
     def _arrive(self, sent: tuple[int, list[int]]) -> None:
         self.fifo.append(sent)
@@ -174,10 +163,7 @@ class AcsHw(Model):
     def ended(self, number: int) -> None:
         self.book("update (window)", self.unit.update_ns)
         until = self.port.serve(self.unit.update_ns)
-        if until > self.engine.now:
-            self.engine.at(until, END, self._complete, number)
-        else:
-            self._complete(number)
+        self.engine.after(until - self.engine.now, END, self._complete, number)
 
     def _complete(self, number: int) -> None:
         self.window.add(-1)
