@@ -12,6 +12,9 @@ GPU kernels are left alone whose tasks take the device longer than their launche
 host: there the scheduler saves nothing, and a queue runs a kernel with as many registers and groups
 as suit it. On a CPU those are left alone whose epochs take longer, against the times on lanes, than
 they save.
+
+A GPU takes some 30 us longer for an epoch on a queue that keeps times. What the program sees of it,
+from sending it to finding it ended, is enough for most: it never is less than what the device took.
 """
 
 from __future__ import annotations
@@ -59,6 +62,10 @@ LONG_STREAK = 2
 LONG_REST, LONGEST = 1024, 1 << 16
 """Launches for which they are, twice as many each time."""
 
+CALM, LONGEST_CALM = 16, 4096
+"""Epochs that seem long for which the device is not asked, after it has said that one was not:
+twice as many each time. A program that looks late sees long epochs only."""
+
 
 Names = Callable[[], Mapping[str, int]]
 """Which kernels an epoch has, and how many launches of each."""
@@ -83,6 +90,11 @@ class Choice:
         self._long_rest = LONG_REST
         self._long_names: dict[str, tuple[int, str]] = {}
         """{kernel: the launch before which it is left alone, and why}."""
+        self.doubts = False
+        """Whether the device has to keep the times of epochs: as the program saw it, one took
+        long."""
+        self._calm = 0
+        self._next_calm = CALM
         self.resting_until = 0
         """The launch before which the scheduler is left alone."""
         self.trusts = False
@@ -148,15 +160,34 @@ class Choice:
         if tasks < FEW:  # which says little
             return False
         why = (self._lost_on_cpu if self.on_cpu else self._lost_on_gpu)(us, tasks, width, names)
-        self._long = self._long + 1 if why else 0
-        if not self._long:
-            self._long_rest = LONG_REST
+        if not why:
+            self._was_short()
+            if self.doubts:
+                self.doubts, self._calm = False, self._next_calm
+                self._next_calm = min(2 * self._next_calm, LONGEST_CALM)
+            return False
+        self._long += 1
         if self._long < LONG_STREAK:
             return False
         for name in names():
             self._long_names[name] = number + self._long_rest, why
         self._long_rest = min(2 * self._long_rest, LONGEST)
         return True
+
+    def saw(self, us: float, tasks: int) -> None:
+        """An epoch of `tasks`, whose time the device did not keep, was found to have ended so long
+        after it was sent."""
+        if tasks < FEW:
+            return
+        if us <= LONG_US * tasks:
+            self._was_short()
+        elif self._calm:
+            self._calm -= 1
+        else:
+            self.doubts = True
+
+    def _was_short(self) -> None:
+        self._long, self._long_rest = 0, LONG_REST
 
     def _lost_on_gpu(self, us: float, tasks: int, width: int, names: Names) -> str:
         if us <= LONG_US * tasks:

@@ -31,7 +31,7 @@ import acs_cl as acs
 from acs_cl import driver
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
-from acs_cl.choice import FEW, LONG_REST, REST, SAVED_US, STREAK, Choice
+from acs_cl.choice import CALM, FEW, LONG_REST, LONG_US, REST, SAVED_US, STREAK, Choice
 
 HERE = Path(__file__).resolve().parent
 
@@ -966,6 +966,77 @@ def test_a_program_whose_tasks_are_long_goes_to_lanes(
         assert 2 <= epochs <= 5, epochs
         assert handle is not None
         assert "a launch takes the host less" in str(rt.explain(handle))
+
+
+def test_the_device_is_asked_for_times_only_of_what_seems_long() -> None:
+    choice = Choice(on_cpu=False)
+
+    def took(each_us: float) -> bool:
+        return choice.took(each_us * 100, 100, 9, 50, lambda: {"conv": 1})
+
+    choice.saw(LONG_US * 100, 100)
+    choice.saw(1e9, FEW - 1)  # too few to say anything
+    assert not choice.doubts
+    choice.saw(LONG_US * 100 + 1, 100)
+    assert choice.doubts
+    assert not took(2.0)  # it was the program that came late
+    for calm in (CALM, 2 * CALM):
+        for _ in range(calm):
+            assert not choice.doubts
+            choice.saw(1e9, 100)
+        choice.saw(1e9, 100)
+        assert choice.doubts
+        assert not took(2.0)
+    for _ in range(4 * CALM + 1):
+        choice.saw(1e9, 100)
+    assert choice.doubts
+    assert not took(60.0)
+    assert choice.doubts, "it stays in doubt until the device says that it was not long"
+    assert took(60.0)
+    choice.saw(1.0, 100)
+    assert not took(60.0), "one that was seen to be short ends a row of long ones"
+
+
+def test_epochs_take_the_queue_without_times_until_one_seems_long(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU."""
+    monkeypatch.setattr("acs_cl.choice.LONG_US", 1e9)
+    with acs.Runtime(device) as rt:
+        backend: Any = rt._backend
+        choice: Any = getattr(backend, "_choice", None)
+        if choice is None:
+            pytest.skip("auto has no scheduler here")
+        choice.on_cpu = False
+        backend._clockless = [cl.CommandQueue(rt.context, rt.device)]
+        add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
+        rt.prebuild(add)
+        x = rt.zeros(8, "i4")
+        used = []
+        send = backend._sender.send
+
+        def sent(epoch: Any, command: Any = None) -> None:
+            used.append((backend._sender._queue is backend._clocked[0], epoch.is_clocked))
+            send(epoch, command)
+
+        monkeypatch.setattr(backend._sender, "send", sent)
+
+        def steps(many: int) -> None:
+            for _ in range(many):
+                before = x.get()
+                for _ in range(50):
+                    add((8,), None, x)
+                assert (x.get() == before + 50).all()
+
+        steps(6)
+        assert set(used) == {(False, False)}
+        monkeypatch.setattr("acs_cl.choice.LONG_US", -1.0)  # all seem long
+        steps(1)
+        assert choice.doubts
+        used.clear()
+        steps(1)
+        assert set(used) == {(True, True)}
+        assert rt.stats()["scheduler"]["epochs"] >= 8
 
 
 def test_the_oldest_reasons_are_forgotten_many_at_a_time() -> None:

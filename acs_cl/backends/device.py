@@ -7,9 +7,10 @@ yet, goes to lanes: a host backend beside it, with the hazards between the two k
 Invariants:
 - Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
   into the same epoch can wait for that.
-- Epochs run in the order in which they were sent, on one in-order queue; an epoch waits for lanes
-  by their events, a lane for an epoch by the event behind its last command. That one says that the
-  epoch is finished: the last launch of the scheduler in it is one that leaves only when it is.
+- Epochs run in the order in which they were sent, on one in-order queue at a time; an epoch waits
+  for lanes by their events, a lane for an epoch by the event behind its last command. That one says
+  that the epoch is finished: the last launch of the scheduler in it is one that leaves only when it
+  is.
 """
 
 # Long because: the two ways of a launch, and what keeps them in order, are one decision.
@@ -109,6 +110,10 @@ class Device(Backend):
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
         """The rule by which launches go to the scheduler; None: all that can."""
+        self._clocked = self._clockless = self.queues
+        """The queue with the times of its commands, and the one without, if there are two."""
+        if choice is not None and not on_cpu and not lanes.profiling:
+            self._clockless = [CommandQueue(context, device)]
         self._commands: list[Launch] = []
         """The launches of the open epoch, where it may go to lanes as a whole."""
         self._timed: dict[int, Any] = {}
@@ -363,6 +368,7 @@ class Device(Backend):
         for other in upstream:
             self._wait_for_lane(epoch, other)
         self._ledger.put(number, epoch.number, 0)
+        self._choose_queue()
         self._sent.append(epoch)
         self.tasks_sent += len(command.segment)
         self._sender.send(epoch, command)
@@ -373,6 +379,17 @@ class Device(Backend):
         return sum(e.event is not None and e.event.get_info(STATUS) > 0 for e in self._sent)
 
     # ---- sending -------------------------------------------------------------------------------
+
+    def _choose_queue(self) -> None:
+        """The one that keeps times only where somebody wants to know. Epochs run in order, so that
+        it is changed when none is under way."""
+        choice = self._choice
+        if choice is None or self._sent or self._clocked is self._clockless:
+            return
+        wanted = self._clocked if choice.doubts else self._clockless
+        if self.queues is not wanted and self.queues in (self._clocked, self._clockless):
+            self.queues = wanted
+            self._sender.requeue(wanted[0], self.lanes)
 
     def send_if_due(self) -> None:
         """Send the open epoch if it is full, or if it has some tasks and the device none."""
@@ -421,6 +438,8 @@ class Device(Backend):
             if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                 self._dissolve(epoch, few)
                 return
+        self._choose_queue()
+        epoch.is_clocked = self.queues is self._clocked
         self._sent.append(epoch)
         self.epochs_sent += 1
         self.tasks_sent += epoch.recorder.tasks
@@ -529,12 +548,8 @@ class Device(Backend):
         status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
         if broken is not None or failures:
             self.settle()
-        elif (choice := self._choice) is not None and (
-            took := epoch.device_us(choice.on_cpu)
-        ) is not None:
-            names, tasks = partial(self._names, epoch), epoch.recorder.tasks
-            if choice.took(took, tasks, epoch.counts.width, ledger.number, names):
-                ledger.generation += 1
+        elif self._choice is not None and epoch.segment is None:
+            self._look_at(epoch, self._choice)
         del self._epochs[which]
         ended: Ended = []
         for number in ledger.leave(which):
@@ -545,6 +560,18 @@ class Device(Backend):
                 (number, status if error is None else min(status, DECIDED), epoch.kernel_event, -1)
             )
         return ended
+
+    def _look_at(self, epoch: Epoch, choice: Choice) -> None:
+        """How long an epoch took may say that its kernels belong to lanes."""
+        tasks = epoch.recorder.tasks
+        if not epoch.is_clocked:
+            choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
+            return
+        took = epoch.device_us(choice.on_cpu)
+        if took is not None:
+            names, number = partial(self._names, epoch), self._ledger.number
+            if choice.took(took, tasks, epoch.counts.width, number, names):
+                self._ledger.generation += 1
 
     def _names(self, epoch: Epoch) -> Counter[str]:
         """Of the kernels in it, with how many launches of each there are."""

@@ -86,17 +86,19 @@ class Epoch:
         self.kernel_event: Any = None
         self.launches = 0
         """Of the scheduler."""
+        self.is_clocked = True
+        """Whether its queue keeps times."""
         self.names: Counter[str] = Counter()
         """Of the kernels in it, but for quick launches."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
 
     def device_us(self, on_cpu: bool) -> float | None:
-        """How long the device had it, if the scheduler ran once for it, for launches of the
-        program. On a CPU it may run twice for any epoch: from the first to the end of all."""
+        """How long the device had it, if the scheduler ran once for it. On a CPU it may run twice
+        for any epoch: from the first to the end of all."""
         first, last = self.kernel_event, self.event if on_cpu else self.kernel_event
         most = 2 if on_cpu else 1
-        if first is None or last is None or self.launches > most or self.segment is not None:
+        if first is None or last is None or self.launches > most:
             return None
         end = last.profile.start if on_cpu else last.profile.end  # of what reads the outcome
         return (end - first.profile.start) / 1e3  # type: ignore[no-any-return]
