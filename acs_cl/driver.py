@@ -118,7 +118,7 @@ _FUNCTIONS = (
     "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
-    "clWaitForEvents",
+    "clWaitForEvents", "clEnqueueWriteBuffer",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from pyopencl import _cl
 
 from . import core
 from .driver import functions, status
+from .progress import on_host_task
 from .queue_events import QueueEvent
 
 LATE: Any = object()
@@ -45,6 +46,9 @@ _STEADY = (
 )  # fmt: skip
 """Types whose objects stay what they are."""
 
+JOINS = {"enqueue_nd_range_kernel": 1, "_enqueue_read_buffer": 2, "_enqueue_write_buffer": 3}
+"""What the core launches where it does not pass, by its own numbers."""
+
 _generation = 0
 """Counts how often noting began: arguments that a kernel remembers from before may not be its
 arguments now."""
@@ -59,7 +63,10 @@ def begin_noting() -> None:
         events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
         core.native.begin_noting(Arguments, _STEADY)
         core.native.use_events(events)
-        core.native.use_kind(cl.command_type.NDRANGE_KERNEL)
+        kinds = cl.command_type
+        core.native.use_kinds(
+            (kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER), on_host_task
+        )
 
 
 # ---- the way past --------------------------------------------------------------------------------
@@ -146,9 +153,9 @@ def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
         parameters.index(name) if name in parameters else -1
         for name in ("queue", "wait_for", "is_blocking")
     )
-    is_kernel = original.__name__ == "enqueue_nd_range_kernel"
     names = tuple(map(sys.intern, parameters))
-    return core.native.Command(original, otherwise, names, queue, waits, blocks, is_kernel)
+    joins = JOINS.get(original.__name__, 0)
+    return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
 
 
 # ---- what kernels were given ---------------------------------------------------------------------

@@ -42,6 +42,7 @@ from .queue_commands import (
     Watched,
     anything,
     finish_kernel,
+    finish_transfer,
     span_of,
     unmap,
 )
@@ -358,6 +359,19 @@ class Queue(cl.CommandQueue):
             raise _native_error(error) from None
         self._note(number, seen)
         return event_of(self, number, KINDS.NDRANGE_KERNEL, None, None)
+
+    def _finish_transfer(
+        self, original: Any, memory: Any, host: Any, offset: int,
+        number: int, upstream: tuple[int, ...],
+    ) -> QueueEvent:  # fmt: skip
+        """The same of a blocking read or write, which still has to be waited for."""
+        command, access, kind, keeps = finish_transfer(self, original, memory, host, offset)
+        try:
+            self._runtime._hand_over(number, command, access, upstream)
+        except AcsError as error:
+            raise _native_error(error) from None
+        self._note(number, kind == KINDS.READ_BUFFER)
+        return event_of(self, number, kind, keeps, None)
 
     def _looked(self) -> None:
         """Enough launches were looked at."""

@@ -381,6 +381,23 @@ def write_buffer(
     )
 
 
+def finish_transfer(
+    queue: Queue, original: Any, mem: Any, hostbuf: Any, offset: int
+) -> tuple[Any, Access, int, Any]:
+    """A blocking read or write that the core has begun, and that Python launches after all: the
+    command, its access, its kind, and what its event keeps."""
+    host = host_array(hostbuf)
+    place = part(queue, mem, offset, host.nbytes)
+    given = {"mem": mem, "is_blocking": False}
+    if original.__name__ == "_enqueue_write_buffer":
+        given.update(hostbuf=host.copy(), dst_offset=offset)
+        access = Access((), (place,), (place,))
+        return Call("write", original, given, True), access, KINDS.WRITE_BUFFER, None
+    given.update(hostbuf=hostbuf, src_offset=offset)
+    access = Access((place,), (host_span(host),))
+    return Call("read", original, given, True), access, KINDS.READ_BUFFER, hostbuf
+
+
 def copy_buffer(
     queue: Queue, original: Any, src: Any, dst: Any, byte_count: int = -1,
     src_offset: int = 0, dst_offset: int = 0, wait_for: Any = None,

@@ -191,7 +191,7 @@ MAY_IMPORT = {
     " check.checker",
     # PyOpenCL's own queues
     "queue_events": "errors",
-    "passing": "core driver queue_events",
+    "passing": "core driver progress queue_events",
     "interception": "passing queue_events",
     "queue_commands": "access commands core driver interception passing program records errors",
     "straight": "core passing queue_commands",

@@ -18,7 +18,7 @@ struct Command {
     vectorcallfunc call;
     PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
     int queue_at, waits_at, blocks_at;
-    bool is_kernel;
+    int joins;  // a launch of ours as what, where it does not pass: see `Joins`
 
     auto objects() {
         return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
@@ -187,24 +187,29 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     return true;
 }
 
-// Of a kernel's enqueue: all arguments by position, those that were left out as PyOpenCL has them.
+// All arguments of a kernel's enqueue, or of a transfer, by position; those that were left out as
+// PyOpenCL has them, and of a transfer's place null.
 struct Placed {
-    static constexpr Py_ssize_t REQUIRED = 4, MANY = 8;
-    PyObject *args[MANY];
+    PyObject *args[8];
 
     // False: some are missing, or called by other names.
     bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
-        if (many > MANY || PyTuple_GET_SIZE(self->parameters) != MANY) return false;
-        for (Py_ssize_t at = 0; at < MANY; at++)
-            args[at] = at < many ? given[at] : at < REQUIRED ? nullptr : at < 6 ? Py_None : Py_False;
+        PyObject *const of_kernel[] = {nullptr, nullptr, nullptr, nullptr,
+                                       Py_None, Py_None, Py_False, Py_False};
+        PyObject *const of_transfer[] = {nullptr, nullptr, nullptr, nullptr, Py_None, Py_True};
+        const bool is_kernel = self->joins == KERNEL;
+        const Py_ssize_t all = is_kernel ? 8 : 6, required = is_kernel ? 4 : 3;
+        if (many > all || PyTuple_GET_SIZE(self->parameters) != all) return false;
+        std::copy_n(is_kernel ? of_kernel : of_transfer, all, args);
+        std::copy_n(given, many, args);
         for (Py_ssize_t at = 0; keywords && at < PyTuple_GET_SIZE(keywords); at++) {
             Py_ssize_t where = many;
-            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < MANY; where++)
+            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < all; where++)
                 if (PyTuple_GET_ITEM(self->parameters, where) == name) break;
-            if (where == MANY) return false;
+            if (where == all) return false;
             args[where] = given[many + at];
         }
-        return std::all_of(args, args + REQUIRED, [](PyObject *one) { return one != nullptr; });
+        return std::all_of(args, args + required, [](PyObject *one) { return one != nullptr; });
     }
 };
 
@@ -218,11 +223,11 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
                                    std::size_t(many), keywords);
     }
     Passing *way = many > self->queue_at ? way_of(args[self->queue_at]) : nullptr;
-    Joining *joining = !way && self->is_kernel && many ? joining_of(args[0]) : nullptr;
+    Joining *joining = !way && self->joins && many ? joining_of(args[0]) : nullptr;
     Placed placed;
-    if (self->is_kernel && (way || joining) && placed.place(self, args, many, keywords)) {
+    if ((joining || (way && self->joins == KERNEL)) && placed.place(self, args, many, keywords)) {
         PyObject *event = nullptr;
-        if (joining) event = join_kernel(joining, placed.args);
+        if (joining) event = joined(joining, self->joins, self->original, placed.args);
         else if (look_at(way, placed.args[5]) == Waits::FOR_NOTHING)
             event = pass_kernel(way, placed.args);
         if (event || PyErr_Occurred()) return event;
@@ -237,12 +242,12 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
 
 PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"original", "otherwise", "parameters", "queue_at", "waits_at",
-                                  "blocks_at", "is_kernel", nullptr};
+                                  "blocks_at", "joins", nullptr};
     PyObject *original, *otherwise, *parameters;
-    int queue_at, waits_at, blocks_at, is_kernel;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!iiip", const_cast<char **>(names),
+    int queue_at, waits_at, blocks_at, joins;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!iiii", const_cast<char **>(names),
                                      &original, &otherwise, &PyTuple_Type, &parameters, &queue_at,
-                                     &waits_at, &blocks_at, &is_kernel))
+                                     &waits_at, &blocks_at, &joins))
         return nullptr;
     auto *self = reinterpret_cast<Command *>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
@@ -255,7 +260,7 @@ PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     self->queue_at = queue_at;
     self->waits_at = waits_at;
     self->blocks_at = blocks_at;
-    self->is_kernel = is_kernel;
+    self->joins = joins;
     return reinterpret_cast<PyObject *>(self);
 }
 

@@ -1,6 +1,8 @@
-// Kernels of an `acs.Queue` as launches of the core's own: joining.hpp says what and when.
+// Kernels and transfers of an `acs.Queue` as launches of the core's own: joining.hpp says what and when.
 
 #include "joining.hpp"
+
+#include "reading.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -12,9 +14,14 @@ namespace {
 constexpr std::size_t PLACES_OF_MEMORY = 256;
 constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue.py
 
+// Python's ADDRESS_SPACE, and of its COPIED_BYTES as many as are copied while others wait.
+constexpr std::int64_t HOST = -1;
+constexpr Py_ssize_t MOST_COPIED = 64 << 10;
+
 PyObject *span_name, *find_span_name, *finish_name, *take_name, *look_name, *looked_name,
-    *trim_name;
-PyObject *event_kind;
+    *trim_name, *transfer_name, *settle_name, *complete_name;
+PyObject *event_kinds;  // of a kernel, a read, a write
+PyObject *host_task;  // tells whether this thread runs one, which must not wait
 std::unordered_map<PyObject *, Joining *> joinings;
 
 // ---- what a kernel was given -----------------------------------------------------------------------
@@ -142,6 +149,12 @@ bool read_notes(Joining *self, Given *given, Taught &to) {
 
 // ---- a launch ------------------------------------------------------------------------------------
 
+bool is_on_host_task() {
+    nb::object found = nb::steal(PyObject_CallNoArgs(host_task));
+    if (!found.is_valid()) throw PythonError();
+    return found.is(Py_True);
+}
+
 bool is_plain(const Joining *self) {
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
         if (PyObject_Size(PyTuple_GET_ITEM(self->empty, at))) return false;
@@ -167,15 +180,15 @@ bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
     return true;
 }
 
-nb::object new_event(Joining *self) {
+nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None) {
     static PyObject *nothing = PyTuple_New(0);
     auto *type = reinterpret_cast<PyTypeObject *>(events.own);
     nb::object event = nb::steal(type->tp_new(type, nothing, nullptr));
     if (!event.is_valid()) throw PythonError();
     *events.slot(event.ptr(), QUEUE) = Py_NewRef(self->queue);
-    *events.slot(event.ptr(), KIND) = Py_NewRef(event_kind);
-    for (int which : {KEEPS, TIMED, SETTLED})
-        *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
+    *events.slot(event.ptr(), KIND) = Py_NewRef(PyTuple_GET_ITEM(event_kinds, joins - KERNEL));
+    *events.slot(event.ptr(), KEEPS) = Py_NewRef(keeps);
+    for (int which : {TIMED, SETTLED}) *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
     return event;
 }
 
@@ -232,6 +245,15 @@ void append(PyObject *list, const nb::object &one) {
     if (PyList_Append(list, one.ptr())) throw PythonError();
 }
 
+// Whether a launch has not been seen to end.
+bool is_live(const Ledger &ledger, std::int64_t number) {
+    if (ledger.has_quick(number)) return true;
+    nb::object key = nb::steal(PyLong_FromLongLong(number));
+    int found = PyDict_Contains(ledger.launches.ptr(), key.ptr());
+    if (found < 0) throw PythonError();
+    return found == 1;
+}
+
 // Whether the program's launches overlap, as `Section.wants` looks at it. What has ended is told.
 void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
@@ -254,18 +276,32 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, take_name, given)).is_valid())
             throw PythonError();
     }
-    look.note(number, upstream, [&](std::int64_t one) {
-        if (ledger.has_quick(one)) return true;
-        nb::object key = nb::steal(PyLong_FromLongLong(one));
-        int found = PyDict_Contains(ledger.launches.ptr(), key.ptr());
-        if (found < 0) throw PythonError();
-        return found == 1;
-    });
+    look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
     launched.looked = look.many >= section->wanted;
 }
 
-// False: nothing has changed. With `upstream`, a launch is in the hazards that no queue took, and
-// the runtime's lock is still taken.
+// The books of a launch. With `upstream`, it is in the hazards and no queue took it, and the
+// runtime's lock stays taken.
+void note(Joining *self, bool is_on_queue, bool is_seen, Taken &taken, Launched &launched) {
+    const std::vector<Edge> &edges = self->queues->edges();
+    const std::int64_t number = launched.number = self->ledger->number;
+    launched.number_object = nb::steal(PyLong_FromLongLong(number));
+    if (!is_on_queue) {
+        launched.upstream = upstream_of(edges);
+        taken.leave();
+        return;
+    }
+    std::vector<std::int64_t> upstream;
+    if (self->section && self->section->satisfied <= 0)
+        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
+    if (self->chains) upstream.assign(1, number - 1);
+    append(self->numbers, launched.number_object);
+    if (is_seen) append(self->seen, launched.number_object);
+    launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
+    if (self->section) look(self, number, upstream, launched);
+}
+
+// False: nothing has changed.
 bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Launched &launched) {
     Taught &to = *given->taught;
     const Taught::Use use(to);
@@ -287,27 +323,24 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     to.stay.use();
     bool is_on_queue =
         self->queues->launch(held.touched, *to.kernel, sizes, held.name.ptr(), held.reason);
-    const std::vector<Edge> &edges = self->queues->edges();
-    const std::int64_t number = launched.number = ledger.number;
-    launched.number_object = nb::steal(PyLong_FromLongLong(number));
-    if (!is_on_queue) {
-        launched.upstream = upstream_of(edges);
-        taken.leave();
-        return true;
-    }
-    std::vector<std::int64_t> upstream;
-    if (self->section && self->section->satisfied <= 0)
-        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
-    if (self->chains) upstream.assign(1, number - 1);
-    append(self->numbers, launched.number_object);
-    if (is_seen) append(self->seen, launched.number_object);
-    launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
-    if (self->section) look(self, number, upstream, launched);
+    note(self, is_on_queue, is_seen, taken, launched);
     return true;
 }
 
 bool call(PyObject *object, PyObject *name) {
     return nb::steal(PyObject_CallMethodNoArgs(object, name)).is_valid();
+}
+
+// What is due after a launch; false with an error.
+bool after(Joining *self, const Launched &launched) {
+    return !((self->ledger->should_look() && !call(self->runtime, look_name)) ||
+             (launched.trims && !call(self->queue, trim_name)) ||
+             (launched.looked && !call(self->queue, looked_name)));
+}
+
+PyObject *told(nb::object event, Launched &launched) {
+    *events.slot(event.ptr(), NUMBER) = launched.number_object.release().ptr();
+    return event.release().ptr();
 }
 
 PyObject *join(Joining *self, PyObject *const *args) {
@@ -322,7 +355,7 @@ PyObject *join(Joining *self, PyObject *const *args) {
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
-    nb::object event = new_event(self);
+    nb::object event = new_event(self, KERNEL);
     Launched launched;
     if (!launch(self, given, args[2], args[3], launched)) return nullptr;
     if (launched.upstream.is_valid()) {
@@ -332,12 +365,117 @@ PyObject *join(Joining *self, PyObject *const *args) {
         ledger.lock->give_back();
         return finished;
     }
-    *events.slot(event.ptr(), NUMBER) = launched.number_object.release().ptr();
-    if ((ledger.should_look() && !call(self->runtime, look_name)) ||
-        (launched.trims && !call(self->queue, trim_name)) ||
-        (launched.looked && !call(self->queue, looked_name)))
+    return after(self, launched) ? told(std::move(event), launched) : nullptr;
+}
+
+// ---- transfers -------------------------------------------------------------------------------------
+
+// Whether a launch that the host can look behind has not been seen to end; those that have are
+// forgotten.
+bool has_seen(Joining *self) {
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(self->seen); at++)
+        if (is_live(*self->ledger, whole_number(PyList_GET_ITEM(self->seen, at)))) return true;
+    if (PyList_SetSlice(self->seen, 0, PyList_GET_SIZE(self->seen), nullptr)) throw PythonError();
+    return false;
+}
+
+// A buffer, or the bytes of some object.
+struct Bytes {
+    Py_buffer view = {};
+
+    Bytes(PyObject *object, int flags) {
+        if (PyObject_GetBuffer(object, &view, flags)) PyErr_Clear();
+    }
+    ~Bytes() { PyBuffer_Release(&view); }
+    Bytes(const Bytes &) = delete;
+    Bytes &operator=(const Bytes &) = delete;
+};
+
+// The program believes from now on that everything up to this launch is complete: `_pretend`.
+bool pretend(Joining *self, const nb::object &number) {
+    if (!self->in_order) return true;
+    nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
+    if (!known.is_valid()) return false;
+    return whole_number(known.ptr()) >= whole_number(number.ptr()) ||
+           !PyObject_SetAttr(self->queue, complete_name, number.ptr());
+}
+
+// What no queue took is finished in Python, which then waits for it if it is a read.
+PyObject *finish_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args,
+                          Launched &launched) {
+    nb::object offset = args[3] ? nb::borrow(args[3]) : nb::steal(PyLong_FromLong(0));
+    PyObject *all[] = {self->queue, original, args[1], args[2], offset.ptr(),
+                       launched.number_object.ptr(), launched.upstream.ptr()};
+    nb::object event = nb::steal(PyObject_VectorcallMethod(transfer_name, all, 7, nullptr));
+    self->ledger->lock->give_back();
+    if (!event.is_valid()) return nullptr;
+    if (writes) return pretend(self, launched.number_object) ? event.release().ptr() : nullptr;
+    PyObject *turns[] = {self->queue, launched.number_object.ptr()};
+    nb::object settled = nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr));
+    return settled.is_valid() ? event.release().ptr() : nullptr;
+}
+
+// A blocking read, or a blocking write of a few bytes, which are copied: what has to be seen of that
+// is that the program's memory is its own again.
+PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args) {
+    static PyObject *const names[] = {PyUnicode_InternFromString("read"),
+                                      PyUnicode_InternFromString("write")};
+    Ledger &ledger = *self->ledger;
+    if (args[5] != Py_True || !ledger.is_plain() || !is_plain(self) || is_on_host_task() ||
+        !waits_for_nothing(self, args[4]) || !is_a(args[1], self->queues->classes().memory))
         return nullptr;
-    return event.release().ptr();
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
+    const std::int64_t offset = !args[3] ? 0 : PyLong_CheckExact(args[3]) ? whole_number(args[3]) : -1;
+    const Bytes host(args[2], PyBUF_ANY_CONTIGUOUS | (writes ? 0 : PyBUF_WRITABLE));
+    const std::int64_t nbytes = host.view.len;
+    bool is_host = false;
+    void *buffer = handle_of(args[1]);
+    Node *whole = nbytes > 0 && buffer && !(writes && nbytes > MOST_COPIED)
+                      ? node_of(self, args[1], is_host)
+                      : nullptr;
+    if (!whole || offset < 0 || offset > whole->span.width - nbytes) return nullptr;
+    const Span all = whole->span;
+    const NodePointer part = nbytes == all.width
+                                 ? NodePointer(whole)
+                                 : ledger.hazards->node({all.base, all.start + offset, nbytes, 1, nbytes});
+    Touched touched;
+    touched.add(part.get(), !writes, writes);
+    NodePointer target;
+    if (!writes) {
+        auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(host.view.buf));
+        target = ledger.hazards->node({HOST, address, nbytes, 1, nbytes});
+        touched.add(target.get(), false, true);
+    }
+    nb::object event = new_event(self, writes ? WRITE : READ, writes ? Py_None : args[2]);
+    const nb::bytes copied(writes ? host.view.buf : nullptr, writes ? std::size_t(nbytes) : 0);
+    Launched launched;
+    void *handle = nullptr;
+    bool has_others = false;
+    {
+        // again, for whoever made the event or the bytes may have run code
+        if (!ledger.is_plain() || !is_plain(self) || !ledger.lock->try_take()) return nullptr;
+        Taken taken(ledger.lock);
+        if (!self->books->try_take()) return nullptr;
+        Taken books(self->books);
+        has_others = has_seen(self);
+        if (writes && has_others) return nullptr;  // which are waited for first
+        const auto at = std::size_t(offset);
+        bool is_on_queue =
+            writes ? self->queues->launch(touched, Into{buffer, at, copied}, names[1])
+                   : self->queues->launch(touched,
+                                          From{args[1], at, host.view.buf, std::size_t(nbytes), buffer},
+                                          handle, names[0]);
+        note(self, is_on_queue, !writes, taken, launched);
+    }
+    if (launched.upstream.is_valid()) return finish_transfer(self, writes, original, args, launched);
+    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, handle);
+    if (!is_well || has_others) {  // which says what failed
+        PyObject *turns[] = {self->queue, launched.number_object.ptr()};
+        if (!nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr)).is_valid())
+            return nullptr;
+    }
+    if (!pretend(self, launched.number_object) || !after(self, launched)) return nullptr;
+    return told(std::move(event), launched);
 }
 
 // ---- what Python says -------------------------------------------------------------------------------
@@ -446,9 +584,10 @@ Joining *joining_of(PyObject *queue) {
     return found == joinings.end() ? nullptr : found->second;
 }
 
-PyObject *join_kernel(Joining *joining, PyObject *const *args) {
+PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args) {
     try {
-        return join(joining, args);
+        if (joins == KERNEL) return join(joining, args);
+        return join_transfer(joining, joins == WRITE, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     } catch (const PythonError &) {  // which is set
@@ -466,10 +605,16 @@ void add_joining(nb::module_ &module) {
     look_name = PyUnicode_InternFromString("_look");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
+    transfer_name = PyUnicode_InternFromString("_finish_transfer");
+    settle_name = PyUnicode_InternFromString("_settle");
+    complete_name = PyUnicode_InternFromString("_complete");
     module.attr("Joining") = nb::steal(
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
-    module.def("use_kind", [](nb::object kind) { Py_XSETREF(event_kind, kind.release().ptr()); });
+    module.def("use_kinds", [](nb::tuple kinds, nb::object on_host_task) {
+        Py_XSETREF(event_kinds, kinds.release().ptr());
+        Py_XSETREF(host_task, on_host_task.release().ptr());
+    });
     module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),
                nb::arg("native"), nb::arg("name"), nb::arg("modes"), nb::arg("pointers"),
                nb::arg("values"), nb::arg("global_size"), nb::arg("local_size").none(),

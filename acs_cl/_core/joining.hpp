@@ -1,5 +1,6 @@
 // Kernels that an `acs.Queue` has launched by the core, outside of sections: what a kernel was given,
-// read by the core, and hazards, queues and books as for kernels of the runtime's own.
+// read by the core, and hazards, queues and books as for kernels of the runtime's own. And blocking
+// reads and writes of buffers, which cost a program more than its kernels where those are short.
 //
 // Whatever is not plain, of a launch or of the time when it comes, takes the way in Python
 // (acs_cl/queue_commands.py), which finds everything as it was, and teaches what is like it.
@@ -72,8 +73,11 @@ struct Joining {
 // The launches of a queue, or null.
 Joining *joining_of(PyObject *queue);
 
-// `enqueue_nd_range_kernel`, with all eight arguments. Null without an error: it is not plain.
-PyObject *join_kernel(Joining *joining, PyObject *const *args);
+// Which of PyOpenCL's functions can become launches here, as JOINS in acs_cl/passing.py has them.
+enum Joins { NEVER, KERNEL, READ, WRITE };
+
+// One of these, PyOpenCL's own `original`, with all arguments. Null without an error: it is not plain.
+PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args);
 
 void add_joining(nb::module_ &module);
 

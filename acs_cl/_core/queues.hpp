@@ -34,12 +34,13 @@ constexpr std::size_t KEEPS_UP = 8;  // launches in flight on a lane, after a lo
 class Queues {
 public:
     // A launch in flight; number 0: nobody's. `owner`: Python's event, where that is what keeps the
-    // launch's host memory alive.
+    // launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
     struct Flying {
         std::int64_t number = 0;
         void *event = nullptr;
         PyObject *owner = nullptr;
         std::uint32_t lane = 0;
+        PyObject *bytes = nullptr;
     };
 
     struct Lane {
@@ -117,6 +118,17 @@ public:
             if (!failed) driver.retain_event(event = made);
             return failed;
         });
+    }
+
+    // The same of a write.
+    bool launch(const Touched &touched, const Into &into, PyObject *name) {
+        static PyObject *const reason = PyUnicode_InternFromString("a write runs on a lane");
+        bool is_on_queue =
+            launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&event) {
+                return into.enqueue(lane.queue, wait_for_, &event);
+            });
+        if (is_on_queue) find(ledger_->number)->bytes = Py_NewRef(into.from.ptr());
+        return is_on_queue;
     }
 
     // What the newest of these follows.
@@ -402,6 +414,7 @@ private:
     static void release(const Flying &one) {
         if (one.owner) Py_DECREF(one.owner);
         else if (one.event) driver.release_event(one.event);
+        Py_XDECREF(one.bytes);
     }
 
     nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }

@@ -10,6 +10,25 @@
 
 namespace acs_cl {
 
+// Waits for a launch of the core's own by its event, which is given back, and has what ended told.
+// Whether it ended well.
+inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, void *event) {
+    {
+        nb::gil_scoped_release others;
+        driver.wait_for_events(1, &event);
+    }
+    bool has_ended_well = !event_status(event);
+    driver.release_event(event);
+    Ledger &ledger = *queues.ledger();
+    if (ledger.lock->try_take()) {
+        Taken taken(ledger.lock);
+        nb::list ended = queues.poll_up_to(number);
+        bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
+        if (ended.size() && !(is_all_quick && ledger.is_simple())) runtime.attr("_retire")(ended);
+    }
+    return has_ended_well;
+}
+
 // True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
 // it is no plain read, and nothing has changed. A handle: it is a launch, and has to be waited for.
 inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array, nb::handle host) {
@@ -48,18 +67,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
             handle = runtime.attr("_finish_read")(number, upstream_of(queues.edges()), array, host);
     }
     if (handle.is_valid()) return handle;
-    {
-        nb::gil_scoped_release others;
-        driver.wait_for_events(1, &event);
-    }
-    bool has_ended_well = !event_status(event);
-    driver.release_event(event);
-    if (ledger->lock->try_take()) {
-        Taken taken(ledger->lock);
-        nb::list ended = queues.poll_up_to(number);
-        bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
-        if (ended.size() && !(is_all_quick && ledger->is_simple())) runtime.attr("_retire")(ended);
-    }
+    bool has_ended_well = wait_for(queues, runtime, number, event);
     if (ledger->should_look()) runtime.attr("_look")();
     return nb::bool_(has_ended_well);
 }

@@ -1,0 +1,332 @@
+"""Blocking reads and writes on an `acs.Queue` that the core launches, beside those of Python.
+
+A queue whose launches Python makes is the twin (`by_python`), and a plain queue the oracle.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl import core, queue_commands, straight
+from tests.test_joining import by_python
+from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
+
+pytestmark = pytest.mark.skipif(not core.NATIVE, reason="the core was not built")
+
+
+@pytest.fixture(autouse=True)
+def _launches_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sections: every command is a launch."""
+    monkeypatch.setattr(straight, "ENOUGH", 0)
+
+
+@pytest.fixture
+def long_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The transfers that Python launched."""
+    found: list[str] = []
+
+    def counted(name: str, before: Any) -> Any:
+        def handler(*args: Any, **keywords: Any) -> Any:
+            found.append(name)
+            return before(*args, **keywords)
+
+        return handler
+
+    for name in ("_enqueue_read_buffer", "_enqueue_write_buffer"):
+        before = queue_commands.HANDLERS[name]
+        monkeypatch.setitem(queue_commands.HANDLERS, name, counted(name, before))
+    return found
+
+
+# ---- launches ------------------------------------------------------------------------------------
+
+
+def random_transfers(queue: Any, kernels: Any, seed: int) -> list[bytes]:
+    """Whole buffers and parts of them, with kernels in between; all that was read."""
+    choose = random.Random(seed)
+    rows = [buffer(queue, np.arange(N) + step) for step in range(4)]
+    wide = cl.Buffer(queue.context, READ_WRITE, 4 * N)
+    rows.append(wide.get_sub_region(2 * N, 2 * N))  # whose half is a buffer of its own
+    cl.enqueue_copy(queue, wide, np.zeros(N, np.int32))
+    found = []
+    for step in range(150):
+        which, row = choose.randrange(7), choose.choice(rows)
+        room = row.size // 4
+        first = choose.randrange(room)
+        many = choose.choice([room, choose.randrange(1, room - first + 1)])
+        first = 0 if many == room else first
+        host = np.full(many, step, np.int32)
+        if which == 0:
+            cl.enqueue_copy(queue, row, host, dst_offset=4 * first)
+            host[:] = -1  # which is the program's own again
+        elif which == 1:
+            cl.enqueue_copy(queue, host, row, src_offset=4 * first)
+            found.append(host.tobytes())
+        elif which == 2:
+            cl.enqueue_copy(queue, host, row, src_offset=4 * first, is_blocking=False).wait()
+            found.append(host.tobytes())
+        elif which == 3:
+            pairs = np.asfortranarray(np.arange(2 * (room // 2)).reshape(2, -1).astype(np.int32))
+            cl.enqueue_copy(queue, row, pairs)
+        elif which == 4:
+            cl.enqueue_copy(queue, wide, np.full(N, step, np.int32))
+        else:
+            x, y = choose.sample(rows[:4], 2)
+            kernels["mix_in"](queue, (N,), None, x, y, step)
+    return [*found, *(values_of(queue, row, row.size // 4).tobytes() for row in rows)]
+
+
+@pytest.mark.parametrize("backend", ["auto", "out_of_order", "lanes", "serial"])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_transfers(
+    context: cl.Context, long_way: list[str], backend: str, seed: int
+) -> None:
+    kernels = kernels_of(context)
+    expected = random_transfers(cl.CommandQueue(context), kernels, seed)
+    del long_way[:]
+    ours = acs.Queue(context, backend=backend)
+    assert random_transfers(ours, kernels, seed) == expected
+    short = len(long_way)
+    assert not ours.runtime._launches or ours.finish() is None
+    assert random_transfers(by_python(context, backend=backend), kernels, seed) == expected
+    assert short < len(long_way) - short, (short, len(long_way))
+
+
+def test_edges_are_those_of_python(context: cl.Context) -> None:
+    """While one launch runs all others are in flight, so that both see the same."""
+    kernels, found = kernels_of(context), []
+    for make in (acs.Queue, by_python):
+        queue = make(context, backend="lanes", lanes=4)
+        rows = [buffer(queue, np.zeros(N)) for _ in range(4)]
+        kernels["slow"](queue, (N,), None, rows[0], np.int32(0), np.int32(1))
+        kernels["mix_in"](queue, (N,), None, rows[0], rows[1], 0)
+        queue.finish()
+        before = queue.runtime.stats()["edges"]
+        for row in rows:
+            kernels["slow"](queue, (N,), None, row, np.int32(0), np.int32(ROUNDS // 100))
+        choose = random.Random(3)
+        for step in range(40):
+            first = choose.randrange(N // 2)
+            host = np.full(N // 2, step, np.int32)
+            cl.enqueue_copy(queue, choose.choice(rows), host, dst_offset=4 * first)
+        after = queue.runtime.stats()["edges"]
+        found.append({kind: after[kind] - before[kind] for kind in after})
+        queue.finish()
+    assert found[0] == found[1]
+    assert found[0]["WAW"] > 20
+
+
+def test_a_write_does_not_wait_for_the_device(context: cl.Context, long_way: list[str]) -> None:
+    """What it copies is kept until the device has it."""
+    queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    kernels["slow"](queue, (N,), None, a, np.int32(1), np.int32(1))
+    queue.finish()
+    del long_way[:]
+    slow = kernels["slow"](queue, (N,), None, a, np.int32(7), np.int32(ROUNDS))
+    for step in range(50):  # each behind the kernel, with other bytes
+        cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
+        junk = [np.full(N, -1, np.int32) for _ in range(4)]
+    assert queue.runtime._launches, "the kernel was to be slower than this"
+    assert not long_way
+    del junk
+    assert (values_of(queue, a) == 49).all()
+    slow.wait()
+    assert not queue.runtime._launches
+
+
+def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) -> None:
+    queue = acs.Queue(context)
+    a, host = buffer(queue, np.arange(N)), np.empty(N, np.int32)
+    del long_way[:]
+    read = cl.enqueue_copy(queue, host, a)
+    written = cl.enqueue_copy(queue, a, host)
+    assert not long_way
+    for event, kind in (
+        (read, cl.command_type.READ_BUFFER),
+        (written, cl.command_type.WRITE_BUFFER),
+    ):
+        assert type(event) is acs.queue_events.QueueEvent
+        assert (event.command_type, event.command_queue) == (kind, queue)
+        assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    assert read.get_ward() is host
+    assert written.get_ward() is None
+    assert queue._complete == queue.runtime._number
+    cl.enqueue_copy(queue, host, a, wait_for=[read, written])
+    cl.enqueue_copy(queue, host, a, src_offset=0, wait_for=None, is_blocking=True)
+    assert not long_way
+
+
+def test_the_longer_ones_and_unusual_ones_are_pythons(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    queue = acs.Queue(context)
+    large = cl.Buffer(context, READ_WRITE, 128 << 10)
+    host = np.arange(32 << 10, dtype=np.int32)
+    cl.enqueue_copy(queue, large, host)
+    assert long_way == ["_enqueue_write_buffer"]
+    del long_way[:]
+    back = np.empty_like(host)
+    cl.enqueue_copy(queue, back, large)
+    assert np.array_equal(back, host)
+    assert not long_way
+    cl.enqueue_copy(queue, back, large, is_blocking=False).wait()
+    back.flags.writeable = False
+    kept = back.copy()
+    for made in (cl.CommandQueue(context), queue):
+        with pytest.raises(ValueError, match="read-only"):
+            cl.enqueue_copy(made, back, large)
+    assert np.array_equal(back, kept)
+    for wrong in ({"src_offset": 64 << 10}, {"src_offset": 1 << 40}):
+        with pytest.raises(cl.LogicError):
+            cl.enqueue_copy(queue, np.empty(32 << 10, np.int32), large, **wrong)
+    assert len(long_way) == 4
+
+
+def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> None:
+    """The core has it in the hazards already; Python finishes it, and finds the driver's error."""
+    queue = acs.Queue(context, backend="out_of_order")
+    hidden = cl.Buffer(context, READ_WRITE | cl.mem_flags.HOST_NO_ACCESS, 4 * N)
+    host = np.zeros(N, np.int32)
+    for transfer in ((host, hidden), (hidden, host)):
+        with pytest.raises(cl.LogicError):
+            cl.enqueue_copy(cl.CommandQueue(context), *transfer)
+        number = queue.runtime._number
+        with pytest.raises(cl.LogicError):
+            cl.enqueue_copy(queue, *transfer)
+        assert queue.runtime._number == number + 1
+    assert not queue.runtime._launches
+    assert values_of(queue, buffer(queue, np.ones(N)))[0] == 1
+
+
+# ---- what they wait for --------------------------------------------------------------------------
+
+
+def test_reads_that_go_on_are_waited_for(context: cl.Context) -> None:
+    """Once a blocking call came back, so have all before it that the host can look at."""
+    queue, kernels = acs.Queue(context, backend="lanes", lanes=4), kernels_of(context)
+    a, b = buffer(queue, np.zeros(N)), buffer(queue, np.ones(N))
+    for transfer in ("read", "write"):
+        host = np.zeros(N, np.int32)
+        kernels["slow"](queue, (N,), None, a, np.int32(5), np.int32(ROUNDS // 10))
+        cl.enqueue_copy(queue, host, a, is_blocking=False)
+        if transfer == "read":
+            assert values_of(queue, b)[0] == 1
+        else:
+            cl.enqueue_copy(queue, b, np.ones(N, np.int32))
+        assert host[0] == 5
+        kernels["slow"](queue, (N,), None, a, np.int32(0), np.int32(1))
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_behind_a_command_that_is_held(context: cl.Context, writes: bool) -> None:
+    """Another queue's, of the same runtime."""
+    first, second = acs.Queue(context), acs.Queue(context)
+    assert first.runtime is second.runtime
+    kernels = kernels_of(context)
+    a = buffer(second, np.zeros(N))
+    second.finish()
+    gate = cl.UserEvent(context)
+    kernels["add"](first, (N,), None, a, np.int32(3), wait_for=[gate])
+    opener = threading.Timer(0.05, lambda: gate.set_status(cl.command_execution_status.COMPLETE))
+    opener.start()
+    if writes:
+        cl.enqueue_copy(second, a, np.full(N, 7, np.int32))  # does not wait
+    found = values_of(second, a)
+    opener.join()
+    assert found.tolist() == [7 if writes else 3] * N
+    first.finish()
+    assert not first.runtime._launches
+
+
+def test_a_host_task_may_not_read(context: cl.Context) -> None:
+    """It could wait for itself."""
+    queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    told: list[str] = []
+    kernels["slow"](queue, (N,), None, a, np.int32(5), np.int32(ROUNDS))
+
+    def task() -> None:
+        try:
+            values_of(queue, a)
+        except cl.LogicError as error:
+            told.append(str(error))
+
+    queue.runtime.call(task).wait()
+    assert len(told) == 1
+    assert "inside a host task" in told[0]
+    queue.finish()
+
+
+def test_it_is_told_what_failed(context: cl.Context) -> None:
+    """Behind an event that failed, a read fails as on a plain queue."""
+    queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
+    a = buffer(queue, np.zeros(N))
+    gate = cl.UserEvent(context)
+    kernels["add"](queue, (N,), None, a, np.int32(3), wait_for=[gate])
+    gate.set_status(-5)
+    with pytest.raises(cl.Error):
+        values_of(queue, a)
+    b = buffer(queue, np.ones(N))
+    assert values_of(queue, b)[0] == 1
+
+
+def test_memory_of_the_program_meets_itself(context: cl.Context) -> None:
+    """A read into memory that a buffer stands on, in either order."""
+    queue, kernels = acs.Queue(context, backend="lanes", lanes=4), kernels_of(context)
+    host = np.zeros(N, np.int32)
+    shared = cl.Buffer(context, READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=host)
+    a = buffer(queue, np.full(N, 9))
+    for step in range(1, 6):
+        kernels["slow"](queue, (N,), None, shared, np.int32(step), np.int32(ROUNDS // 100))
+        before = edges(queue)
+        cl.enqueue_copy(queue, host, a)
+        assert edges(queue) > before  # behind the kernel
+        assert host[0] == 9
+
+
+def test_threads(context: cl.Context) -> None:
+    queue = acs.Queue(context)
+    wrong: list[int] = []
+
+    def work(which: int) -> None:
+        a, host = buffer(queue, np.zeros(N)), np.empty(N, np.int32)
+        for step in range(200):
+            cl.enqueue_copy(queue, a, np.full(N, which * 1000 + step, np.int32))
+            cl.enqueue_copy(queue, host, a)
+            if not (host == which * 1000 + step).all():
+                wrong.append(step)
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert not wrong
+    queue.finish()
+    assert not queue.runtime._launches
+
+
+def test_nothing_is_kept(context: cl.Context) -> None:
+    """Neither memory of the program, nor what was copied of it."""
+    queue = acs.Queue(context)
+    a = buffer(queue, np.zeros(N))
+    gone = []
+    for _ in range(5):
+        host = np.arange(N, dtype=np.int32)
+        gone.append(acs.queue.weakref.ref(host))
+        cl.enqueue_copy(queue, a, host)
+        cl.enqueue_copy(queue, host, a)
+        del host
+    queue.finish()
+    gc.collect()
+    assert not any(one() is not None for one in gone)
+    assert not queue._seen or len(queue._seen) < 3
