@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterator, Sequence
+from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -192,6 +193,18 @@ def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Even
     if is_svm(place.memory):
         return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
+
+
+def wait_for_pinned(
+    queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Host memory that the driver allocated for fast transfers, mapped while the array lives."""
+    flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
+    buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
+    both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
+    array: np.ndarray[Any, Any] = mapped[0]
+    return array
 
 
 def status(event: Any) -> int:

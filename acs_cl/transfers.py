@@ -15,8 +15,8 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 
+from . import driver
 from .access import declared, describe
 from .arrays import Array
 from .commands import (
@@ -224,16 +224,10 @@ def host_task(
 
 
 def pinned(runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
-    """Host memory that the driver allocated for fast transfers, mapped while the array lives."""
+    """Host memory for fast transfers; OpenCL has none of no bytes."""
     if not prod(shape) * dtype.itemsize:
         return np.empty(shape, dtype)
-    queue = runtime._backend.queues[0]
-    flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
-    buffer = cl.Buffer(runtime.context, flags, prod(shape) * dtype.itemsize)
-    both: Any = cl.map_flags.READ | cl.map_flags.WRITE
-    mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
-    array: HostArray = mapped[0]
-    return array
+    return driver.wait_for_pinned(runtime._backend.queues[0], shape, dtype)
 
 
 def _elements(

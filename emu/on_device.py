@@ -45,6 +45,8 @@ class OnDevice(Batches):
         self.home = LANE
         """Of the last launch."""
         self.look = self.scheduler.first_look
+        self.ahead = 0
+        """Tasks sent since the program had to wait."""
         self.opened_ns = 0
         self.again = 0
         """Launches of the scheduler that are still to come in the epoch."""
@@ -121,14 +123,15 @@ class OnDevice(Batches):
             return True
         if tasks >= self.look:
             if not on_the_way:
-                self.look = min(2 * self.look, scheduler.epoch_tasks)
+                self.ahead += tasks
+                self.look = min(max(scheduler.first_look, self.ahead), scheduler.epoch_tasks)
                 return True
             self.look = tasks + scheduler.first_look
         return self.engine.now - self.opened_ns > scheduler.open_ns and on_the_way < 2
 
     def paused(self) -> None:
         super().paused()
-        self.look = self.scheduler.first_look
+        self.look, self.ahead = self.scheduler.first_look, 0
 
     def dispatch(self, number: int, delay_ns: int) -> None:
         """A task that is handed over is run by the groups that ran the one before."""

@@ -96,7 +96,8 @@ class SchedulerSpec(NamedTuple):
     """From the end of an epoch to the thread that waits for it."""
     epoch_tasks: int
     first_look: int
-    """Tasks at which an epoch is sent if the device is idle; then twice as many each time."""
+    """Tasks at which an epoch is sent if the device is idle; then as many as were sent before, if
+    that is more."""
     open_ns: int
     """After which an epoch is sent if the device has less than two."""
     begin_ns: int
@@ -269,7 +270,7 @@ SCHEDULER_H200 = SchedulerSpec(
     epoch_ns=90_000,
     wait_ns=39_000,
     epoch_tasks=4_096,  # docs/scheduler.md
-    first_look=128,  # FIRST_LOOK of acs_cl/backends/device.py
+    first_look=192,  # FIRST_LOOK of acs_cl/backends/device.py
     open_ns=1_000_000,  # docs/scheduler.md
     begin_ns=21,  # an epoch with a tile for each group, less one of one tile
     queue_ns=4_120,  # two tasks, crosswise

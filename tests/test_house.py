@@ -117,8 +117,9 @@ MAY_IMPORT = {
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
-    "backends.sender": "backends.base core driver epochs decisions memory schedulers segments"
-    " warming errors",
+    "backends.landing": "driver",
+    "backends.sender": "backends.base backends.landing core driver epochs decisions memory"
+    " schedulers segments warming errors",
     "backends.device": "choice ledger backends.base backends.sender driver epochs commands"
     " decisions memory records schedulers cutting segments tasks errors",
     "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"

@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 1 << 18
 """Tiles of an epoch, which is what its ready queue has to hold."""
 
-FIRST_LOOK = 128
-"""Tasks at which an epoch is sent if the device is idle; twice as many each time after that, since
-every epoch costs the host as much as recording some tens of launches."""
+FIRST_LOOK = 192
+"""Tasks at which an epoch is sent if the device is idle; as many as were sent before once that is
+more, since every epoch costs the host as much as recording some tens of launches. Measured on an
+H200 in turns: with 128 rigid bodies took 3 to 7 % longer, with 256 the small ones 3 %."""
 
 OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
@@ -106,6 +107,8 @@ class Device(Backend):
         self._epochs: dict[int, Epoch] = {}
         """{number of an epoch: itself}, until its end was seen."""
         self._next_look = FIRST_LOOK
+        self._ahead = 0
+        """Tasks sent since the device was idle and had no epoch."""
         self._errors: dict[int, BaseException] = {}
         self._lost: list[tuple[int, BaseException]] = []
         self._choice = choice
@@ -254,7 +257,7 @@ class Device(Backend):
             self._cut()
             epoch = self._open = self._new_epoch(scheduler)
             if not self._sent:
-                self._next_look = FIRST_LOOK
+                self._next_look, self._ahead = FIRST_LOOK, 0
             self._tell()
         ledger = self._ledger
         inside = []
@@ -401,7 +404,8 @@ class Device(Backend):
             self._send_and_go_on(epoch)
         elif 0 < self._next_look <= tasks:
             if not self._in_hand():
-                self._next_look = min(2 * self._next_look, MOST_TASKS)
+                self._ahead += tasks
+                self._next_look = min(max(FIRST_LOOK, self._ahead), MOST_TASKS)
                 self._send_and_go_on(epoch)
             else:
                 self._next_look = tasks + FIRST_LOOK

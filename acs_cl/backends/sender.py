@@ -31,6 +31,7 @@ from ..schedulers import Scheduler
 from ..segments import MOST_LAUNCHES, Segment, SegmentCommand
 from ..warming import launch_arguments
 from .base import Backend
+from .landing import Landings
 
 MOST_TASKS = 4096
 """Tasks of an epoch: sent when there are so many."""
@@ -80,6 +81,8 @@ class Epoch:
         self.error: BaseException | None = None
         self.region: Any = None
         self.words: Any = None
+        self.writing: list[Any] = []
+        """Events of the upload. PyOpenCL waits for one that nobody keeps: for all before it too."""
         self.status: Any = None
         self.counts: Any = None
         self.sent = 0.0
@@ -133,6 +136,7 @@ class Sender:
         self._levels = tier == "levels"
         self._cpu = on_cpu
         self._regions: list[Any] = []
+        self._landings = Landings(pinned=not on_cpu)
         self._task_s = 50e-6
 
     @property
@@ -160,6 +164,7 @@ class Sender:
     def let_go(self) -> None:
         """Of memory for epochs to come."""
         self._regions.clear()
+        self._landings.let_go()
 
     def _send_collected(self, epoch: Epoch) -> None:
         settings = self.settings
@@ -202,9 +207,10 @@ class Sender:
             self._lanes.flush()
         events.clear()
         epoch.counts, epoch.words = image, writes
-        epoch.status = np.empty(status_words, np.uint32)
+        epoch.status = self._landings.take(queue, status_words)
         for start, words in writes:
-            driver.write(queue, driver.Place(epoch.region, start, words.nbytes), words, wait_for)
+            place = driver.Place(epoch.region, start, words.nbytes)
+            epoch.writing.append(driver.write(queue, place, words, wait_for))
             wait_for = None  # the queue is in order
         epoch.scheduler.declare(self._store.generation, self._store.allocations())
         if self._levels:
@@ -302,6 +308,7 @@ class Sender:
         tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
         if broken is not None and epoch.segment is not None:
             epoch.segment.broken = True
+        self._landings.give(epoch.status)
         if broken is None and tasks >= TIMED_TASKS:
             each = (perf_counter() - epoch.sent) / tasks
             self._task_s = min(each, (self._task_s + each) / 2)
