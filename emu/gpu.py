@@ -73,6 +73,9 @@ class Gpu:
         self.occupied = Series()
         self.on_free: Callable[[], None] | None = None
         """Told when groups have ended."""
+        self.on_start: Callable[[int, int], None] | None = None
+        """Told of each launch when the first of it runs: it may have waited for room since it was
+        to begin."""
         self.closed: set[int] = set()
         """Units that take no groups."""
         self._ended = ended
@@ -95,6 +98,8 @@ class Gpu:
         if entry.kind != KERNEL:
             server = self._tasks if entry.kind == HOST else self._copies
             end = server.serve(entry.total_ns)
+            if self.on_start is not None:
+                self.on_start(entry.number, end - entry.total_ns)
             self.engine.at(end, END, self._ended, entry.number)
             return
         self.engine.after(self._begin_ns, ISSUE, self._come, entry)
@@ -200,6 +205,8 @@ class Gpu:
         now = self.engine.now
         if not job.started:
             job.started = True
+            if self.on_start is not None:
+                self.on_start(job.number, now)
             self.in_flight.add(1)
         need, left, empty = job.need, self._left, self._empty
         total = 0

@@ -98,6 +98,21 @@ def test_independent_launches_overlap_in_the_model_and_dependent_ones_do_not() -
         assert rt.stats()["emulated"]["guessed"] == 0
 
 
+def test_what_waits_for_room_does_not_run() -> None:
+    """Six kernels that follow nothing, on two threads of which each runs one group at a time."""
+    emulated: Any = {"machine": "cpu2", "durations": {"other": 500_000}}
+    with acs.Runtime(backend="emulated", trace=True, emulate=emulated) as rt:
+        built = rt.build(SOURCE)
+        arrays = [rt.zeros(ITEMS, np.uint32) for _ in range(6)]
+        rt.finish()
+        rt.trace.clear()
+        for array in arrays:
+            built.other((ITEMS,), (ITEMS,), array)
+        rt.finish()
+        assert 1.5 < rt.trace.overlap() <= 2
+        assert [one.end_ns - one.start_ns for one in rt.trace.slices] == [500_000] * 6
+
+
 def test_durations_may_be_those_of_a_run_before(tmp_path: Path) -> None:
     path = tmp_path / "timeline.jsonl"
     with acs.Runtime(backend="serial", trace=True) as rt:
@@ -150,9 +165,13 @@ def test_host_tasks_and_events_move_the_model_on() -> None:
         ({"policy": "cuda_graph"}, "cannot be run with policy 'cuda_graph'"),
         ({"speed": 3}, "has machine, policy and durations, got speed"),
         ({"durations": {"k": 0}}, "expected whole nanoseconds"),
+        ({"durations": 5}, "or the path of a timeline, got 5"),
+        ({"machine": 5}, "is a name, got 5"),
+        ({"policy": None}, "is a name, got None"),
+        ("paper", "has machine, policy and durations, got 'paper'"),
     ],
 )
-def test_wrong_options_are_named(options: dict[str, Any], what: str) -> None:
+def test_wrong_options_are_named(options: Any, what: str) -> None:
     with pytest.raises(acs.UsageError, match=what):
         acs.Runtime(backend="emulated", emulate=options)
 

@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "backends.serial": "backends.base driver records errors",
     "backends.out_of_order": "backends.base driver records errors",
     "backends.lanes": "backends.base driver records errors",
-    "backends.emulated": "backends.base driver records errors emu",
+    "backends.emulate": "errors emu",
+    "backends.emulated": "backends.base backends.emulate driver records errors emu",
     # what a device can do
     "probe.record": "errors",
     "probe.facts": "devices errors",
@@ -123,7 +124,7 @@ MAY_IMPORT = {
     "backends.device": "choice ledger backends.base backends.sender driver epochs commands"
     " decisions memory records schedulers cutting segments tasks errors",
     "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"
-    " backends.lanes backends.emulated backends.sender backends.device errors",
+    " backends.lanes backends.emulate backends.emulated backends.sender backends.device errors",
     "arrays": "core records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"

@@ -51,7 +51,8 @@ def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) ->
 
 def create_emulated(context: Any, device: Any, options: Any) -> Backend:
     """The backend 'emulated'; the emulator is loaded by nothing else."""
-    from .emulated import Emulated, emulate
+    from .emulate import emulate
+    from .emulated import Emulated
 
     return Emulated(context, device, emulate(options))
 

@@ -19,7 +19,7 @@ Invariants:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -27,17 +27,15 @@ import pyopencl as cl
 
 from ..driver import STATUS, status, wait_for_event
 from ..emu.live import Live
-from ..emu.spec import MACHINES, Machine, machine
+from ..emu.spec import MACHINES, Machine
 from ..emu.trace import KERNEL, Entry
-from ..errors import DeviceError, UsageError
+from ..errors import DeviceError
 from ..records import Launch
 from .base import Backend, Ended
+from .emulate import GROUP, Emulate
 
 GUESS_NS = 5_000
 """Of a group of a kernel that nobody has said anything about: of the order of the paper's."""
-
-GROUP = 64
-"""Work-items of a group where the driver would choose."""
 
 BYTES_PER_NS = 12
 """Of a transfer: PCIe 3.0 with 16 lanes, as the paper's host has it, reaches some 12 GB/s."""
@@ -47,45 +45,6 @@ REFUSED = -9002
 """Status of a launch that the real driver refused when its turn came."""
 
 RUNNING = int(cl.command_execution_status.RUNNING)
-
-
-class Emulate(NamedTuple):
-    """What is modelled. `durations`: nanoseconds of a group by kernel; `measured`: those of whole
-    launches by (kernel, groups, items)."""
-
-    machine: str = "paper"
-    policy: str = "acs_hw"
-    durations: Mapping[str, int] = {}
-    measured: Mapping[tuple[str, int, int], int] = {}
-
-
-def emulate(options: Any) -> Emulate:
-    """What `Runtime(emulate={…})` says; `UsageError` where it is wrong."""
-    given = dict(options or {})
-    wrong = sorted(set(given) - {"machine", "policy", "durations"})
-    if wrong:
-        raise UsageError(f"emulate= has machine, policy and durations, got {', '.join(wrong)}")
-    durations = given.get("durations", {})
-    found = Emulate(given.get("machine", "paper"), given.get("policy", "acs_hw"))
-    machine(found.machine)
-    if isinstance(durations, Mapping):
-        for name, ns in durations.items():
-            if not isinstance(ns, int) or ns < 1:
-                raise UsageError(f"durations[{name!r}]: expected whole nanoseconds, got {ns!r}")
-        return found._replace(durations=dict(durations))
-    return found._replace(measured=_measured(durations))
-
-
-def _measured(path: Any) -> dict[tuple[str, int, int], int]:
-    """Median times of launches in a timeline that `rt.trace.save` wrote."""
-    from ..emu.convert import from_timeline
-
-    trace, _ = from_timeline(path, GROUP)
-    times: dict[tuple[str, int, int], list[int]] = {}
-    for entry in trace.entries:
-        if entry.kind == KERNEL:
-            times.setdefault((entry.name, entry.groups, entry.items), []).append(entry.total_ns)
-    return {key: sorted(found)[len(found) // 2] for key, found in times.items()}
 
 
 class _Profile(NamedTuple):
@@ -134,6 +93,7 @@ class Emulated(Backend):
         self.machine: Machine = MACHINES[settings.machine]
         self.guessed = 0
         self._live = Live(settings.policy, self.machine, self._began, self._has_ended)
+        self._live.model.gpu.on_start = self._runs
         self._lock = threading.RLock()
         """Of the model: events are waited for without the runtime's lock."""
         self._places: dict[int, int] = {}
@@ -188,11 +148,13 @@ class Emulated(Backend):
     def _began(self, place: int) -> None:
         """In the model a launch has begun: so it does on the queue."""
         launch, event = self._launches[place]
-        event.start_ns = self._live.now
         try:
             event.real = launch.command.enqueue(self.queues[0], None)
         except Exception as error:  # the launch's own failure, whatever it is
             self._errors[launch.number] = error
+
+    def _runs(self, place: int, time_ns: int) -> None:
+        self._launches[place][1].start_ns = time_ns
 
     def _has_ended(self, place: int) -> None:
         event = self._launches[place][1]

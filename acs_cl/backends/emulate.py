@@ -1,0 +1,69 @@
+"""What a program says of the device that is to be modelled.
+
+In: the mapping of `Runtime(emulate=…)`. Out: `Emulate`; `UsageError` where the mapping is wrong.
+
+Invariant: the machine is one that there is, and durations are whole nanoseconds, at least one; which
+policies there are is known to what runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..emu.spec import machine
+from ..emu.trace import KERNEL
+from ..errors import UsageError
+
+GROUP = 64
+"""Work-items of a group where the driver would choose."""
+
+
+class Emulate(NamedTuple):
+    """What is modelled. `durations`: nanoseconds of a group by kernel; `measured`: those of whole
+    launches by (kernel, groups, items)."""
+
+    machine: str = "paper"
+    policy: str = "acs_hw"
+    durations: Mapping[str, int] = {}
+    measured: Mapping[tuple[str, int, int], int] = {}
+
+
+def emulate(options: Any) -> Emulate:
+    """What `Runtime(emulate={…})` says; `UsageError` where it is wrong."""
+    if not isinstance(options or {}, Mapping):
+        raise UsageError(f"emulate= has machine, policy and durations, got {options!r}")
+    given = dict(options or {})
+    wrong = sorted(str(key) for key in set(given) - {"machine", "policy", "durations"})
+    if wrong:
+        raise UsageError(f"emulate= has machine, policy and durations, got {', '.join(wrong)}")
+    durations = given.get("durations", {})
+    found = Emulate(given.get("machine", "paper"), given.get("policy", "acs_hw"))
+    for key in ("machine", "policy"):
+        if not isinstance(getattr(found, key), str):
+            raise UsageError(f"emulate={{{key!r}: …}} is a name, got {getattr(found, key)!r}")
+    machine(found.machine)
+    if isinstance(durations, Mapping):
+        for name, ns in durations.items():
+            if not isinstance(ns, int) or ns < 1:
+                raise UsageError(f"durations[{name!r}]: expected whole nanoseconds, got {ns!r}")
+        return found._replace(durations=dict(durations))
+    if not isinstance(durations, (str, Path)):
+        raise UsageError(
+            "durations are nanoseconds of a group by kernel, or the path of a timeline, got"
+            f" {durations!r}"
+        )
+    return found._replace(measured=_measured(durations))
+
+
+def _measured(path: Any) -> dict[tuple[str, int, int], int]:
+    """Median times of launches in a timeline that `rt.trace.save` wrote."""
+    from ..emu.convert import from_timeline
+
+    trace, _ = from_timeline(path, GROUP)
+    times: dict[tuple[str, int, int], list[int]] = {}
+    for entry in trace.entries:
+        if entry.kind == KERNEL:
+            times.setdefault((entry.name, entry.groups, entry.items), []).append(entry.total_ns)
+    return {key: sorted(found)[len(found) // 2] for key, found in times.items()}
