@@ -10,6 +10,7 @@ events, host tasks may not wait for launches, and a forked child refuses every c
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import weakref
@@ -45,14 +46,21 @@ def register(runtime: Runtime) -> None:
     _runtimes.add(runtime)
 
 
+def _all() -> list[Runtime]:
+    """Those there are. While another thread makes one a weak set cannot be gone through."""
+    while True:
+        with contextlib.suppress(RuntimeError):
+            return list(_runtimes)
+
+
 @atexit.register
 def _at_exit() -> None:
-    for runtime in list(_runtimes):
+    for runtime in _all():
         close(runtime, quiet=True)
 
 
 def _after_fork() -> None:
-    for runtime in list(_runtimes):
+    for runtime in _all():
         runtime._state = FORKED
         runtime._ledger.usable = False
         for section in runtime._sections:
@@ -238,7 +246,7 @@ def keep_foreign(runtime: Runtime, launch: Launch) -> None:
 
 def _promised() -> list[Any]:
     """User events that runtimes of this process have handed out and will set."""
-    return [event for runtime in list(_runtimes) for event in list(runtime._user_events.values())]
+    return [event for runtime in _all() for event in list(runtime._user_events.values())]
 
 
 def close(runtime: Runtime, quiet: bool) -> None:

@@ -16,6 +16,7 @@ Invariants, which are what a program can tell of an in-order queue:
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import Counter, deque
@@ -73,8 +74,9 @@ _shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.W
 defaults: dict[str, Any] = {}
 """Options of the runtimes that queues make for themselves."""
 
-_users: Counter[int] = Counter()
-"""{id of a runtime: how many queues it has}."""
+_users: dict[int, set[int]] = {}
+"""{id of a runtime: its queues, by their hashes}. A finalizer may change it in the middle of a line
+here, on this thread, so that nothing is read, reckoned and written back."""
 
 
 class Slab(_SVM):
@@ -152,7 +154,7 @@ class Queue(cl.CommandQueue):
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because nobody knows what they touch."""
         with _lock:
-            _users[id(self._runtime)] += 1
+            _users.setdefault(id(self._runtime), set()).add(hash(self))
         if self._runtime._sections:  # whose commands another queue's have to be behind
             with self._runtime._lock:
                 self._runtime._end_sections()
@@ -390,7 +392,7 @@ class Queue(cl.CommandQueue):
             self._trim()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
-            if not busy and _users[id(runtime)] == 1 and may_begin(runtime):
+            if not busy and len(_users.get(id(runtime), ())) == 1 and may_begin(runtime):
                 section.begin(runtime)
 
     def _stop_passing(self) -> None:
@@ -595,24 +597,37 @@ def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
     with _lock:
         runtime = _shared.get(key)
         # one without queues is about to go, and may be closed by another thread at this moment
-        if runtime is None or runtime._state or not _users[id(runtime)]:
+        if runtime is None or runtime._state or not _users.get(id(runtime)):
             runtime = Runtime(device, context=context, profiling=profiling, **defaults)
             _shared[key] = runtime
         return runtime
 
 
 def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
-    """A queue was collected; with the last of them its own runtime goes."""
+    """A queue was collected; with the last of them its own runtime goes. Wherever this thread is:
+    if that is inside of the runtime, another thread does the rest when it has come out."""
     if section is not None:
         section.passing = False
     interception.leave(key)
     with _lock:
-        _users[id(runtime)] -= 1
-        if not _users[id(runtime)]:
-            del _users[id(runtime)]
-            if own:
-                _end_gates(runtime)
-                runtime._programs.clear()  # whose kernels hold the runtime
+        users = _users.get(id(runtime), set())
+        users.discard(key)
+        if users:
+            return
+        _users.pop(id(runtime), None)
+    if not own:
+        return
+    if not runtime._lock._is_owned():
+        _let_go(runtime)
+        return
+    with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
+        threading.Thread(target=_let_go, args=(runtime,), name="acs_cl end of a queue").start()
+
+
+def _let_go(runtime: Runtime) -> None:
+    """A runtime whose queues are gone."""
+    _end_gates(runtime)
+    runtime._programs.clear()  # whose kernels hold the runtime
 
 
 def _end_gates(runtime: Runtime) -> None:

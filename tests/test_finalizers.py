@@ -1,0 +1,189 @@
+"""Finalizers: the collector runs them on any thread, in the middle of anything, and at the end of
+the interpreter."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl import queue as queues
+from acs_cl import runtime as runtimes
+from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
+
+
+@pytest.fixture
+def untold(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Errors that Python can only print: of finalizers, and of threads."""
+    found: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: found.append(told.exc_value))
+    monkeypatch.setattr(threading, "excepthook", lambda told: found.append(told.exc_value))
+    yield found
+    gc.collect()
+    assert not found
+
+
+def wait_for_ends() -> None:
+    for one in threading.enumerate():
+        if one.name == "acs_cl end of a queue":
+            one.join(30)
+            assert not one.is_alive()
+
+
+def gated(context: cl.Context, kernels: Any) -> tuple[acs.Queue, cl.Buffer]:
+    """A queue in a cycle, with commands that wait for another queue's."""
+    other, queue = cl.CommandQueue(context), acs.Queue(context)
+    slow, a = cl.Buffer(context, READ_WRITE, 4 * N), buffer(queue, np.zeros(N))
+    for step in range(4):
+        rounds = np.int32(ROUNDS // 10 if step == 0 else 1)
+        gate = kernels["slow"](other, (N,), None, slow, np.int32(0), rounds)
+        kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
+    queue.cycle = queue  # type: ignore[attr-defined]
+    return queue, a
+
+
+def test_a_queue_that_is_collected_inside_of_its_runtime(
+    context: cl.Context, untold: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last commands were moved along by the finalizer, in the middle of the same loop of the
+    same thread: KeyError."""
+    kernels = kernels_of(context)
+    gc.disable()
+    try:
+        queue, a = gated(context, kernels)
+        runtime, collected = queue.runtime, []
+        look = runtimes.look_at_gates
+
+        def looks(gates: Any) -> Any:
+            if not collected and threading.current_thread() is threading.main_thread():
+                collected.append(gc.collect())
+            return look(gates)
+
+        monkeypatch.setattr(runtimes, "look_at_gates", looks)
+        del queue
+        runtime.flush()
+    finally:
+        gc.enable()
+    assert collected, "the gates were open before anybody looked"
+    wait_for_ends()
+    assert not runtime._gates
+    runtime.finish()
+    assert (values_of(cl.CommandQueue(context), a) == 4).all()
+    assert id(runtime) not in queues._users
+
+
+def test_queues_come_and_go_on_all_threads(context: cl.Context, untold: list[Any]) -> None:
+    """The collector runs as often as it can, so that finalizers meet every line."""
+    kernels, wrong = kernels_of(context), []
+    program = cl.Program(context, "kernel void one(global int *x) { x[get_global_id(0)] += 1; }")
+    program.build()
+    ones = [cl.Kernel(program, "one") for _ in range(3)]
+    before = gc.get_threshold()
+
+    def work(which: int) -> None:
+        for step in range(12):
+            queue = acs.Queue(context)
+            twin = acs.Queue(context) if step % 3 else queue
+            a = buffer(queue, np.zeros(N))
+            for _ in range(5):
+                ones[which](twin, (N,), None, a)
+                ones[which](queue, (N,), None, a)
+            if step % 2:
+                mapped, _ = cl.enqueue_map_buffer(queue, a, cl.map_flags.READ, 0, (N,), np.int32)
+                del mapped
+            queue.cycle = [queue, twin]  # type: ignore[attr-defined]
+            if values_of(queue, a)[0] != 10:
+                wrong.append((which, step))
+            del queue, twin
+
+    gc.set_threshold(7, 2, 2)
+    try:
+        threads = [threading.Thread(target=work, args=(which,)) for which in range(3)]
+        for one in threads:
+            one.start()
+        for _ in range(3):
+            gated(context, kernels)
+        for one in threads:
+            one.join(120)
+            assert not one.is_alive()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    wait_for_ends()
+    assert not wrong
+
+
+def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
+    """`_promised` looks at all of them, from any thread."""
+    from acs_cl import life
+
+    class Runtime:
+        pass
+
+    stop, made = threading.Event(), count()
+
+    def make() -> None:
+        kept: list[Any] = []
+        while not stop.is_set():
+            kept.append(Runtime())
+            life._runtimes.add(kept[-1])
+            next(made)
+            del kept[:-5]
+
+    maker = threading.Thread(target=make)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    maker.start()
+    try:
+        for _ in range(2000):
+            life._all()
+    finally:
+        stop.set()
+        maker.join()
+        sys.setswitchinterval(before)
+    assert next(made) > 100
+
+
+AT_EXIT = """
+import sys
+import numpy as np, pyopencl as cl, pyopencl.array
+import acs_cl as acs
+from acs_cl import devices
+context = cl.Context([devices.choose(None)])
+source = "kernel void one(global int *x) { x[get_global_id(0)] += 1; }"
+one = cl.Program(context, source).build().one
+made = [acs.Queue(context), acs.Queue(context, backend="lanes"), acs.Queue(context, trace=True)]
+kept = []
+for queue in made:
+    a = cl.Buffer(context, cl.mem_flags.READ_WRITE, 256)
+    cl.enqueue_copy(queue, a, np.zeros(64, np.int32))
+    events = [one(queue, (64,), None, a) for _ in range(5)]
+    mapped, _ = cl.enqueue_map_buffer(queue, a, cl.map_flags.READ, 0, (64,), np.int32)
+    gate = cl.UserEvent(context)
+    one(queue, (64,), None, a, wait_for=[gate])
+    x = cl.array.zeros(queue, 64, np.int32, allocator=queue.allocator) + 1
+    kept.append((queue, a, events, mapped, gate, x))
+    if "cycle" in sys.argv:
+        queue.cycle = kept
+if "delete" in sys.argv:
+    del queue, made, kept, events, mapped, a, x, gate
+print("done")
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("cycle",), ("delete",), ("cycle", "delete")])
+def test_an_interpreter_that_ends_says_nothing(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
