@@ -2,7 +2,7 @@
 
 In: the mapping of `Runtime(emulate=…)`. Out: `Emulate`; `UsageError` where the mapping is wrong.
 
-Invariant: the machine is one that there is, and durations are whole nanoseconds, at least one; which
+Invariant: the machine is one that there is, durations are whole nanoseconds, at least one. Which
 policies there are is known to what runs them.
 """
 
