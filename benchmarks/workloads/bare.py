@@ -10,6 +10,7 @@ their values beforehand, views are sub-buffers made once, no call waits but `get
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -104,6 +105,10 @@ class BareKernel:
     ) -> Any:
         """Enqueue; gives the event. What is declared about accesses has no use here."""
         return self.native(self._queue, global_size, local_size, *plain(args))
+
+    def ready(self, global_size: Any, local_size: Any, *args: Any) -> partial[Any]:
+        """The same launch for many times."""
+        return partial(self.native, self._queue, global_size, local_size, *plain(args))
 
 
 class BareProgram:

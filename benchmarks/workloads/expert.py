@@ -56,6 +56,11 @@ class Queues(InOrder):
         )
         return Token(event, lane)
 
+    def go(self, ready: Any, after: Sequence[Token] = (), on: int = 0) -> Token:
+        """The same for a launch that a kernel of this platform has made ready."""
+        lane, events = self._behind(after, on)
+        return Token(ready.func(self._lanes[lane], *ready.args[1:], wait_for=events), lane)
+
     def copy(
         self, target: BareArray, source: BareArray, after: Sequence[Token] = (), on: int = 0
     ) -> Token:

@@ -11,14 +11,14 @@ nothing may be read of it that a flag does not vouch for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
 from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Gate, Layer, Net, Value
-from acs_cl.benchmarks.workloads.workload import Results
+from acs_cl.benchmarks.workloads.workload import Results, ready
 from acs_cl.kernel_files import kernel_source
 
 
@@ -35,12 +35,11 @@ class Model(NamedTuple):
 class Call(NamedTuple):
     """A layer on a platform."""
 
-    layer: Layer
-    kernel: Any
-    items: tuple[int, ...]
-    args: tuple[Any, ...]
+    ready: Callable[..., Any]
     when: Any
     """The flag on the device; None without a gate, or on a platform without `when=`."""
+    layer: Layer
+    kernel: Any
 
 
 class OnPlatform:
@@ -101,13 +100,15 @@ class OnPlatform:
         groups = min(MOST_GROUPS, -(-layer.items // GROUP))
         args = tuple(self._array(arg) if isinstance(arg, Value) else arg for arg in layer.args)
         when = self._array(layer.gate.flag) if layer.gate and self.decides else None
-        return Call(layer, getattr(self.program, layer.kernel), (groups * GROUP,), args, when)
+        kernel = getattr(self.program, layer.kernel)
+        return Call(ready(kernel, (groups * GROUP,), (GROUP,), *args), when, layer, kernel)
 
     def _keep(self, source: Any, target: Any) -> Call:
         length = len(source)
         items = (min(MOST_GROUPS, -(-length // GROUP)) * GROUP,)
         layer = Layer("keep", length, (), (), None, False)
-        return Call(layer, self.program.keep, items, (source, target, length), None)
+        kernel = self.program.keep
+        return Call(ready(kernel, items, (GROUP,), source, target, length), None, layer, kernel)
 
     def _array(self, value: Value) -> Any:
         """The memory of a value: a flat array, or a view of one, made once."""
@@ -128,11 +129,11 @@ class Inference(OnPlatform):
     def step(self) -> None:
         """One image after the other."""
         for start, ends in zip(self.starts, self.ends, strict=True):
-            for _, kernel, items, args, when in (start, *self.body, *ends):
+            for launch, when, _, _ in (start, *self.body, *ends):
                 if when is None:
-                    kernel(items, (GROUP,), *args)
+                    launch()
                 else:
-                    kernel(items, (GROUP,), *args, when=when)
+                    launch(when=when)
 
 
 class HostDecided(OnPlatform):
@@ -147,16 +148,16 @@ class HostDecided(OnPlatform):
         """One image after the other."""
         self.launched.clear()
         for start, ends in zip(self.starts, self.ends, strict=True):
-            start.kernel(start.items, (GROUP,), *start.args)
+            start.ready()
             known: dict[Value, Any] = {}
             opened: list[int] = []
             self.launched.append(opened)
-            for number, (layer, kernel, items, args, _) in enumerate(self.body):
+            for number, (launch, _, layer, _) in enumerate(self.body):
                 if layer.gate is None or self._is_open(layer.gate, known):
-                    kernel(items, (GROUP,), *args)
+                    launch()
                     opened.append(number)
-            for _, kernel, items, args, _ in ends:
-                kernel(items, (GROUP,), *args)
+            for end in ends:
+                end.ready()
 
     def _is_open(self, gate: Gate, known: dict[Value, Any]) -> bool:
         for group in gate.reads:

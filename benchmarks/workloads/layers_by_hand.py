@@ -15,7 +15,7 @@ import numpy as np
 
 from acs_cl.benchmarks.workloads.expert import Queues, Token
 from acs_cl.benchmarks.workloads.inference import Model, OnPlatform, is_open
-from acs_cl.benchmarks.workloads.layers import GROUP, Gate, Layer, Value
+from acs_cl.benchmarks.workloads.layers import Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results
 
 
@@ -39,13 +39,13 @@ class ByHand(OnPlatform):
 
     def step(self) -> None:
         """One image after the other."""
-        launch = self.queues.launch
+        go = self.queues.go
         for start, ends in zip(self.starts, self.ends, strict=True):
-            first = launch(start.kernel, start.items, (GROUP,), *start.args, after=self.last)
+            first = go(start.ready, self.last)
             tokens: dict[int, Token] = {}
             known: set[Value] = set()
             waited: set[int] = set()
-            for number, (layer, kernel, items, args, _) in enumerate(self.body):
+            for number, (launch, _, layer, _) in enumerate(self.body):
                 if layer.gate is not None and not self._is_open(layer.gate, known, tokens):
                     continue
                 after = []
@@ -53,14 +53,11 @@ class ByHand(OnPlatform):
                     if one in tokens:
                         after.append(tokens[one])
                         waited.add(one)
-                tokens[number] = launch(
-                    kernel, items, (GROUP,), *args,
-                    after=after or [first], on=self.lanes[number],
-                )  # fmt: skip
+                tokens[number] = go(launch, after or [first], self.lanes[number])
             self.last = [
-                launch(
-                    end.kernel, end.items, (GROUP,), *end.args,
-                    after=[tokens[one] for one in makers if one in tokens] or [first],
+                go(
+                    end.ready,
+                    [tokens[one] for one in makers if one in tokens] or [first],
                 )
                 for end, makers in zip(ends, self.makers.values(), strict=True)
             ]  # fmt: skip

@@ -74,6 +74,4 @@ class RigidByHand(RigidByHost):
             moved[name] = self._go(move, [token], self.lane[name])
 
     def _go(self, call: Call, after: Sequence[Token], lane: int) -> Token:
-        return self.queues.launch(
-            call.kernel, call.global_size, self.local, *call.args, after=after, on=lane
-        )
+        return self.queues.go(call.ready, after, lane)

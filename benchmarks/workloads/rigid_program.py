@@ -16,8 +16,7 @@ faster than the broad phase expected; and then everybody leaves it out, since al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from acs_cl.benchmarks.workloads import rigid_layout as layouts
 from acs_cl.benchmarks.workloads.rigid_layout import lay_out
 from acs_cl.benchmarks.workloads.rigid_models import MODELS, PAIR
 from acs_cl.benchmarks.workloads.rigid_start import start
-from acs_cl.benchmarks.workloads.workload import Results
+from acs_cl.benchmarks.workloads.workload import Results, ready
 from acs_cl.kernel_files import kernel_source
 
 MACROS: Mapping[str, Any] = {
@@ -55,15 +54,15 @@ class RigidSize(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A launch that is ready. `touches`: the groups of parts whose state it reads or changes.
-    `flag`: which flag it runs under, or none; `words` say so to a platform that decides."""
+    """A launch of `kernel`. `ready` does it; where a platform decides, the flag `when` is said.
+    `touches`: the groups of parts whose state it reads or changes. `flag`: which flag it runs
+    under, or none."""
 
+    ready: Callable[..., Any]
+    when: Any
     kernel: Any
-    global_size: tuple[int, int]
-    args: tuple[Any, ...]
-    touches: tuple[str, ...] = ()
-    flag: int = -1
-    words: Mapping[str, Any] = MappingProxyType({})
+    touches: tuple[str, ...]
+    flag: int
 
 
 class Rigid:
@@ -122,9 +121,11 @@ class Rigid:
         }
 
     def _launch(self, calls: Sequence[Call]) -> None:
-        local = self.local
-        for kernel, sizes, args, _, _, words in calls:
-            kernel(sizes, local, *args, **words)
+        for launch, when, _, _, _ in calls:
+            if when is None:
+                launch()
+            else:
+                launch(when=when)
 
     # ---- what there is to launch -----------------------------------------------------------------
 
@@ -138,8 +139,8 @@ class Rigid:
         watched = model.parts[0].name
         judging = (self._pose(watched), self.fallen, self.flags[0], *model.fall, count)
         return [
-            Call(self.program.act, (count, layout.actions), acting),
-            Call(self.program.judge, (count, 1), judging, (watched,)),
+            self._call(self.program.act, (count, layout.actions), acting),
+            self._call(self.program.judge, (count, 1), judging, (watched,)),
         ]
 
     def _again(self) -> Call:
@@ -147,7 +148,7 @@ class Rigid:
         args = (self.fallen, self.starts, self.poses, self.motions, self.episodes, count)
         everything = tuple(self.layout.sections)
         size = (count, self.layout.bodies)
-        return Call(self.program.begin_again, size, args, everything, 0, self._when(0))
+        return self._call(self.program.begin_again, size, args, everything, 0)
 
     def _broad(self) -> list[Call]:
         """Looks far enough ahead for the sub-steps of a frame."""
@@ -159,10 +160,11 @@ class Rigid:
             if contact.kind == PAIR:
                 pairs, size = self.platform.array(push.pairs), (count, len(push.pairs))
                 args = (pairs, *self._of(names), *end)
-                calls.append(Call(self.program.near_pair, size, args, names))
+                calls.append(self._call(self.program.near_pair, size, args, names))
             else:
                 size = (count, self._parts(contact.first))
-                calls.append(Call(self.program.near_plane, size, (*self._of(names), *end), names))
+                args = (*self._of(names), *end)
+                calls.append(self._call(self.program.near_plane, size, args, names))
         return calls
 
     def _pulls(self) -> list[Call]:
@@ -176,11 +178,11 @@ class Rigid:
             size = (count, len(joints.at))
             out = [self.impulses[slots] for slots in pull.joint]
             kernel = getattr(self.program, f"joint_{pull.dof}")
-            calls.append(Call(kernel, size, (*begin, *out, count), names))
+            calls.append(self._call(kernel, size, (*begin, *out, count), names))
             out = [self.impulses[slots] for slots in pull.actuator]
             kernel = getattr(self.program, f"actuator_{pull.dof}")
             args = (*begin, self.actions, *out, pull.action, count)
-            calls.append(Call(kernel, size, args, names))
+            calls.append(self._call(kernel, size, args, names))
         return calls
 
     def _pushes(self) -> list[Call]:
@@ -191,13 +193,14 @@ class Rigid:
             out = [self.impulses[slots] for slots in push.slots]
             end = (*out, push.stiffness, push.damping, count)
             names = tuple(name for name in (contact.first, contact.second) if name)
-            kernel, words = getattr(self.program, contact.kind), self._when(push.flag)
+            kernel = getattr(self.program, contact.kind)
             if contact.kind == PAIR:
                 args = (self.platform.array(push.pairs), *self._of(names), *end)
                 size = (count, len(push.pairs))
             else:
                 args, size = (*self._of(names), *end), (count, self._parts(contact.first))
-            calls.append(Call(kernel, size, args, tuple(dict.fromkeys(names)), push.flag, words))
+            touched = tuple(dict.fromkeys(names))
+            calls.append(self._call(kernel, size, args, touched, push.flag))
         return calls
 
     def _motion(self) -> list[Call]:
@@ -209,10 +212,9 @@ class Rigid:
             table, masses = (self.platform.array(one) for one in (section.table, section.masses))
             impulses, size = self.impulses[section.slots], (count, parts)
             args = (table, masses, self.flags, impulses, motion, parts, count)
-            gather.append(Call(self.program.accumulate, size, args, (name,)))
-            move.append(
-                Call(self.program.integrate, size, (motion, self._pose(name), count), (name,))
-            )
+            gather.append(self._call(self.program.accumulate, size, args, (name,)))
+            state = (motion, self._pose(name), count)
+            move.append(self._call(self.program.integrate, size, state, (name,)))
         return [*gather, *move]
 
     def _of(self, names: Sequence[str]) -> list[Any]:
@@ -223,8 +225,11 @@ class Rigid:
             *(self._motion_of(name) for name in names),
         ]
 
-    def _when(self, flag: int) -> Mapping[str, Any]:
-        return {"when": self.flags[flag, 0]}
+    def _call(
+        self, kernel: Any, size: tuple[int, int], args: Any, touches: Any = (), flag: int = -1
+    ) -> Call:
+        when = self.flags[flag, 0] if flag >= 0 else None
+        return Call(ready(kernel, size, self.local, *args), when, kernel, touches, flag)
 
     def _parts(self, name: str) -> int:
         return len(self.layout.sections[name].masses)
@@ -253,6 +258,5 @@ class RigidByHost(Rigid):
                 self._launch(self.motion)
 
     def _launch(self, calls: Sequence[Call]) -> None:
-        local = self.local
-        for kernel, sizes, args, *_ in calls:
-            kernel(sizes, local, *args)
+        for launch, *_ in calls:
+            launch()

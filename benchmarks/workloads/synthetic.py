@@ -26,7 +26,7 @@ from acs_cl.benchmarks.workloads.shapes import (
     Strided,
     TaskBench,
 )
-from acs_cl.benchmarks.workloads.workload import Results, Workload
+from acs_cl.benchmarks.workloads.workload import Results, Workload, ready
 from acs_cl.kernel_files import kernel_source
 
 SOURCE = "synthetic.cl"
@@ -41,6 +41,7 @@ class Synthetic:
         self.contents = self.graph.contents()
         self.arrays = [platform.array(values) for values in self.contents]
         self.calls = [self._call(number, task) for number, task in enumerate(self.graph.tasks)]
+        self.launches = [ready(*sizes, *arguments) for *sizes, arguments in self.calls]
 
     def reset(self) -> None:
         """What was in the arrays at the beginning."""
@@ -49,8 +50,8 @@ class Synthetic:
 
     def step(self) -> None:
         """Every task, in program order."""
-        for kernel, global_size, local_size, arguments in self.calls:
-            kernel(global_size, local_size, *arguments)
+        for launch in self.launches:
+            launch()
 
     def results(self) -> Results:
         """All arrays, one behind another."""
@@ -96,16 +97,14 @@ class SyntheticByHand(Synthetic):
         super().__init__(queues, size, seed)
         self.queues = queues
         lanes = [task.lane for task in self.graph.tasks]
-        self.plan = list(zip(self.calls, edges(self.graph), lanes, strict=True))
+        self.plan = list(zip(self.launches, edges(self.graph), lanes, strict=True))
 
     def step(self) -> None:
         """Every task behind those that it has to wait for."""
         tokens: list[Token] = []
-        launch = self.queues.launch
-        for (kernel, global_size, local_size, arguments), upstream, lane in self.plan:
-            after = [tokens[other] for other in upstream]
-            token = launch(kernel, global_size, local_size, *arguments, after=after, on=lane)
-            tokens.append(token)
+        go = self.queues.go
+        for launch, upstream, lane in self.plan:
+            tokens.append(go(launch, [tokens[other] for other in upstream], lane))
 
 
 def kernel_name(task: Task) -> str:

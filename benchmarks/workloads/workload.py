@@ -13,8 +13,9 @@ that a step changes. Whoever drives a run calls the platform's `finish` after ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -99,6 +100,16 @@ def building_once(platform: T) -> T:
 
     platform.build = built  # type: ignore[attr-defined]
     return platform
+
+
+def ready(
+    kernel: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any
+) -> Callable[..., Any]:
+    """A launch with all that it needs, called once for each time; `when=` may be said then. What is
+    left to do for it is the launch: what it costs is measured, not how its arguments are kept."""
+    made = getattr(kernel, "ready", None) or partial(partial, kernel)
+    found: Callable[..., Any] = made(global_size, local_size, *args)
+    return found
 
 
 def differences(workload: Workload, got: Results, expected: Results) -> str:
