@@ -90,6 +90,7 @@ class Gpu:
         self._left = [self._empty] * spec.units
         """What is left of each unit, packed."""
         self._since = [0] * spec.units
+        self._by_units = spec.whole[0] == "units"
         self._bandwidth = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
@@ -244,7 +245,7 @@ class Gpu:
                 self.log.append((job.number, unit, count, start, now))
         threads = batch.groups * need.threads
         self.thread_ns += threads * (now - start)
-        self.occupied.add(start, now, threads)
+        self.occupied.add(start, now, batch.groups if self._by_units else threads)
         job.running -= batch.groups
         if not job.left and not job.running:
             self.in_flight.add(-1)

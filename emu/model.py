@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     overheads_ns: dict[str, int]
     """What threads of the host and the window unit did, by name."""
     occupied: list[tuple[int, float]]
-    """Threads in use, over time."""
+    """Threads in use, over time, or units (`GpuSpec.whole`)."""
     window: list[tuple[int, float]]
     """Launches in the window, over time; nothing where there is no window."""
     steps: int

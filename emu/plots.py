@@ -9,6 +9,7 @@ Invariant: a picture says that it is simulated.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,12 @@ def _comparison(figure: Any, found: Comparison) -> None:
     if inside:
         _windows(panels.pop(), inside, colors)
     for panel, outcome in zip(panels, found.outcomes, strict=True):
-        _strip(panel, outcome, found.threads, colors[outcome.policy])
+        _strip(panel, outcome, found.whole[1], colors[outcome.policy])
         panel.tick_params(labelbottom=panel is panels[-1])
     most = max(panel.get_ylim()[1] for panel in panels)
     for panel in panels:
         panel.set_ylim(0, most)
-    panels[0].set_title("threads in use over time, % of the device's", fontsize=8)
+    panels[0].set_title(f"{found.whole[0]} in use over time, % of the device's", fontsize=8)
     panels[-1].set_xlabel("model time, ms", fontsize=8)
 
 
@@ -95,11 +96,11 @@ def _averages(levels: list[tuple[int, float]]) -> tuple[list[float], list[float]
     return [*times, (levels[-1][0] + bin_ns) / 1e6], [*means, means[-1]]
 
 
-def _strip(axes: Any, outcome: Outcome, threads: int, color: str) -> None:
+def _strip(axes: Any, outcome: Outcome, whole: int, color: str) -> None:
     """How full the device is under one policy."""
     if outcome.occupied:
         times, means = _averages(outcome.occupied)
-        axes.fill_between(times, [100 * n / threads for n in means], step="post", color=color)
+        axes.fill_between(times, [100 * n / whole for n in means], step="post", color=color)
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="y", nbins=3)
     axes.tick_params(labelsize=7)
@@ -148,20 +149,21 @@ def _stack(axes: Any, found: Comparison, names: list[str]) -> None:
 def _sweep(figure: Any, found: Sweep) -> None:
     figure.set_size_inches(WIDTH, 2 * ROW)
     speedups, occupancy = figure.subplots(2, 1, sharex=True)
-    pairs = zip(found.serial, found.outcomes, strict=True)
-    over = [serial.makespan_ns / max(1, outcome.makespan_ns) for serial, outcome in pairs]
-    speedups.plot(found.values, over, marker="o")
+    runs = sorted(zip(found.values, found.serial, found.outcomes, strict=True), key=itemgetter(0))
+    values = [value for value, _, _ in runs]
+    over = [serial.makespan_ns / max(1, outcome.makespan_ns) for _, serial, outcome in runs]
+    speedups.plot(values, over, marker="o")
     speedups.set_ylabel("speedup over the serial stream", fontsize=8)
-    achieved = [100 * outcome.achieved_occupancy for outcome in found.outcomes]
-    occupancy.plot(found.values, achieved, marker="o", label="achieved occupancy")
-    for axes, values in ((speedups, over), (occupancy, achieved)):
-        axes.set_ylim(0, 1.1 * max(values) or 1)  # from zero: small changes look small
-        axes.set_xticks(found.values)
-    window = [outcome.window_slots for outcome in found.outcomes]
+    achieved = [100 * outcome.achieved_occupancy for _, _, outcome in runs]
+    occupancy.plot(values, achieved, marker="o", label="achieved occupancy")
+    for axes, levels in ((speedups, over), (occupancy, achieved)):
+        axes.set_ylim(0, 1.1 * max(levels) or 1)  # from zero: small changes look small
+        axes.set_xticks(values)
+    window = [outcome.window_slots for _, _, outcome in runs]
     if any(window):
         slots = occupancy.twinx()
         slots.plot(  # hollow: where both lie together, both are seen
-            found.values, window, marker="s", markersize=11, markerfacecolor="none",
+            values, window, marker="s", markersize=11, markerfacecolor="none",
             linestyle="--", color="#f58518",
         )  # fmt: skip
         slots.set_ylim(0, 1.1 * max(window))

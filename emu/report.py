@@ -43,8 +43,8 @@ class Comparison(NamedTuple):
     complete: bool
     clock: str
     """Of the durations in the trace."""
-    threads: int
-    """Of the whole device."""
+    whole: tuple[str, int]
+    """What `occupied` counts, and how much of it the device has."""
     bounds_ns: dict[str, int]
     outcomes: tuple[Outcome, ...]
 
@@ -78,10 +78,9 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
         if whole(text) not in runs:
             runs.append(whole(text))
             outcomes.append(simulate(text, trace, machine))
-    threads = machine.gpu.threads * machine.gpu.units
     return Comparison(
-        trace.name, machine.name, trace.complete, trace.clock, threads, bounds(trace, machine),
-        tuple(outcomes),
+        trace.name, machine.name, trace.complete, trace.clock, machine.gpu.whole,
+        bounds(trace, machine), tuple(outcomes),
     )  # fmt: skip
 
 

@@ -46,6 +46,14 @@ class GpuSpec(NamedTuple):
     """From when a kernel may run to its first group, whatever else runs meanwhile. 0 on real parts,
     where it is within what the host's constants say."""
 
+    @property
+    def whole(self) -> tuple[str, int]:
+        """What of it is in use at a time, and how much there is: threads; units where each has one
+        group, of whatever size, as on a CPU."""
+        if self.groups == 1:
+            return "units", self.units
+        return "threads", self.units * self.threads
+
 
 class HostSpec(NamedTuple):
     """The program's side; all in nanoseconds, and for each launch where nothing else is said."""

@@ -20,7 +20,7 @@ from acs_cl.emu.plots import SPENT, draw
 from acs_cl.emu.policies import ALL
 from acs_cl.emu.report import compare, comparison_text, plain, sweep, sweep_text
 from acs_cl.emu.spec import MACHINES, WindowSpec
-from acs_cl.emu.trace import HEAD_KEYS, KEYS, parse
+from acs_cl.emu.trace import HEAD_KEYS, KEYS, Entry, Trace, parse
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
 from acs_cl.trace import VERSION, Slice
@@ -115,6 +115,26 @@ def test_a_comparison_has_a_strip_for_each_policy_all_on_one_scale() -> None:
         assert [axes.get_ylabel() for axes in strips] == names
         assert len(figure.axes) == 2 + len(names) + windows
         assert len({(axes.get_xlim(), axes.get_ylim()) for axes in strips}) == 1
+
+
+def test_a_device_with_a_group_a_unit_is_as_full_as_its_units() -> None:
+    """Groups of one work-item keep a thread of a CPU as busy as large ones."""
+    for name, counted, threads in (("cpu2", "units", 1), ("paper", "threads", 32)):
+        machine = MACHINES[name]
+        trace = Trace("one", [Entry(1, "k", groups=1, items=1, group_ns=9_000)])
+        found = compare(trace, machine, [])
+        assert found.whole[0] == counted
+        outcome = found.outcomes[0]
+        bin_ns = outcome.occupied[1][0]
+        assert sum(level for _, level in outcome.occupied) * bin_ns == 9_000 * threads
+        assert max(level for _, level in outcome.occupied) <= found.whole[1]
+
+
+def test_a_sweep_is_drawn_from_the_least_value_to_the_most() -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+    figure = figures.Figure()
+    plots._sweep(figure, sweep(generate("fft", 8, 8), MACHINES["paper"], "serial", "units", [8, 2]))
+    assert list(figure.axes[0].lines[0].get_xdata()) == [2, 8]
 
 
 @pytest.mark.parametrize("count", [1, 2, 127, 128, 129, 1000, 1024])
