@@ -39,7 +39,8 @@ LINKS = (64, 1088)
 GANG_TILES = 16
 LEAST_S = 500e-6
 """Of what the longer one of two kernels takes more; then it is long enough."""
-MOST_ROUNDS = 1 << 16
+MOST_ROUNDS = 1 << 22
+"""None is shorter than half a nanosecond, so these last long enough by far."""
 LOADED = 1 << 22
 """Numbers that the kernel of loads has, a power of two."""
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from acs_cl import UsageError, devices
-from acs_cl.benchmarks import validation, validation_runs, validation_tables
+from acs_cl import DeviceError, UsageError, devices
+from acs_cl.benchmarks import (
+    validation,
+    validation_runs,
+    validation_scheduler,
+    validation_tables,
+)
 from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
 from acs_cl.benchmarks.validation_host import DOUBLINGS, FEW, SENT, WAITS, Host, opened, told
 from acs_cl.benchmarks.validation_model import (
@@ -84,6 +90,35 @@ def test_sending_holds_the_program_where_it_was_seen_to() -> None:
     for share, holds in ((20, False), (990, True)):
         where = machine_of(COSTS._replace(epoch_holds=share), "device", 0)
         assert where.scheduler.holds == holds
+
+
+class Timed:
+    """A side whose kernels take so many nanoseconds a round, and the first of them more."""
+
+    def __init__(self, round_ns: float, spoiled: int = 0) -> None:
+        self.round_s, self.spoiled, self.longest = round_ns * 1e-9, spoiled, 0
+
+    def once(self, kind: str, items: int, rounds: int) -> float:
+        self.longest = max(self.longest, rounds)
+        self.spoiled -= 1
+        return 20e-6 + rounds * self.round_s + 1e-3 * (self.spoiled >= 0 and rounds % 32 == 0)
+
+
+@pytest.mark.parametrize("round_ns", [0.5, 2.0, 40.0, 100_000.0])
+@pytest.mark.parametrize("spoiled", [0, 6])
+def test_a_kernel_is_measured_however_short_its_rounds(round_ns: float, spoiled: int) -> None:
+    """On a GPU a round takes 2 ns, on a CPU all its work-items do a round one after another; and
+    what runs beside the first samples must not make a kernel look long."""
+    sides: Any = {"ours": Timed(1.5 * round_ns), "alone": Timed(round_ns, spoiled)}
+    assert validation_scheduler._slower(sides, "sums", 4096, 5) == 1500
+    least = validation_scheduler.LEAST_S / 2 * 1e9
+    assert sides["alone"].longest * round_ns >= least
+
+
+def test_what_takes_no_time_cannot_be_measured() -> None:
+    sides: Any = {"ours": Timed(1.0), "alone": Timed(0.0)}
+    with pytest.raises(DeviceError, match="too short to be measured"):
+        validation_scheduler._slower(sides, "sums", 4096, 5)
 
 
 def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
