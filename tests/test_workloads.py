@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 import pytest
 
@@ -20,6 +21,7 @@ from acs_cl.benchmarks.workloads.workload import (
     Workload,
     building_once,
     differences,
+    ready,
 )
 
 CATALOGUE = catalogue()
@@ -119,3 +121,33 @@ def test_every_workload_has_its_sizes_and_a_family() -> None:
         assert name == workload.name
         assert tuple(workload.presets) == PRESETS
         assert workload.about
+
+
+def test_a_launch_that_is_ready_is_the_launch_on_every_platform(device: cl.Device) -> None:
+    source = "kernel void add(global int *x, int by) { x[get_global_id(0)] += by; }"
+    with acs.Runtime(device) as rt:
+        for platform in (rt, InOrder(device), Queues(device)):
+            x = platform.zeros(8, np.int32)
+            platform.finish()
+            again = ready(platform.build(source).add, (8,), None, x, 3)
+            if isinstance(platform, Queues):
+                platform.finish()
+                first = platform.go(again)
+                platform.go(again, [first], on=1)
+            else:
+                again()
+                again()
+            platform.finish()
+            assert x.get().tolist() == [6] * 8
+            if not isinstance(platform, acs.Runtime):  # nothing is looked up in the step
+                assert x.buffer in again.args  # type: ignore[attr-defined]
+
+
+def test_what_is_ready_may_be_told_when(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        x, flags = rt.zeros(8, "i4"), rt.array([0, 1], "u4")
+        add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
+        again = ready(add, (8,), None, x)
+        for flag in (0, 1, 1):
+            again(when=flags[flag])
+        assert x.get().tolist() == [2] * 8
