@@ -3,7 +3,9 @@
 In: a device. Out: microseconds a launch and ratios, in turns, of 128 launches along a ring of
 arrays with a read-back after every 32. Two kernels of four lengths: of `affine` the body shows what
 a launch reaches, so that after a while launches are proven and let through; `gather` has an index
-from memory, so that each launch is looked at. With `every=64` one in so many is.
+from memory, so that the device watches each. With `every=64` one in so many is looked at. Backends
+`device` and `emulated` are timed against themselves, and `acs.Queue`, whose memory is foreign,
+against its own queue: there each launch is looked at in full.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl.benchmarks.harness import Settings, interleave, spread, target
+from acs_cl.benchmarks.harness import Settings, interleave, spread, target, typed_kernel
 
 ROUNDS = {False: 11, True: 3}  # by "is quick"
 SPINS = (3, 150, 600, 3000)
@@ -28,6 +31,8 @@ CHECKS = {
     "affine": ("access", "order=1", "uninitialised", ALL),
     "gather": ("access", "order=1", "uninitialised", ALL, f"{ALL},every=64"),
 }
+ELSEWHERE = "device", "emulated", "acs.Queue"
+"""Against themselves without checks."""
 SOURCE = """
 uint spun(uint v, uint rounds)
 {
@@ -57,7 +62,13 @@ def measure(settings: Settings) -> dict[str, Any]:
         for row in rows
         for check, found in row["checks"].items()
     ]  # fmt: skip
-    return {"rows": rows, "targets": targets}
+    elsewhere = [
+        _elsewhere(settings, where, kernel, spins)
+        for where in ELSEWHERE
+        for kernel in CHECKS
+        for spins in SPINS[:2]
+    ]
+    return {"rows": rows, "elsewhere": elsewhere, "targets": targets}
 
 
 def _row(settings: Settings, kernel: str, spins: int, checks: tuple[str, ...]) -> dict[str, Any]:
@@ -81,13 +92,60 @@ def _row(settings: Settings, kernel: str, spins: int, checks: tuple[str, ...]) -
     }
 
 
+def _elsewhere(settings: Settings, where: str, kernel: str, spins: int) -> dict[str, Any]:
+    make = _on_queue if where == "acs.Queue" else _program
+    with ExitStack() as stack:
+        samplers = {
+            check: make(stack, settings, check, kernel, spins, where) for check in ("", ALL)
+        }
+        samples = interleave(samplers, ROUNDS[settings.quick])
+    ratios = [a / b for a, b in zip(samples[ALL], samples[""], strict=True)]
+    return {
+        "where": where,
+        "kernel": kernel,
+        "rounds": spins,
+        "plain_us": spread(samples[""], 2),
+        "us": spread(samples[ALL], 2),
+        "ratio": spread(ratios, 2),
+    }
+
+
+def _on_queue(
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, _: str
+) -> Callable[[], float]:
+    """The program as one of PyOpenCL's, on a queue of ours under checks or on its own."""
+    context = settings.context()
+    queue: Any = cl.CommandQueue(context)
+    if check:
+        queue = acs.Queue(context, backend="serial", check=check)
+        stack.callback(queue.runtime.close)
+    kernel = typed_kernel(cl.CommandQueue(context), SOURCE, name, None, None, None, np.uint32)
+    order = np.random.default_rng(1).permutation(ITEMS).astype(np.uint32)
+    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, order.nbytes) for _ in range(ARRAYS + 2)]
+    for buffer in buffers:
+        cl.enqueue_copy(queue, buffer, order)
+    host = np.empty_like(order)
+
+    def sample() -> float:
+        start = perf_counter()
+        for number in range(LAUNCHES):
+            x, y = buffers[number % ARRAYS : number % ARRAYS + 2]
+            kernel(queue, (ITEMS,), (64,), x, buffers[-1], y, spins)
+            if number % READ_EVERY == READ_EVERY - 1:
+                cl.enqueue_copy(queue, host, buffers[3])
+        queue.finish()
+        return (perf_counter() - start) * 1e6 / LAUNCHES
+
+    sample()
+    sample()
+    return sample
+
+
 def _program(
-    stack: ExitStack, settings: Settings, check: str, name: str, spins: int
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, where: str = "serial"
 ) -> Callable[[], float]:
     """A function that runs the program, and gives microseconds a launch."""
-    runtime = stack.enter_context(
-        acs.Runtime(settings.device, backend="serial", check=check or None)
-    )
+    runtime = stack.enter_context(acs.Runtime(settings.device, backend=where, check=check or None))
     kernel = getattr(runtime.build(SOURCE), name)
     arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
     at = runtime.array(np.random.default_rng(1).permutation(ITEMS).astype(np.uint32))

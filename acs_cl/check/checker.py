@@ -32,7 +32,7 @@ from ..devices import kind as device_kind
 from ..driver import COMPLETE, CommandQueue, status, wait_for_event
 from ..errors import CheckError, CheckWarning
 from ..progress import on_host_task
-from ..records import Access, Span
+from ..records import EVERYTHING, Access, Span
 from ..sites import caller
 from ..tasks import TaskCommand
 from . import findings
@@ -62,8 +62,8 @@ PLAIN = KernelCommand, TaskCommand
 MOST_PASSED = 4096
 """Intervals that launches wrote which were let through, kept until somebody wants to know."""
 
-WATCHED_ON = "serial", "out_of_order", "lanes"
-"""Backends that run a variant of a kernel as they run the kernel."""
+ONCE = "map", "unmap"
+"""Commands of a queue that mean something else the second time."""
 
 THOROUGH = 2
 """Launches of a kernel for which a second set of other values is tried."""
@@ -92,7 +92,7 @@ class Checker:
         self._pending: list[Interval] = []
         """What transfers wrote since the mirror was last made right."""
         self._watch = None
-        if judges and not modes.every and runtime._backend.name in WATCHED_ON:
+        if judges and not modes.every:
             self._watch = Watch(runtime.context, runtime.device, self.memory)
         self._passes = Passes(self.memory, modes, self._watch)
         self._passed: set[Span] = set()
@@ -192,8 +192,11 @@ class Checker:
             return self._plain(command, access, wait_for, result)
         kernel = plain_kernel(command)
         batch, passes = self._batch, self._passes
-        if batch is not None and (wait_for or isinstance(command, ReadCommand)):
-            batch.end()
+        again = not isinstance(command, ReadCommand)
+        if batch is not None:
+            again = again and self._runs_again(kernel, command, access)
+            if wait_for or not again:
+                batch.end()
         let: tuple[Any, bool] | None = None
         if kernel is not None and type(command) in PLAIN:
             watches = batch is not None and batch.takes_watched
@@ -218,11 +221,29 @@ class Checker:
             handle = self._host_task(command, access, wait_for, result)
         else:
             handle = self._transfer(command, access, wait_for, result)
-        if batch is not None and not isinstance(command, ReadCommand):
+        if batch is not None and again:
             batch.add(handle.number, command, access, caller(), known, watched)
         if self.modes.leaks:
             self._sites[handle.number] = caller()
         return handle
+
+    def _runs_again(self, kernel: KernelCommand | None, command: Any, access: Access) -> bool:
+        """Whether a launch can be run once more when its batch ends: what it touches is known, so
+        that it can be put back, and it is not the program's, which goes on with it meanwhile."""
+        odd = [span for span in (*access.reads, *access.writes) if span.base <= 0]
+        if not odd or isinstance(command, HostCommand):
+            return True
+        memory = self.memory
+        if kernel is not None:
+            arguments_of(kernel, memory)  # which finds foreign ones
+            odd = [span for span in odd if span.base not in (ADDRESS_SPACE, EVERYTHING)]
+        elif command.name in ONCE:
+            return False
+        else:
+            for value in getattr(command, "given", {}).values():
+                if isinstance(value, cl.Buffer):
+                    memory.argument(value, "i4")
+        return all(memory.place(span) is not None for span in odd)
 
     def _plain(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
         started = perf_counter()

@@ -77,7 +77,7 @@ class Passes:
         if known:
             self.passed += 1
             return command, False
-        if every or known is None or not watches or self._watch is None or command is not kernel:
+        if every or known is None or not watches or self._watch is None:
             return None
         watched = self._watch.of(kernel, access)
         if watched is None:

@@ -1,0 +1,97 @@
+"""Checks on an `acs.Queue`: its transfers are commands of PyOpenCL's, and its memory is foreign."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.errors import CheckWarning
+from tests.test_queue import READ_WRITE, N, kernels_of
+
+LAUNCHES = 700
+"""Some batches of `order`."""
+
+
+def program(queue: Any, kernels: Any, seed: int) -> list[bytes]:
+    """Kernels, and transfers of all kinds between their buffers, others and memory of the program,
+    which the program goes on with."""
+    choose = random.Random(seed)
+    rows = [cl.Buffer(queue.context, READ_WRITE, 4 * N) for _ in range(5)]
+    aside = [cl.Buffer(queue.context, READ_WRITE, 4 * N) for _ in range(2)]
+    for row in (*rows, *aside):
+        cl.enqueue_copy(queue, row, np.arange(N, dtype=np.int32))
+    found, host, given = [], np.zeros(N, np.int32), np.zeros(N, np.int32)
+    for step in range(LAUNCHES):
+        which, row = choose.randrange(12), choose.choice(rows)
+        if which == 0:
+            cl.enqueue_copy(queue, host, row)
+            found.append(host.tobytes())
+            host[:] = step  # the program's own again
+        elif which == 1:
+            host[:] = step
+            cl.enqueue_copy(queue, row, host)
+            host[:] = -1
+        elif which == 2:
+            given[:] = step
+            cl.enqueue_copy(queue, choose.choice(aside), given, is_blocking=False).wait()
+            given[:] = -1
+        elif which == 3:
+            cl.enqueue_copy(queue, row, choose.choice(aside))
+        elif which == 4:
+            cl.enqueue_copy(queue, choose.choice(aside), row)
+        elif which == 5:
+            cl.enqueue_fill_buffer(queue, choose.choice(aside), np.int32(step), 0, 4 * N)
+        elif which == 6:
+            mapped, _ = cl.enqueue_map_buffer(queue, row, cl.map_flags.WRITE, 0, (N,), np.int32)
+            mapped[3] = step
+            mapped.base.release(queue)
+        else:
+            x, y = choose.sample(rows, 2)
+            kernels["mix_in"](queue, (N,), None, x, y, step)
+        if which > 1:
+            assert (host == host[0]).all(), "somebody wrote into memory of the program"
+    for row in (*rows, *aside):
+        cl.enqueue_copy(queue, host, row)
+        found.append(host.tobytes())
+    return found
+
+
+@pytest.mark.parametrize("check", ["order=1", "access,order=2", "access,order,uninitialised"])
+@pytest.mark.parametrize("backend", ["serial", "lanes", "auto"])
+def test_a_right_program_is_not_accused(context: cl.Context, backend: str, check: str) -> None:
+    """A launch that is run again finds what it found: nothing of the program's is written, and
+    bytes that no kernel has had yet are put back, too."""
+    kernels = kernels_of(context)
+    expected = program(cl.CommandQueue(context), kernels, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckWarning)
+        queue = acs.Queue(context, backend=backend, check=check)
+        assert program(queue, kernels, 5) == expected
+        queue.runtime.close()
+    report = queue.runtime.stats()["check"]
+    assert report["found"] == 0
+    assert report["launches"] > LAUNCHES
+
+
+def test_memory_of_the_program_stays_its_own(context: cl.Context) -> None:
+    """A read was run again with the batch, some hundred launches later, into the same memory."""
+    kernels = kernels_of(context)
+    queue = acs.Queue(context, backend="serial", check="order=1")
+    a, b = (cl.Buffer(context, READ_WRITE, 4 * N) for _ in range(2))
+    host = np.arange(N, dtype=np.int32)
+    cl.enqueue_copy(queue, a, host)
+    cl.enqueue_copy(queue, b, host)
+    cl.enqueue_copy(queue, host, a)
+    host[:] = 77
+    for step in range(LAUNCHES):
+        kernels["mix_in"](queue, (N,), None, a, b, step)
+        kernels["add"](queue, (N,), None, a, np.int32(1))
+    queue.finish()
+    queue.runtime.finish()
+    assert (host == 77).all()
