@@ -164,6 +164,7 @@ def test_nothing_is_held_longer_than_it_has_to_be() -> None:
     kept = [plain(base, 0, 64) for base in range(1, 9)]
     reads = tuple(kept)
     before = [sys.getrefcount(span) for span in kept]
+    gc.collect()
     nothing = sys.getrefcount(None)
     native = core.native.Hazards()
 

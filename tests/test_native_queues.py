@@ -173,9 +173,9 @@ class Driver:
         return 0
 
     def read_buffer(self, *_: Any) -> int:
-        return REFUSED  # nothing here reads back
+        return REFUSED  # nothing here reads back, or writes
 
-    copy_svm = read_buffer
+    copy_svm = write_buffer = read_buffer
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -197,6 +197,7 @@ class Driver:
             "read_buffer": (VOID, VOID, INT, SIZE, SIZE, VOID, INT, some, some),
             "copy_svm": (VOID, INT, VOID, VOID, SIZE, INT, some, some),
             "retain_event": (VOID,), "wait_for_events": (INT, some),
+            "write_buffer": (VOID, VOID, INT, SIZE, SIZE, VOID, INT, some, some),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(

@@ -441,8 +441,8 @@ void Hazards::make_room() {
     sweep_at_ = std::max(SWEPT_AT, 2 * nodes_.size());
 }
 
-// Drop the nodes of `base` that no live launch stands on. Those that arrays and the like still hold
-// stay, where nobody has to look at them: the next launch would make them again.
+// Drop the nodes of `base` that no live launch stands on. Those of arrays that live stay, where
+// nobody else has to look at them: the next launch would make them again.
 void Hazards::sweep(std::int64_t base) {
     auto place = bases_.find(base);
     if (place == bases_.end()) return;
@@ -452,8 +452,8 @@ void Hazards::sweep(std::int64_t base) {
         for (Node *node : nodes) {
             if (!live_.has(node->writer())) node->set_writer({});
             keep_live(node->readers);
-            bool is_held = node->holders > 1 && node->near().empty();
-            if (node->writer_number || !node->readers.empty() || is_held) {
+            bool is_wanted = node->arrays && node->near().empty();
+            if (node->writer_number || !node->readers.empty() || is_wanted) {
                 kept.add(node);
             } else {
                 node->index = 0;

@@ -67,6 +67,7 @@ struct alignas(64) Node {
     inline static const std::vector<Node *> nowhere;
     std::unique_ptr<Around> around;  // null where there are none
     Span span;
+    std::uint32_t arrays = 0;  // some of the holders: they ask for it again
 
     const std::vector<Node *> &near() const {
         return around ? around->near : nowhere;

@@ -27,14 +27,20 @@ struct View {
     auto objects() {
         return std::array{&home, &spans, &argument, &runtime, &place, &dtype};
     }
-    void end() { node = {}; }
+    void end() { keep({}); }
 
 private:
+    void keep(const NodePointer &now) {
+        if (node) node->arrays--;
+        node = now;
+        if (node) node->arrays++;
+    }
+
     Node *look_up(Hazards &hazards) {
         if (!spans || !PyTuple_Check(spans) || PyTuple_GET_SIZE(spans) != 1) return nullptr;
         const Span span = span_of(PyTuple_GET_ITEM(spans, 0));
         if (span.base == EVERYTHING) return nullptr;
-        node = hazards.node(span);
+        keep(hazards.node(span));
         return node.get();
     }
 };
