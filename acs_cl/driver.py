@@ -40,6 +40,7 @@ _read: Any = _cl._enqueue_read_buffer
 _write: Any = _cl._enqueue_write_buffer
 _copy: Any = _cl._enqueue_copy_buffer
 _fill: Any = _cl._enqueue_fill_buffer
+_wait: Any = _cl.wait_for_events
 _svm_copy: Any = _cl._enqueue_svm_memcpy
 _svm_fill: Any = _cl._enqueue_svm_memfill
 
@@ -217,3 +218,12 @@ def wait_for_event(event: Any) -> int:
     with contextlib.suppress(cl.Error):
         event.wait()
     return status(event)
+
+
+def wait_for_events(events: Sequence[Any]) -> None:
+    """Block until all of them ended, in one call. PoCL gives back what a command holds a moment
+    after the next one may begin; who waits for each of them meets that less than who waits for the
+    last one alone."""
+    if events:
+        with contextlib.suppress(cl.Error):
+            _wait(events)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -135,11 +136,13 @@ def test_an_unsteady_kernel_is_told_of_and_not_accused(
     run = Checker._run
     runs: list[int] = []
 
-    def unsteady(checker: Checker, command: object) -> None:
-        run(checker, command)
+    def unsteady(checker: Checker, command: object) -> Any:
+        event = run(checker, command)
+        event.wait()
         runs.append(1)
         part = checker.memory.parts[2]
         part.region.store(part.low, np.full(4, len(runs), np.uint8))
+        return event
 
     monkeypatch.setattr(Checker, "_run", unsteady)
     with acs.Runtime(device, backend="serial", check="access") as rt:

@@ -20,7 +20,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..signature import Signature
-from .memory import Interval, Memory, Part, Region, common, merged, without
+from .memory import (
+    Interval,
+    Memory,
+    Part,
+    Region,
+    begin_store_all,
+    common,
+    load_all,
+    merged,
+    store_all,
+    wait_for_all,
+    without,
+)
 from .patterns import Bytes, marked, rolled, word
 
 FULL_BYTES = 2 << 20
@@ -61,7 +73,7 @@ class Case:
         reads: Sequence[Interval],
         writes: Sequence[Interval],
         arguments: Sequence[Argument],
-        run: Callable[[], None],
+        run: Callable[[], Any],
         signature: Signature | None = None,
     ) -> None:
         self.may_differ = signature.unsteady if signature is not None else ""
@@ -72,6 +84,7 @@ class Case:
         self.reads = reads
         self.writes = writes
         self._run = run
+        """Begins it on the memory's queue; its event."""
         self.windows = _windows(memory, arguments, (*reads, *writes))
         self.before: Values = [one.region.mirror[one.low : one.high] for one in self.windows]
         self.in_reads = self._spots(reads)
@@ -130,18 +143,24 @@ class Case:
 
     def put(self, values: Values) -> None:
         """Make memory so."""
-        for window, some in zip(self.windows, values, strict=True):
-            window.region.store(window.low, some)
+        store_all(self._places(values))
 
     def now(self) -> Values:
         """How memory is."""
-        return [one.region.load(one.low, one.high).copy() for one in self.windows]
+        return [one.copy() for one in load_all(self.windows)]
 
     def trial(self, values: Values) -> Trial:
-        """Run the launch from there."""
-        self.put(values)
-        self._run()
-        return Trial(values, self.now())
+        """Run the launch from there. Stores, launch and loads are waited for together."""
+        underway = begin_store_all(self._places(values))
+        try:
+            underway.append((self._run(), None))
+        except BaseException:
+            wait_for_all(underway)
+            raise
+        return Trial(values, [one.copy() for one in load_all(self.windows, underway)])
+
+    def _places(self, values: Values) -> list[tuple[Region, int, Bytes]]:
+        return [(one.region, one.low, some) for one, some in zip(self.windows, values, strict=True)]
 
     # ---- comparing -----------------------------------------------------------------------------
 

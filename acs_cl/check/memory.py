@@ -5,7 +5,9 @@ for each allocation of the driver, and intervals of bytes in them for the spans 
 
 Arrays are followed by a guard of `GUARD` bytes, which belongs to nobody. A region's `mirror` is
 what its bytes should be now, `other` what stands for them where they should not matter.
-Invariant: nothing is in flight while memory is loaded or stored.
+Transfers of several regions are begun one behind the other, on one queue that keeps their order,
+and waited for together.
+Invariant: nothing else is in flight while memory is loaded or stored.
 """
 
 # Long because: own slabs, own buffers and foreign memory have to look the same from here on.
@@ -30,6 +32,16 @@ from .patterns import Bytes, swapped
 
 GUARD = 4096
 """Bytes behind each array."""
+
+
+Underway = list[tuple[Any, Any]]
+"""Events of what was begun on the queue of a `Memory`, in order, and the host's bytes that each
+needs. It is kept until all of it was waited for: PyOpenCL waits for an event that nobody keeps."""
+
+
+def wait_for_all(underway: Underway) -> None:
+    """All of it is done."""
+    driver.wait_for_events([event for event, _ in underway])
 
 
 class Part:
@@ -70,13 +82,21 @@ class Region:
         """How many of its bytes are looked at."""
         return len(self.mirror)
 
+    def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
+        """What these bytes are, once what is under way is done. May be the memory itself."""
+        raise NotImplementedError
+
+    def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
+        """Overwrite them, behind what is under way. `values` stay as they are until then."""
+        raise NotImplementedError
+
     def load(self, low: int, high: int) -> Bytes:
         """What these bytes are. May be the memory itself: copy it to keep it."""
-        raise NotImplementedError
+        return load_all([Interval(self, low, high)])[0]
 
     def store(self, low: int, values: Bytes) -> None:
         """Overwrite them."""
-        raise NotImplementedError
+        store_all([(self, low, values)])
 
     def grow(self, top: int) -> None:
         """Look at more of it."""
@@ -87,9 +107,8 @@ class Region:
             self.other = np.concatenate((self.other, swapped(new, "i4")))
             self.unwritten = np.concatenate((self.unwritten, np.zeros(top - old, bool)))
 
-    def refresh(self) -> None:
-        """Take over what somebody else has written."""
-        now = self.load(0, self.top)
+    def take_over(self, now: Bytes) -> None:
+        """Its bytes are these, since somebody else has written them."""
         if not np.array_equal(now, self.mirror):
             changed = np.flatnonzero(now != self.mirror)
             self.mirror[:] = now
@@ -144,21 +163,23 @@ class SvmRegion(Region):
         self._bytes: Bytes = np.ctypeslib.as_array(array)
         self._direct = direct
 
-    def load(self, low: int, high: int) -> Bytes:
+    def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
         if self._direct or low == high:
             return self._bytes[low:high]
         host: Bytes = np.empty(high - low, np.uint8)
         place = Place(cl.SVM(self._bytes[low:high]), 0, high - low)
-        driver.wait_for_event(driver.read(self.queue, host, place, None))
+        underway.append((driver.read(self.queue, host, place, None), host))
         return host
 
-    def store(self, low: int, values: Bytes) -> None:
+    def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
         if self._direct or not len(values):
+            if self.foreign:  # something under way may be for the same bytes, by another object
+                wait_for_all(underway)
             self._bytes[low : low + len(values)] = values
             return
         place = Place(cl.SVM(self._bytes[low : low + len(values)]), 0, len(values))
         values = np.ascontiguousarray(values)
-        driver.wait_for_event(driver.write(self.queue, place, values, None))
+        underway.append((driver.write(self.queue, place, values, None), values))
 
 
 class BufferRegion(Region):
@@ -173,18 +194,18 @@ class BufferRegion(Region):
         """Whether nobody else holds it."""
         return bool(self.buffer.get_info(cl.mem_info.REFERENCE_COUNT) <= 1)
 
-    def load(self, low: int, high: int) -> Bytes:
+    def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
         host: Bytes = np.empty(high - low, np.uint8)
         if high > low:
             place = Place(self.buffer, low, high - low)
-            driver.wait_for_event(driver.read(self.queue, host, place, None))
+            underway.append((driver.read(self.queue, host, place, None), host))
         return host
 
-    def store(self, low: int, values: Bytes) -> None:
+    def begin_store(self, low: int, values: Bytes, underway: Underway) -> None:
         if len(values):
             place = Place(self.buffer, low, len(values))
             values = np.ascontiguousarray(values)
-            driver.wait_for_event(driver.write(self.queue, place, values, None))
+            underway.append((driver.write(self.queue, place, values, None), values))
 
 
 class Interval(NamedTuple):
@@ -193,6 +214,28 @@ class Interval(NamedTuple):
     region: Region
     low: int
     high: int
+
+
+def load_all(given: Sequence[Interval], underway: Underway | None = None) -> list[Bytes]:
+    """What these bytes are after what is under way, which is done then, too. May be the memory
+    itself: copy it to keep it."""
+    underway = [] if underway is None else underway
+    found = [region.begin_load(low, high, underway) for region, low, high in given]
+    wait_for_all(underway)
+    return found
+
+
+def store_all(given: Iterable[tuple[Region, int, Bytes]]) -> None:
+    """Overwrite bytes from these places on, one after another."""
+    wait_for_all(begin_store_all(given))
+
+
+def begin_store_all(given: Iterable[tuple[Region, int, Bytes]]) -> Underway:
+    """The same, with the wait left to others."""
+    underway: Underway = []
+    for region, low, values in given:
+        region.begin_store(low, values, underway)
+    return underway
 
 
 class Memory:
@@ -358,9 +401,16 @@ class Memory:
 
     def refresh(self, foreign_only: bool = False) -> None:
         """Take over what was written past this runtime."""
-        for region in self.regions:
-            if region.foreign or not foreign_only:
-                region.refresh()
+        regions = [one for one in self.regions if one.foreign or not foreign_only]
+        now = load_all([Interval(one, 0, one.top) for one in regions])
+        for region, values in zip(regions, now, strict=True):
+            region.take_over(values)
+
+    def written(self, given: Sequence[Interval]) -> None:
+        """Take over what launches wrote there."""
+        for (region, low, high), values in zip(given, load_all(given), strict=True):
+            region.mirror[low:high] = values
+            region.changed(low, high)
 
 
 def merged(given: Sequence[Interval]) -> list[Interval]:

@@ -39,7 +39,7 @@ from . import findings
 from .access import stray_read, stray_write
 from .case import Case, Spot
 from .findings import Where, Who, finding
-from .memory import Interval, Region, common, merged
+from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
 from .patterns import Bytes
 from .sequence import legal, lots
@@ -277,8 +277,8 @@ class Batch:
         self._checker.memory.queue.finish()
         return self._state()
 
-    def _one(self, command: Any) -> None:
-        """Behind all others. A host task is what it stored."""
+    def _one(self, command: Any) -> Any:
+        """Behind all others; its event. A host task is what it stored."""
         checker = self._checker
         checker.runs += 1
         queue = checker.memory.queue
@@ -286,19 +286,17 @@ class Batch:
             for place, host in command.writes:
                 if host.nbytes:
                     driver.write(queue, place, host.reshape(-1).view("u1"), None)
-            return
+            return None
         with checker._runtime._lock:
-            command.enqueue(queue, None)
+            return command.enqueue(queue, None)
 
     def _state(self) -> State:
-        return {
-            key: region.load(0, len(self._start[key])).copy()
-            for key, region in self._regions.items()
-        }
+        places = [Interval(one, 0, len(self._start[key])) for key, one in self._regions.items()]
+        now = load_all(places)
+        return {key: one.copy() for key, one in zip(self._regions, now, strict=True)}
 
     def _put(self, state: State) -> None:
-        for key, region in self._regions.items():
-            region.store(0, state[key])
+        store_all((region, 0, state[key]) for key, region in self._regions.items())
 
     def _drain(self) -> None:
         runtime = self._checker._runtime
@@ -348,9 +346,8 @@ class Batch:
     def _one_looked_at(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
         checker, memory = self._checker, self._checker.memory
 
-        def run() -> None:
-            self._one(entry.command)
-            memory.queue.finish()
+        def run() -> Any:
+            return self._one(entry.command)
 
         arguments = arguments_of(kernel, memory)
         case = Case(memory, entry.reads, entry.writes, arguments, run, signature_of(kernel))
