@@ -755,6 +755,41 @@ def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
     assert y.get().tolist() == [1] * 8
 
 
+def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would write memory that the program has back."""
+    events: list[Any] = []
+    enqueue = driver.enqueue_kernel
+
+    def first_only(*arguments: Any) -> Any:
+        if events:
+            raise cl.RuntimeError("on purpose")
+        events.append(enqueue(*arguments))
+        return events[0]
+
+    with acs.Runtime(device, backend="device") as rt:
+        spin = rt.build(
+            "kernel void spin(global uint *x, uint rounds) {"
+            "  uint y = x[0];"
+            "  for (uint i = 0; i < rounds; ++i) y = y * 3u + 1u ^ y >> 7; x[0] = y; }"
+        ).spin
+        rt.prebuild(spin)
+        x = rt.zeros(1, "u4")
+        rt.finish()
+        rt._backend.settings = rt._backend.settings._replace(turns=1)  # more than one launch
+        spin((1,), (1,), x, 1 << 26)
+        last = spin((1,), (1,), x, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(driver, "enqueue_kernel", first_only)
+            rt.flush()
+        with pytest.raises(acs.PoisonedError, match="on purpose"):
+            last.wait()
+        assert driver.status(events[0]) == driver.COMPLETE
+        with pytest.raises(acs.PoisonedError):
+            rt.finish()
+
+
 def test_a_gate_that_fails_poisons_what_was_recorded_behind_it(kept_open: acs.Program) -> None:
     rt = kept_open._runtime
     x = rt.zeros(8, "u4")

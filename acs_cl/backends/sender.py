@@ -14,6 +14,7 @@ live until its event.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
@@ -148,7 +149,7 @@ class Sender:
 
     def send(self, epoch: Epoch, command: SegmentCommand | None = None) -> None:
         """Upload and launch what was collected, or launch the segment of `command` again. What the
-        driver refuses is the failure of all launches in it."""
+        driver refuses is the failure of all launches in it; what it took before has ended then."""
         try:
             if command is None:
                 self._send_collected(epoch)
@@ -156,6 +157,9 @@ class Sender:
                 self._send_segment(epoch, command)
         except (cl.Error, MemoryError) as error:
             epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+            if epoch.writing or epoch.kernel_event is not None:
+                with contextlib.suppress(cl.Error):
+                    self._queue.finish()
 
     def requeue(self, queue: Any, lanes: Backend) -> None:
         """Use others from now on."""
