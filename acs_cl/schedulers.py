@@ -16,7 +16,7 @@ import atexit
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,10 +114,11 @@ class Scheduler:
         self.declared = -1
         """Up to which allocation of the store the driver knows what it may follow pointers into."""
 
-    def declare(self, generation: int, addresses: Sequence[int]) -> None:
-        """Tell the driver of the memory that arguments in records may point to."""
+    def declare(self, generation: int, addresses: Callable[[], Sequence[int]]) -> None:
+        """Tell the driver of the memory that arguments in records may point to, if it is other
+        memory than before."""
         if generation != self.declared:
-            declare_svm(self.native, addresses)
+            declare_svm(self.native, addresses())
             self.declared = generation
 
 

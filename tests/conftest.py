@@ -11,7 +11,7 @@ import pytest
 from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
-from acs_cl import devices
+from acs_cl import devices, straight
 
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")
@@ -122,3 +122,9 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., acs.Runtime]]
 def rt(make: Callable[..., acs.Runtime]) -> acs.Runtime:
     """A runtime on each device with each backend and policy."""
     return make()
+
+
+@pytest.fixture
+def without_sections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing on an `acs.Queue` passes to the driver as it is: every command is a launch."""
+    monkeypatch.setattr(straight, "ENOUGH", 0)

@@ -32,13 +32,10 @@ from tests.test_queue import (
     values_of,
 )
 
-pytestmark = pytest.mark.skipif(not core.NATIVE, reason="the core was not built")
-
-
-@pytest.fixture(autouse=True)
-def _launches_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sections: every command is a launch."""
-    monkeypatch.setattr(straight, "ENOUGH", 0)
+pytestmark = [
+    pytest.mark.skipif(not core.NATIVE, reason="the core was not built"),
+    pytest.mark.usefixtures("without_sections"),
+]
 
 
 @pytest.fixture

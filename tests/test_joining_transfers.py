@@ -15,17 +15,14 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import core, queue_commands, straight
+from acs_cl import core, queue_commands
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
-pytestmark = pytest.mark.skipif(not core.NATIVE, reason="the core was not built")
-
-
-@pytest.fixture(autouse=True)
-def _launches_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sections: every command is a launch."""
-    monkeypatch.setattr(straight, "ENOUGH", 0)
+pytestmark = [
+    pytest.mark.skipif(not core.NATIVE, reason="the core was not built"),
+    pytest.mark.usefixtures("without_sections"),
+]
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ class Sender:
             place = driver.Place(epoch.region, start, words.nbytes)
             epoch.writing.append(driver.write(queue, place, words, wait_for))
             wait_for = None  # the queue is in order
-        epoch.scheduler.declare(self._store.generation, self._store.allocations())
+        epoch.scheduler.declare(self._store.generation, self._store.allocations)
         if self._levels:
             self._launch_levels(epoch, image)
         else:
