@@ -4,6 +4,7 @@ starts nothing that was not flushed, and refuses and fails what it is told to.""
 from __future__ import annotations
 
 import ctypes
+import gc
 import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -366,7 +367,8 @@ made: list[Program] = []
 
 @pytest.fixture(autouse=True)
 def real_driver() -> Iterator[None]:
-    """Others go on with the driver that there is."""
+    """Others go on with the driver that there is, and what they left is let go of through it."""
+    gc.collect()
     yield
     while made:
         made.pop().let_go()
