@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyopencl as cl
 
 from . import scalars
 from .arrays import Array
@@ -21,7 +22,7 @@ from .converter import generated, tuple_of
 from .epochs import with_when
 from .ranges import overlap
 from .records import EVERYTHING, Access
-from .tasks import Body, TaskCommand
+from .tasks import LOCAL_ALIGN, Body, TaskCommand
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -45,6 +46,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
     writes: list[str] = []
     pointers: list[str] = []
     numbers: list[str] = []
+    arena: list[str] = []
     for index, (name, parameter, field) in enumerate(
         zip(names, signature.parameters, body.function.fields, strict=True)
     ):
@@ -56,14 +58,25 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
                 reads.append(f"{name}._span")
             if "w" in parameter.mode:
                 writes.append(f"{name}._span")
+        elif parameter.is_pointer and parameter.space == "local" and field.kind == "local":
+            tests.append(f"type({name}) is LocalMemory")
+            arena.append(f"            at{index} = -(-used // {LOCAL_ALIGN}) * {LOCAL_ALIGN}")
+            arena.append(f"            used = at{index} + {name}.size")
+            parts.append(f"at{index}")
+            pointers.append(f"{index}, {name}")
         elif scalars.code(parameter) is not None and field.kind == "value":
             parts.append(name)
             numbers.append(name)
         else:
             return None
+    if arena:
+        most = body.limits.arena_bytes
+        arena.insert(0, f"            used = {body.function.local_bytes}")
+        arena.append(f"            if used > {most}: return None")
     scope: dict[str, Any] = {
         "Access": Access,
         "Array": Array,
+        "LocalMemory": cl.LocalMemory,
         "TaskCommand": TaskCommand,
         "heads": body.heads,
         "new": tuple.__new__,
@@ -87,6 +100,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             ),
             "        runtime = kernel._runtime",
             f"        if {' and '.join(tests) or ('True' if names else 'not args')}:",
+            *arena,
             "            head, shape, tiles = heads[global_size, local_size, None]",
             f"            task = ({kernel.name!r}, scheduler, {record}, {blob}, shape, tiles,",
             f"                    global_size, local_size, plain, {tuple_of(pointers)},",

@@ -34,6 +34,10 @@ NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address
 """Why a kernel that would be translated has no place in a scheduler."""
 
 
+LOCAL_ALIGN = 128
+"""Where the local memory of an argument begins."""
+
+
 class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
     """This launch is not for the scheduler; `reason` says why."""
 
@@ -151,7 +155,7 @@ class Body:
         for at in range(0, len(pointers), 2):
             memory = pointers[at + 1]
             if self._local and fields[pointers[at]].kind == "local":
-                local = -(-local // 128) * 128
+                local = -(-local // LOCAL_ALIGN) * LOCAL_ALIGN
                 parts[pointers[at]] = local
                 local += memory.size
             else:

@@ -42,7 +42,7 @@ scheduler was built."""
 def use(handle: type) -> None:
     """What a launch gives back, once."""
     if core.NATIVE and sys.byteorder == "little":
-        core.native.use(handle, Array, _NUMBERS, FLAGS)
+        core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
 def teach(
@@ -68,17 +68,17 @@ def teach(
             (code, _HEAD_BYTES + field.offset, mode)
             for (code, mode), field in zip(_codes(kernel), body.function.fields, strict=True)
         ]
-        if any(code not in _IN_RECORDS for code, _, _ in parameters) or _too_many(parameters):
+        if any(code not in _KNOWN for code, _, _ in parameters) or _too_many(parameters):
             return
         native.teach(
-            kernel, ledger, command.scheduler, kernel.name, parameters, body.function.blob_bytes
-        )
+            kernel, ledger, command.scheduler, kernel.name, parameters, body.function.blob_bytes,
+            body.function.local_bytes, body.limits.arena_bytes,
+        )  # fmt: skip
     head = command.record[:_HEAD_BYTES]
     native.learn(kernel, *sizes, head, command.shape)
 
 
-_IN_RECORDS = frozenset("PbBhHiIqQfd")
-_ON_QUEUES = _IN_RECORDS | {"L"}
+_KNOWN = frozenset("PLbBhHiIqQfd")
 
 
 def teach_queues(
@@ -109,7 +109,7 @@ def teach_queues(
         codes = _codes(kernel)
         signature = kernel.signature
         if (
-            any(code not in _ON_QUEUES for code, _ in codes)
+            any(code not in _KNOWN for code, _ in codes)
             or _too_many(codes)
             or signature.anywhere
             or signature.program_globals

@@ -362,7 +362,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for _ in range(4)
         ]
         scheduler = object()
-        core.native.teach(kernel, native, scheduler, "fake", LAYOUTS[nbytes][0], nbytes)
+        core.native.teach(kernel, native, scheduler, "fake", LAYOUTS[nbytes][0], nbytes, 0, 0)
         core.native.learn(kernel, (8,), None, head, None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
@@ -446,11 +446,18 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
 
 def test_what_is_taught_has_to_fit() -> None:
     kernel, ledger = Fake(), core.native.Ledger()
-    for wrong in (("P", 124, "r"), ("i", 60, ""), ("x", 64, ""), ("", 64, ""), ("ii", 64, "")):
+    for wrong in (
+        ("P", 124, "r"),
+        ("i", 60, ""),
+        ("x", 64, ""),
+        ("", 64, ""),
+        ("ii", 64, ""),
+        ("L", 126, ""),
+    ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.teach(kernel, ledger, "", "fake", [wrong], 64)
+            core.native.teach(kernel, ledger, "", "fake", [wrong], 64, 0, 0)
     with pytest.raises(TypeError):
-        core.native.teach(object(), ledger, "", "fake", [], 0)
+        core.native.teach(object(), ledger, "", "fake", [], 0, 0, 0)
     assert not core.native.is_taught(kernel)
     kernel._runtime = None
 

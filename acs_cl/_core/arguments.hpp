@@ -18,8 +18,8 @@
 
 namespace acs_cl {
 
-// A parameter: an array of the runtime (`code` 'P'), `local` memory ('L', for queues only), or a
-// number as `struct` calls it.
+// A parameter: an array of the runtime (`code` 'P'), `local` memory ('L'), or a number as `struct`
+// calls it.
 struct Parameter {
     char code;
     std::size_t at;  // where its bytes go
@@ -27,6 +27,7 @@ struct Parameter {
 };
 
 inline std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code
+inline PyTypeObject *local_type;  // PyOpenCL's local memory
 inline std::vector<PyObject *> flag_types;  // of arrays that may decide whether a launch runs
 
 inline bool is_whole(PyObject *value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
@@ -108,6 +109,26 @@ inline bool take(const Parameter &parameter, PyObject *value, const Home &home, 
     touched.add(node, parameter.read, parameter.written);
     return true;
 }
+
+// The local memory that the arguments of a task take, behind what its kernel has of its own.
+struct Arena {
+    std::uint64_t used, most;
+
+    // Puts where an argument's begins; false for what is no local memory, or too much of it.
+    bool take(const Parameter &parameter, PyObject *value, char *record) {
+        if (Py_TYPE(value) != local_type) return false;
+        nb::object size = nb::steal(PyObject_GetAttrString(value, "size"));
+        std::uint64_t nbytes = size.is_valid() ? PyLong_AsUnsignedLongLong(size.ptr()) : 0;
+        if (PyErr_Occurred()) return PyErr_Clear(), false;
+        used = (used + LOCAL_ALIGN - 1) / LOCAL_ALIGN * LOCAL_ALIGN;
+        if (nbytes > most || used > most - nbytes) return false;
+        put(record + parameter.at, std::uint32_t(used));
+        used += nbytes;
+        return true;
+    }
+
+    static constexpr std::uint64_t LOCAL_ALIGN = 128;  // as acs_cl/tasks.py
+};
 
 // Whether an array has one word that can decide, and nothing that `touched` says is written; then
 // it is read.

@@ -34,10 +34,15 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     if (!head) return nullptr;
     Record record(to, *head);
     Touched touched;
+    Arena arena = to.arena;
     const Home home = to.home(self->runtime);
     args += 2;
-    for (const Parameter &parameter : to.parameters)
-        if (!take(parameter, *args++, home, record.bytes, touched)) return nullptr;
+    for (const Parameter &parameter : to.parameters) {
+        PyObject *value = *args++;
+        bool is_plain = parameter.code == 'L' ? arena.take(parameter, value, record.bytes)
+                                              : take(parameter, value, home, record.bytes, touched);
+        if (!is_plain) return nullptr;
+    }
     if (when && !take_flag(when, home, record.bytes, touched)) return nullptr;
     nb::object handle = new_handle();
     if (!handle.is_valid()) return nullptr;

@@ -160,7 +160,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
     auto made = std::make_unique<Touches>();
     Caller *self = caller(kernel);
     if (!self->to_scheduler || !self->to_scheduler->may_launch() ||
-        columns.size() != self->to_scheduler->parameters.size())
+        columns.size() != self->to_scheduler->parameters.size() || self->to_scheduler->has_local())
         return made;
     ToScheduler &to = *self->to_scheduler;
     Ledger &ledger = *to.ledger;

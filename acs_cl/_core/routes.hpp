@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -102,8 +103,13 @@ struct ToScheduler : Route {
 
     nb::object scheduler;
     std::size_t blob_bytes = 0;  // of all arguments
+    Arena arena{};
     BySizes<Head> heads;
 
+    bool has_local() const {
+        return std::any_of(parameters.begin(), parameters.end(),
+                           [](const Parameter &one) { return one.code == 'L'; });
+    }
     bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
 };
 

@@ -12,20 +12,23 @@ namespace acs_cl {
 
 namespace {
 
-// The classes of handles and arrays, the types of numbers, and those of arrays that decide, for as
-// long as the process lives.
-void use(nb::handle handle, nb::handle array, nb::handle numbers, nb::handle flags) {
+// The classes of handles, arrays and local memory, the types of numbers, and those of arrays that
+// decide, for as long as the process lives.
+void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbers,
+         nb::handle flags) {
     handle_type = reinterpret_cast<PyTypeObject *>(handle.inc_ref().ptr());
     array_type = reinterpret_cast<PyTypeObject *>(array.inc_ref().ptr());
+    local_type = reinterpret_cast<PyTypeObject *>(local.inc_ref().ptr());
     for (nb::handle type : numbers)
         number_types.push_back(reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr()));
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
 // `kernel` is in a scheduler: (code, place in a record, mode) for each parameter, which take
-// `blob_bytes` together.
+// `blob_bytes` together. Of `most_local` bytes of local memory it has `own_local` of its own.
 void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::object name,
-           nb::handle parameters, std::size_t blob_bytes) {
+           nb::handle parameters, std::size_t blob_bytes, std::uint32_t own_local,
+           std::uint32_t most_local) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<ToScheduler>(std::move(ledger), std::move(name));
     int pointers = 0;
@@ -33,7 +36,7 @@ void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::objec
         auto code = nb::cast<std::string>(item[0]);
         auto at = nb::cast<std::size_t>(item[1]);
         pointers += code == "P";
-        std::size_t nbytes = code.size() == 1 ? number_bytes(code[0]) : 0;
+        std::size_t nbytes = code == "L" ? 4 : code.size() == 1 ? number_bytes(code[0]) : 0;
         if (!nbytes || at < HEAD_BYTES || at + nbytes > HEAD_BYTES + blob_bytes ||
             pointers >= MOST_SPANS)
             throw std::invalid_argument("a parameter does not fit into a record");
@@ -41,6 +44,7 @@ void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::objec
     }
     if (blob_bytes > MOST_BLOB) throw std::invalid_argument("these arguments are too many");
     made->blob_bytes = blob_bytes;
+    made->arena = {own_local, most_local};
     made->scheduler = std::move(scheduler);
     delete std::exchange(self->to_scheduler, made.release());
 }
@@ -142,7 +146,8 @@ void learn_gate(nb::handle kernel, nb::object variant) {
 void add_teaching(nb::module_ &module) {
     module.def("use", use);
     module.def("teach", teach, nb::arg("kernel"), nb::arg("ledger"), nb::arg("scheduler"),
-               nb::arg("name"), nb::arg("parameters"), nb::arg("blob_bytes"));
+               nb::arg("name"), nb::arg("parameters"), nb::arg("blob_bytes"),
+               nb::arg("own_local"), nb::arg("most_local"));
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("words"), nb::arg("shape").none());
     module.def("teach_queues", teach_queues, nb::arg("kernel"), nb::arg("ledger"),

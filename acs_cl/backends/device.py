@@ -223,7 +223,7 @@ class Device(Backend):
     @property
     def unsent(self) -> bool:
         """Whether launches wait for an epoch to be sent."""
-        return self._open is not None
+        return self._open is not None and self._open.recorder.tasks > 0
 
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
@@ -254,12 +254,13 @@ class Device(Backend):
             self._to_lane(launch, unfit.reason)
             return
         epoch = self._open
+        if epoch is not None and epoch.scheduler is not scheduler:
+            found = self._as_guest(command, epoch.scheduler)
+            if found is not None:
+                scheduler, (record, blob, shape, tiles) = epoch.scheduler, found
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
-            epoch = self._open = self._new_epoch(scheduler)
-            if not self._sent:
-                self._next_look, self._ahead = FIRST_LOOK, 0
-            self._tell()
+            epoch = self._open_for(scheduler)
         ledger = self._ledger
         inside = []
         for upstream in launch.upstream:
@@ -275,6 +276,43 @@ class Device(Backend):
             self._commands.append(launch)
         self.send_if_due()
 
+    def _as_guest(self, command: Any, scheduler: Scheduler) -> Task | None:
+        """What a launch is in another scheduler, if it may as well run there: so that the epoch
+        needs no cut. From now on its kernel is at home there. One that fills the device has its
+        tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
+        64 as in groups of 256."""
+        if type(command) is TaskCommand:
+            before, command = command.scheduler, command.plain()
+        else:
+            before = None
+        native = command.kernel if type(command) is KernelCommand else None
+        if native is None or not self._schedulers.may_ride(native.origin, before, scheduler):
+            return None
+        body = scheduler.bodies[native.origin]
+        task = body.task(command, self._store.owns)
+        if 2 * task.tiles > scheduler.limits.groups:
+            return None
+        native.offer = scheduler, body
+        self._offered.append(native)
+        return task
+
+    def _open_for(self, scheduler: Scheduler) -> Epoch:
+        """A new open epoch, in place of one without tasks. Its first task is not seen yet:
+        the core calls for a look when it makes that one."""
+        if self._open is not None:
+            self._ledger.shut()
+            del self._epochs[self._open.number]
+        epoch = self._open = self._new_epoch(scheduler)
+        self._tell()
+        return epoch
+
+    def _begin(self, epoch: Epoch) -> None:
+        """The open epoch has tasks."""
+        epoch.opened = perf_counter()
+        if not self._sent:
+            self._next_look, self._ahead = FIRST_LOOK, 0
+        self._tell()
+
     def _new_epoch(self, scheduler: Scheduler) -> Epoch:
         epoch = Epoch(scheduler, next(self._numbers))
         epoch.trusted = self._choice is None or self._choice.trusts
@@ -287,7 +325,7 @@ class Device(Backend):
         if epoch is not None:
             self._ledger.open(
                 epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
-                self.settings.most_tasks, MOST_ENTRIES, self._next_look,
+                self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.opened else 1,
             )  # fmt: skip
 
     def takes(self, command: TaskCommand) -> bool:
@@ -398,45 +436,46 @@ class Device(Backend):
     def send_if_due(self) -> None:
         """Send the open epoch if it is full, or if it has some tasks and the device none."""
         epoch = self._open
-        if epoch is None:
+        if epoch is None or not epoch.recorder.tasks:
             return
+        if not epoch.opened:
+            self._begin(epoch)
         tasks = epoch.recorder.tasks
         if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
-            self._send_and_go_on(epoch)
+            self._send_and_go_on()
         elif 0 < self._next_look <= tasks:
             if not self._in_hand():
                 self._ahead += tasks
                 self._next_look = min(max(FIRST_LOOK, self._ahead), MOST_TASKS)
-                self._send_and_go_on(epoch)
+                self._send_and_go_on()
             else:
                 self._next_look = tasks + FIRST_LOOK
                 self._tell()
 
-    def _send_and_go_on(self, epoch: Epoch) -> None:
-        """Send the open epoch and open the next one, where it will be sent whatever comes: launches
-        that the core makes need not stop for it. It goes unsent if none come."""
+    def _send_and_go_on(self) -> None:
+        """Send the open epoch in the middle of launches: the next one needs nobody to wake."""
         self.send()
-        if self._choice is None or self._choice.trusts:
-            self._open = self._new_epoch(epoch.scheduler)
-            self._tell()
+        if self._open is not None:
+            self._begin(self._open)
 
     def _cut(self) -> None:
         """Send the open epoch before its time."""
-        epoch = self._open
-        if epoch is not None:
-            self.cuts += bool(epoch.recorder.tasks)
-            self.send()
+        self.cuts += self.unsent
+        self.send()
 
     def send(self) -> None:
-        """Send the open epoch. What the driver refuses here is the failure of all its launches."""
-        epoch, self._open = self._open, None
+        """Send the open epoch. What the driver refuses here is the failure of all its launches. The
+        next one is open at once, where it will be sent whatever comes: launches that the core makes
+        need not stop for it."""
+        epoch = self._open
         if epoch is None:
             return
+        if not epoch.recorder.tasks:
+            self._rest(epoch)
+            return
+        self._open = None
         for number in self._ledger.shut():
             self._wait_for_lane(epoch, number)
-        if not epoch.recorder.tasks:
-            del self._epochs[epoch.number]
-            return
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._ledger.numbers(epoch.number)[-1]
@@ -449,6 +488,14 @@ class Device(Backend):
         self.epochs_sent += 1
         self.tasks_sent += epoch.recorder.tasks
         self._sender.send(epoch)
+        if self._choice is None or self._choice.trusts:
+            self._open_for(epoch.scheduler)
+
+    def _rest(self, epoch: Epoch) -> None:
+        """Nothing came: whoever looks now and then need not."""
+        if epoch.opened:
+            epoch.opened = 0.0
+            self._tell()
 
     def _look_again(self) -> None:
         """There are new schedulers: what was offered may be in a newer one now, and what the core
@@ -502,7 +549,9 @@ class Device(Backend):
         epoch = self._open
         if epoch is not None:
             most_s = OPEN_S if epoch.trusted else UNSURE_S
-            if perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
+            if epoch.recorder.tasks and not epoch.opened:
+                self._begin(epoch)
+            elif epoch.opened and perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
                 self.send()
         return self._collect(lambda: self.lanes.poll(most))
 
@@ -637,6 +686,8 @@ class Device(Backend):
         """Wait, then let go of the queues."""
         self._schedulers.close()
         self.wait_all()
+        self._open = None
+        self._ledger.shut()
         self.lanes.close()
         self._sender.let_go()
         self._sent.clear()

@@ -42,7 +42,9 @@ POLLS = 4096
 on lanes from the compute units; but those that left are missing when a wide level of the graph
 comes, and with 256 a network of 478 kernels took four times as long."""
 
-SPARE_REGIONS = 4
+SPARE_BYTES = 1 << 24
+"""Memory for epochs to come that is kept. On an H200 the first write into new memory takes 9 us
+more than later ones; a program that sends many epochs before it waits needs some for each."""
 
 TIMED_TASKS = 64
 """Tasks of an epoch from which the time of a task is told."""
@@ -77,7 +79,8 @@ class Epoch:
         self.trusted = True
         """Whether it is sent however small it is."""
         self.wait_for: list[Any] = []
-        self.opened = perf_counter()
+        self.opened = 0.0
+        """When its first task was seen; 0: none was, and that one wakes who sends it."""
         self.event: Any = None
         self.error: BaseException | None = None
         self.region: Any = None
@@ -137,6 +140,7 @@ class Sender:
         self._levels = tier == "levels"
         self._cpu = on_cpu
         self._regions: list[Any] = []
+        self._spare_bytes = 0
         self._landings = Landings(pinned=not on_cpu)
         self._task_s = 50e-6
 
@@ -168,6 +172,7 @@ class Sender:
     def let_go(self) -> None:
         """Of memory for epochs to come."""
         self._regions.clear()
+        self._spare_bytes = 0
         self._landings.let_go()
 
     def _send_collected(self, epoch: Epoch) -> None:
@@ -281,9 +286,16 @@ class Sender:
     def _region(self, nbytes: int) -> Any:
         for index, region in enumerate(self._regions):
             if nbytes <= region.size <= 4 * nbytes + (1 << 20):
+                self._spare_bytes -= region.size
                 return self._regions.pop(index)
         size = 1 << max(16, (nbytes - 1).bit_length())
         return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
+
+    def _keep(self, region: Any) -> None:
+        """For an epoch to come; the newest is the first to be taken."""
+        if self._spare_bytes + region.size <= SPARE_BYTES:
+            self._spare_bytes += region.size
+            self._regions.insert(0, region)
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
         """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
@@ -306,9 +318,8 @@ class Sender:
                 failures = {numbers()[0]: epoch.segment.refused(epoch.status)}
             elif fault:
                 failures = self._refused(epoch, numbers())
-            spare = epoch.segment is None and epoch.region is not None
-            if spare and len(self._regions) < SPARE_REGIONS:
-                self._regions.append(epoch.region)
+            if epoch.segment is None and epoch.region is not None:
+                self._keep(epoch.region)
         tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
         if broken is not None and epoch.segment is not None:
             epoch.segment.broken = True
