@@ -31,6 +31,7 @@ BENCHMARKS = {
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
     "taskbench": "patterns of Task Bench, end to end per task, beside CUDA",
+    "reductions": "small elementwise kernels and sums in turns, on every backend",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",

@@ -24,6 +24,7 @@ KEYS = {
     "startup": {"rows", "import_s"},
     "taskbench": {"rows"},
     "native": {"core", "rows"},
+    "reductions": {"launches", "rows", "epochs_of_all_runs"},
     "builds": {"delays", "first_result"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
@@ -112,6 +113,9 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
                 for way in ("loop", "many"):
                     assert 0 < row[way]["call_us"]["min"] < row[way]["end_us"]["max"]
                     assert row[way]["record_us"]["min"] > 0
+    elif name == "reductions":
+        assert set(rows) == concurrent | {"bare", "device", "auto"}
+        assert result["epochs_of_all_runs"]["device"] >= result["epochs_of_all_runs"]["runs"]
     elif name == "builds":
         if (delays := result["delays"]) is not None:  # else 'auto' has no scheduler there
             assert delays["launches"]["building"] == delays["launches"]["loaded"] > 0
