@@ -49,9 +49,13 @@ class Costs(NamedTuple):
     """How long a kernel lasts by its profile, and what it takes more in a full queue that has none,
     which may be less than nothing; by length."""
     scheduler: SchedulerCosts
+    epoch_tile_ps: int = 0
+    """Picoseconds that sending an epoch takes more for each tile in it."""
+    epoch_behind_ns: int = 0
+    """What an epoch of one task takes the device that follows another at once."""
     epoch_holds: int = 0
     """Thousandths of the time of an epoch for which sending it holds the program. Results of before
-    it was measured have none."""
+    these three were measured have none."""
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -98,6 +102,7 @@ def machine_of(costs: Costs, backend: str, edge_ns: int) -> Machine:
     ours, each = costs.scheduler, max(1, costs.scheduler.groups // costs.units)
     scheduler = base.scheduler._replace(
         record_ns=costs.launch_ns["device"], epoch_ns=costs.epoch_ns,
+        tile_ps=costs.epoch_tile_ps, behind_ns=costs.epoch_behind_ns,
         wait_ns=costs.epoch_wait_ns, begin_ns=ours.begin_ns, fused_ns=ours.fused_ns,
         gang_ns=ours.gang_ns, queue_ns=ours.queue_ns, slower_few=ours.slower_few,
         slower_full=ours.slower_full, group=ours.group, launched=each,

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.validation_costs import Costs, machine_of
-from acs_cl.benchmarks.validation_host import FEW, LANES
+from acs_cl.benchmarks.validation_host import LANES
+from acs_cl.benchmarks.validation_samples import FEW
 from acs_cl.benchmarks.validation_tables import VERSION, errors
 from acs_cl.emu.cost import Costs as Needs
 from acs_cl.emu.policies import simulate

@@ -4,7 +4,8 @@ In: a plan, a workload, what samples the host's costs. Out: the launches of a st
 alone; the time of a step on each backend, and what the scheduler on the device took of it; and what
 the host took meanwhile.
 
-Invariant: all of that is measured in turns, from when every kernel is where it stays.
+Invariant: all of that is measured in turns, from when every kernel is where it stays, and behind a
+run of the same that does not count.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyopencl as cl
 
@@ -27,6 +28,8 @@ from acs_cl.benchmarks.validation_model import POLICIES, Taken
 from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.emu.trace import ALL_BEFORE, HOST, KERNEL, Entry, Trace, resolved
 from acs_cl.trace import Slice
+
+T = TypeVar("T")
 
 TRACED = 5
 """Steps of which the median of the scheduler's time is taken."""
@@ -69,15 +72,15 @@ def measured(plan: Plan, workload: Workload, host: Host) -> Measured:
         for one in (*ready.values(), profiled):
             _settle(one)
         samplers: dict[str, Callable[[], Any]] = {
-            **{f"run {name}": timer(one) for name, one in ready.items()},
+            **{f"run {name}": _going_on(timer(one)) for name, one in ready.items()},
             **{f"host {name}": sampler for name, sampler in host.samplers().items()},
-            "step": partial(step, profiled),
+            "step": _going_on(partial(step, profiled)),
             "own": host.own,
         }
         stats = ready["device"].platform.stats
         before = stats()["scheduler"]
         samples = interleave(samplers, plan.runs)
-        taken = _taken(before, stats()["scheduler"], plan.runs)
+        taken = _taken(before, stats()["scheduler"], 2 * plan.runs)
     return Measured(
         recorded(workload.name, samples["step"]),
         {name: [one.total * 1e3 for one in samples[f"run {name}"]] for name in POLICIES},
@@ -93,6 +96,17 @@ def made(plan: Plan, workload: Workload, backend: str, trace: bool = False) -> I
     with acs.Runtime(plan.device, backend=backend, lanes=lanes, trace=trace) as runtime:
         make = workload.host_decided or workload.make
         yield Contestant(runtime, make(runtime, workload.presets[plan.preset], 0))
+
+
+def _going_on(sample: Callable[[], T]) -> Callable[[], T]:
+    """The second of two samples: what ran in the turns between is not what a program meets that
+    goes on with its steps."""
+
+    def second() -> T:
+        sample()
+        return sample()
+
+    return second
 
 
 def step(one: Contestant) -> list[Slice]:

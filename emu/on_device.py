@@ -41,7 +41,7 @@ class OnDevice(Batches):
         self.node_ns = self.scheduler.task_ns
         self.batch_ns = self.scheduler.epoch_ns
         self.links = _links(self.trace, self.scheduler)
-        self.homes = [home_of(entry) for entry in trace.entries]
+        self.homes = _homes(trace, self.trace, machine)
         self.home = LANE
         """Of the last launch."""
         self.look = self.scheduler.first_look
@@ -61,6 +61,8 @@ class OnDevice(Batches):
         self.keeping = 0
         """Groups that have ended a task and are about to go on with another."""
         self.dispatched = False
+        self.at_once = False
+        """The next epoch was there when the one before ended."""
         self.holding = 0
         """Epochs whose sending holds the program."""
         if self.scheduler.leaves:
@@ -96,6 +98,7 @@ class OnDevice(Batches):
         super().hand_over()
 
     def over(self) -> None:
+        self.at_once = bool(self.coming)
         if self.holding and self.is_epoch:
             self.engine.at(self.engine.now + self.wait_ns(), HOST, self._let_go, None)
 
@@ -105,7 +108,9 @@ class OnDevice(Batches):
 
     def handing_ns(self, batch: list[Entry]) -> int:
         """What is no task was paid for as a launch."""
-        return 0 if self._home(batch[-1]) == LANE else self.batch_ns
+        if self._home(batch[-1]) == LANE:
+            return 0
+        return self.batch_ns + sum(one.groups for one in batch) * self.scheduler.tile_ps // 1000
 
     def launched(self, entry: Entry) -> None:
         if not self.open:
@@ -148,7 +153,9 @@ class OnDevice(Batches):
         self.groups = min(self.scheduler.launched * units, _width(batch))
         self.is_epoch = self._home(batch[0]) != LANE
         if self.is_epoch:
-            self.dispatcher.serve(self.scheduler.begin_ns * self.groups)
+            behind = self.scheduler.behind_ns if self.at_once else 0
+            self.dispatcher.serve(behind + self.scheduler.begin_ns * self.groups)
+        self.at_once = False
         if not self.scheduler.leaves:
             return
         self.epochs += 1
@@ -230,6 +237,25 @@ def home_of(entry: Entry) -> int:
     if entry.kind != KERNEL or entry.on_lane:
         return LANE
     return entry.items if entry.whole_groups or entry.local_bytes else CUT
+
+
+def _homes(trace: Trace, tiled: Trace, machine: Machine) -> list[int]:
+    """Where launches go that are cut into these tiles, of a program that has done the same before.
+    On a GPU a kernel that may be cut anywhere, and does not fill the device, goes along with those
+    whose groups are whole."""
+    homes = [home_of(entry) for entry in trace.entries]
+    if machine.scheduler.leaves:
+        return homes
+    groups, _ = _resident(machine.gpu, machine.scheduler)
+    along = next((home for home in reversed(homes) if home > CUT), CUT)
+    for at, entry in enumerate(tiled.entries):
+        if homes[at] > CUT:
+            along = homes[at]
+        elif homes[at] == CUT and 2 * entry.groups <= groups * machine.gpu.units:
+            homes[at] = along
+        elif homes[at] == CUT:
+            along = CUT
+    return homes
 
 
 def _resident(gpu: GpuSpec, scheduler: SchedulerSpec) -> tuple[int, int]:

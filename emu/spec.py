@@ -100,6 +100,10 @@ class SchedulerSpec(NamedTuple):
     record_ns: int
     epoch_ns: int
     """Of the host: an upload and a launch."""
+    tile_ps: int
+    """Picoseconds more of that for each tile: the queue of the ready is part of the upload."""
+    behind_ns: int
+    """Of the device, for an epoch that comes at once behind another: its upload, its launch."""
     wait_ns: int
     """From the end of an epoch to the thread that waits for it."""
     epoch_tasks: int
@@ -276,6 +280,8 @@ ACS_CL_POCL = HostSpec(
 SCHEDULER_H200 = SchedulerSpec(
     record_ns=600,
     epoch_ns=90_000,
+    tile_ps=0,
+    behind_ns=0,
     wait_ns=39_000,
     epoch_tasks=4_096,  # docs/scheduler.md
     first_look=192,  # FIRST_LOOK of acs_cl/backends/device.py
@@ -340,28 +346,9 @@ def free(machine: Machine) -> Machine:
     tasks = machine.scheduler.epoch_tasks
     groups = machine.gpu.groups
     scheduler = SchedulerSpec(
-        0,
-        0,
-        0,
-        tasks,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        groups,
-        groups,
-        0,
-        0,
-        0,
-        1,
-        leaves=False,
-        holds=False,
-    )
+        0, 0, 0, 0, 0, tasks, 1, 0, 0, 0, 0, 0, 0, 0, 0, groups, groups, 0, 0, 0, 1,
+        leaves=False, holds=False,
+    )  # fmt: skip
     window = machine.window._replace(clock_mhz=0)
     return Machine(f"{machine.name}, free", machine.gpu, host, window, scheduler)
 

@@ -94,14 +94,37 @@ def test_a_kernel_whose_groups_are_whole_keeps_them() -> None:
 
 
 def test_an_epoch_ends_where_the_scheduler_changes() -> None:
-    """Six launches of three kernels: cut, whole with 64, whole with 32."""
-    whole, narrow = {"whole_groups": 1}, {"whole_groups": 1, "items": 32}
-    what: tuple[dict[str, int], ...] = ({}, {}, whole, narrow, narrow, {})
+    """Seven launches of four kernels: cut, whole with 64, whole with 32, and one that fills the
+    device. On a GPU those that are cut ride with those that are whole, as the last ones of the step
+    before."""
+    whole, narrow, wide = {"whole_groups": 1}, {"whole_groups": 1, "items": 32}, {"groups": 40_000}
+    what: tuple[dict[str, int], ...] = ({}, {}, whole, narrow, narrow, {}, wide)
     entries = [kernel(n, 1, 1_000)._replace(**more) for n, more in enumerate(what, 1)]
-    outcome = model("on_device", Trace("six", entries), H200).run()
-    scheduler = H200.scheduler
-    assert outcome.overheads_ns["epoch"] == 4 * scheduler.epoch_ns
-    assert outcome.overheads_ns["record"] == 6 * scheduler.record_ns
+    for where, homes in ((H200, [32, 32, 64, 32, 32, 32, 0]), (THREADS, [0, 0, 64, 32, 32, 0, 0])):
+        scheduler = where.scheduler._replace(epoch_ns=9_000, record_ns=200, tile_ps=0)
+        run = OnDevice(Trace("seven", entries), where._replace(scheduler=scheduler))
+        assert run.homes == homes
+        outcome = run.run()
+        assert outcome.overheads_ns["epoch"] == 4 * 9_000
+        assert outcome.overheads_ns["record"] == 7 * 200
+
+
+def test_tiles_take_the_host_longer_and_an_epoch_behind_another_the_device() -> None:
+    """Two epochs; the second has 2,500 tiles, and is there when a long first one ends."""
+
+    def begin_of_second(first_ns: int, tile_ps: int, behind_ns: int) -> int:
+        scheduler = H200.scheduler._replace(tile_ps=tile_ps, behind_ns=behind_ns, epoch_ns=500)
+        entries = [kernel(1, 1, first_ns)._replace(whole_groups=1), kernel(2, 40_000, 1_000)]
+        run = OnDevice(Trace("two", entries), H200._replace(scheduler=scheduler), log=True)
+        outcome = run.run()
+        check(run)
+        takes = 2 * 500 + tile_ps // 1000 + 2_500 * tile_ps // 1000
+        assert outcome.overheads_ns["epoch"] == takes
+        return times(run)[2][0]
+
+    assert begin_of_second(1, 3_000, 70_000) == begin_of_second(1, 3_000, 0)
+    assert begin_of_second(1, 3_000, 0) == begin_of_second(1, 0, 0) + 2_501 * 3
+    assert begin_of_second(90_000, 3_000, 70_000) == begin_of_second(90_000, 0, 0) + 70_000 + 3
 
 
 def test_what_no_scheduler_can_run_is_launched_alone() -> None:
@@ -128,8 +151,11 @@ def test_an_epoch_begins_later_the_more_groups_it_has() -> None:
 def test_an_epoch_that_holds_the_program_is_over_before_the_next_launch() -> None:
     """Two schedulers, so two epochs: the second is recorded when the program knows that the first
     has ended, and not beside it."""
-    other = kernel(2, 1, 1_000)._replace(whole_groups=1)
-    trace = Trace("two", [kernel(1, 1, 90_000), other, kernel(3, 1, 1_000)])
+    long, other, last = (
+        kernel(number, 1, ns)._replace(whole_groups=1, items=items)
+        for number, ns, items in ((1, 90_000, 64), (2, 1_000, 32), (3, 1_000, 64))
+    )
+    trace = Trace("two", [long, other, last])
     scheduler = H200.scheduler._replace(epoch_ns=500, wait_ns=300, record_ns=200)
     ends = []
     for holds in (False, True):

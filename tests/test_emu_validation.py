@@ -17,7 +17,7 @@ from acs_cl.benchmarks import (
     validation_tables,
 )
 from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
-from acs_cl.benchmarks.validation_host import DOUBLINGS, FEW, SENT, WAITS, Host, opened, told
+from acs_cl.benchmarks.validation_host import Host, opened, told
 from acs_cl.benchmarks.validation_model import (
     Taken,
     bare,
@@ -29,6 +29,7 @@ from acs_cl.benchmarks.validation_model import (
     queued,
 )
 from acs_cl.benchmarks.validation_queue import LINKS, Times, chains, edges
+from acs_cl.benchmarks.validation_samples import DOUBLINGS, FEW, QUEUED, SENT, WAITS
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -230,7 +231,8 @@ def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
         assert costs["launch_ns"][name] == round(sorted(one["few"] for one in taken)[1])
         assert all(one["wait"] > one["few"] for one in taken)
     epochs = [_epochs_of_a_sample(host) for _ in range(3)]  # one more where the machine stood still
-    assert min(epochs) == (4 + SENT) * (1 + WAITS) + DOUBLINGS, epochs
+    held = DOUBLINGS + 2 * (1 + QUEUED[1]) + 1 + QUEUED[0]
+    assert min(epochs) == (5 + 2 * SENT) * (1 + WAITS) + held, epochs
     assert costs["epoch_ns"] > costs["launch_ns"]["device"]
     assert 0 <= costs["epoch_holds"] < 1000
     hosts = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
