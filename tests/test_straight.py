@@ -7,6 +7,7 @@ time; a plain queue is the oracle.
 from __future__ import annotations
 
 import gc
+import time
 from typing import Any
 
 import numpy as np
@@ -137,3 +138,40 @@ def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: No
     queue.finish()
     assert values_of(queue, a)[0] == 33
     assert edges(queue) >= before
+
+
+def test_an_exception_while_looking_leaves_no_read_under_way(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C may come in the Python of a look, when the core has enqueued a blocking read: the
+    program gets its memory back when that is over, not before."""
+    monkeypatch.setattr(straight, "ENOUGH", 1e9)
+    monkeypatch.setattr(straight, "LOOKED", 1 << 30)  # it looks all the time
+    queue, kernels = acs.Queue(context), kernels_of(context)
+    x, y = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
+    for _ in range(4):  # the core learns all of it
+        kernels["slow"](queue, (1,), None, x, np.int32(1), np.int32(100))
+        values_of(queue, x)
+    raised, tell = [], acs.Runtime._take_ended
+
+    def interrupted(self: acs.Runtime, ended: Any) -> None:
+        tell(self, ended)
+        raised.append(ended)
+        raise KeyboardInterrupt
+
+    for turn in range(1, 101):
+        host = np.full(N, -1, np.int32)
+        kernels["slow"](queue, (1,), None, x, np.int32(turn), np.int32(ROUNDS))
+        cl.enqueue_fill_buffer(queue, y, np.int32(turn), 0, y.size)  # which Python launches
+        time.sleep(0.005)  # and which has ended, of which nobody was told
+        with monkeypatch.context() as patch:
+            patch.setattr(acs.Runtime, "_take_ended", interrupted)
+            try:
+                cl.enqueue_copy(queue, host, x)
+            except KeyboardInterrupt:
+                break
+    assert raised
+    found = host.copy()
+    queue.finish()
+    assert np.array_equal(host, found)
+    assert np.array_equal(found, values_of(queue, x))

@@ -415,6 +415,24 @@ PyObject *finish_transfer(Joining *self, bool writes, PyObject *original, PyObje
     return settled.is_valid() ? event.release().ptr() : nullptr;
 }
 
+// A read on its way into the program's memory. Who leaves before it has ended, by an exception, waits
+// for it all the same: that memory may be anything then.
+struct Reading {
+    void *event = nullptr;
+
+    Reading() = default;
+    ~Reading() {
+        if (!event) return;
+        nb::gil_scoped_release others;
+        driver.wait_for_events(1, &event);
+        driver.release_event(event);
+    }
+    Reading(const Reading &) = delete;
+    Reading &operator=(const Reading &) = delete;
+
+    void *take() { return std::exchange(event, nullptr); }
+};
+
 // A blocking read, or a blocking write of a few bytes, which are copied: what has to be seen of that
 // is that the program's memory is its own again.
 PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args) {
@@ -449,7 +467,7 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
     nb::object event = new_event(self, writes ? WRITE : READ, writes ? Py_None : args[2]);
     const nb::bytes copied(writes ? host.view.buf : nullptr, writes ? std::size_t(nbytes) : 0);
     Launched launched;
-    void *handle = nullptr;
+    Reading reading;
     bool has_others = false;
     {
         // again, for whoever made the event or the bytes may have run code
@@ -464,11 +482,11 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
             writes ? self->queues->launch(touched, Into{buffer, at, copied}, names[1])
                    : self->queues->launch(touched,
                                           From{args[1], at, host.view.buf, std::size_t(nbytes), buffer},
-                                          handle, names[0]);
+                                          reading.event, names[0]);
         note(self, is_on_queue, !writes, taken, launched);
     }
     if (launched.upstream.is_valid()) return finish_transfer(self, writes, original, args, launched);
-    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, handle);
+    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, reading.take());
     if (!is_well || has_others) {  // which says what failed
         PyObject *turns[] = {self->queue, launched.number_object.ptr()};
         if (!nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr)).is_valid())
