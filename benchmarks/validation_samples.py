@@ -185,30 +185,38 @@ def _sending(side: Side, calls: Sequence[Callable[[int], Any]]) -> Callable[[int
 
 
 def epochs(side: Side) -> dict[str, float]:
-    """Epochs of one task, and what each task more takes: to be recorded, sent, and seen ended; what
-    one of many tiles takes more to be sent; and what one takes the device that it has already."""
+    """Epochs of one task, and what each task more takes: to be recorded, sent, and seen ended. On a
+    GPU also what one of many tiles takes more to be sent, and what one takes the device that has it
+    already; a CPU device runs them on the cores that send them."""
     runtime, found = side.runtime, side.stepped()
     few, many = (
         (side.cycles(calls, RECORDS, runtime.finish)[1] - found["wait"]) / (RECORDS - 1)
         for calls in (side.few, side.many)
     )
+    scheduler = runtime.stats()["scheduler"]["schedulers"][0]
+    sent = side.cycles([_sending(side, side.few)], SENT, runtime.flush)[1] / SENT
+    on_gpu = scheduler["group"] > 1
     return {
         **found,
         "few": max(1.0, few),
         "many": many,
-        "sent": side.cycles([_sending(side, side.few)], SENT, runtime.flush)[1] / SENT,
-        "wide": side.cycles([_sending(side, side.wide)], SENT, runtime.flush)[1] / SENT,
-        "tiles": float(_tiles(runtime.stats()["scheduler"]["schedulers"][0])),
-        "queued": _queued(side),
+        "sent": sent,
+        "wide": _wide(side) if on_gpu else sent,
+        "tiles": float(_tiles(scheduler)) if on_gpu else 1.0,
+        "queued": _queued(side) if on_gpu else 0.0,
         "read": side.cycles(side.few, 1, side.outs[0].get)[1],
         "holds": _holds(side),
     }
 
 
+def _wide(side: Side) -> float:
+    """Nanoseconds of an epoch of one task of many tiles, of some that are sent."""
+    return side.cycles([_sending(side, side.wide)], SENT, side.runtime.flush)[1] / SENT
+
+
 def _tiles(scheduler: Mapping[str, Any]) -> int:
-    """Of the wide task, as the scheduler cuts it."""
-    group = int(scheduler["group"])
-    rule = machine("cpu2" if group == 1 else "h200-acs_cl").scheduler
+    """Of that task, as a GPU's scheduler cuts it."""
+    group, rule = int(scheduler["group"]), machine("h200-acs_cl").scheduler
     most = rule.most_tiles * int(scheduler["resident_groups"])
     return -(-WIDE // max(rule.least_items, -(-WIDE // (most * group)) * group))
 

@@ -111,6 +111,12 @@ CITED: dict[str, tuple[int, str, Found]] = {
     f"{H200}, an epoch's groups": (
         spec.SCHEDULER_H200.begin_ns, f"validation-{H200}", in_scheduler("begin_ns"),
     ),
+    f"{H200}, a tile": (
+        spec.SCHEDULER_H200.tile_ps, f"validation-{H200}", cost("epoch_tile_ps"),
+    ),
+    f"{H200}, an epoch behind another": (
+        spec.SCHEDULER_H200.behind_ns, f"validation-{H200}", cost("epoch_behind_ns"),
+    ),
     f"{H200}, gang": (
         spec.SCHEDULER_H200.gang_ns, f"validation-{H200}", in_scheduler("gang_ns"),
     ),

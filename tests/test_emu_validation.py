@@ -29,7 +29,15 @@ from acs_cl.benchmarks.validation_model import (
     queued,
 )
 from acs_cl.benchmarks.validation_queue import LINKS, Times, chains, edges
-from acs_cl.benchmarks.validation_samples import DOUBLINGS, FEW, QUEUED, SENT, WAITS
+from acs_cl.benchmarks.validation_samples import (
+    DOUBLINGS,
+    FEW,
+    SENT,
+    WAITS,
+    _queued,
+    _tiles,
+    _wide,
+)
 from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.trace import Entry, Trace
@@ -231,12 +239,22 @@ def test_a_launch_and_a_wait_are_told_apart(host: Host) -> None:
         assert costs["launch_ns"][name] == round(sorted(one["few"] for one in taken)[1])
         assert all(one["wait"] > one["few"] for one in taken)
     epochs = [_epochs_of_a_sample(host) for _ in range(3)]  # one more where the machine stood still
-    held = DOUBLINGS + 2 * (1 + QUEUED[1]) + 1 + QUEUED[0]
-    assert min(epochs) == (5 + 2 * SENT) * (1 + WAITS) + held, epochs
+    assert min(epochs) == (5 + SENT) * (1 + WAITS) + DOUBLINGS, epochs
+    assert costs["epoch_tile_ps"] == costs["epoch_behind_ns"] == 0  # on a CPU
     assert costs["epoch_ns"] > costs["launch_ns"]["device"]
     assert 0 <= costs["epoch_holds"] < 1000
     hosts = [{"own_ns": ns, "launch_ns": {"serial": 2 * ns}} for ns in (10, 30, 90)]
     assert middle(hosts) == {"own_ns": 30, "launch_ns": {"serial": 60}}
+
+
+def test_what_a_gpu_is_asked_besides_is_of_epochs_that_wait(host: Host) -> None:
+    """Here of a CPU's: some milliseconds for one that lasts and ten behind it."""
+    side = host._sides["device"]
+    for _ in range(3):
+        assert -1e8 < _queued(side) < 1e8
+    assert side.rounds > 1
+    assert 0 < _wide(side) < 1e8
+    assert [_tiles({"group": 256, "resident_groups": n}) for n in (660, 66)] == [2048, 256]
 
 
 def _epochs_of_a_sample(host: Host) -> int:
