@@ -29,7 +29,7 @@ PAPER = PAPER._replace(
     scheduler=PAPER.scheduler._replace(
         record_ns=980, epoch_ns=111_000, wait_ns=7_000, begin_ns=168, queue_ns=3_990,
         gang_ns=1_830, fused_ns=460, task_ns=3, slower_few=1_420, slower_full=1_060, groups=5,
-        launched=5, holds=False,
+        launched=5, holds=False, tile_ps=0, behind_ns=0,
     )
 )  # fmt: skip
 """With costs of our scheduler that do not move as it is measured anew."""

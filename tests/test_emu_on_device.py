@@ -10,7 +10,7 @@ from acs_cl.emu.policies import bounds, model
 from acs_cl.emu.spec import CPU_2, Machine, free, machine
 from acs_cl.emu.trace import Entry, Trace
 
-PLAIN = {"slower_few": 1_000, "slower_full": 1_000}
+PLAIN = {"slower_few": 1_000, "slower_full": 1_000, "tile_ps": 0, "behind_ns": 0}
 H200 = machine("h200-acs_cl")
 H200 = H200._replace(scheduler=H200.scheduler._replace(**PLAIN))
 SCHEDULER = machine("cpu2").scheduler._replace(
