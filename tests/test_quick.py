@@ -633,6 +633,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
         made, backend = rt.build(SOURCE), rt._backend
         rt.prebuild(made.add, made.put, (made.turn, (4,)))
         x, y, wide = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4"), rt.zeros(1 << 14, "u4")
+        flags = rt.array([0, 1], "u4")
 
         def run() -> tuple[int, int]:
             """How many epochs that takes, and how many of them by a cut."""
@@ -640,7 +641,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
             before = backend.counters
             y.fill(0)
             for at in range(30):
-                made.add((ROW,), None, x, y, at)
+                made.add((ROW,), None, x, y, at, when=flags[(at + 1) % 2] if at % 7 == 3 else None)
                 if at % 3 == 2:
                     made.turn((ROW,), (4,), y)
                 if at % 5 == 4:

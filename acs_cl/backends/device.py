@@ -281,10 +281,10 @@ class Device(Backend):
         needs no cut. From now on its kernel is at home there. One that fills the device has its
         tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
         64 as in groups of 256."""
+        before, when = None, 0
         if type(command) is TaskCommand:
-            before, command = command.scheduler, command.plain()
-        else:
-            before = None
+            before, when = command.scheduler, epochs.when_of(command.record)
+            command = command.plain()
         native = command.kernel if type(command) is KernelCommand else None
         if native is None or not self._schedulers.may_ride(native.origin, before, scheduler):
             return None
@@ -292,9 +292,8 @@ class Device(Backend):
         task = body.task(command, self._store.owns)
         if 2 * task.tiles > scheduler.limits.groups:
             return None
-        native.offer = scheduler, body
-        self._offered.append(native)
-        return task
+        native.offer = scheduler, body  # in place of the one it has
+        return task._replace(head=epochs.with_when(task.head, when)) if when else task
 
     def _open_for(self, scheduler: Scheduler) -> Epoch:
         """A new open epoch, in place of one without tasks. Its first task is not seen yet:
