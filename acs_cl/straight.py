@@ -45,6 +45,10 @@ so on, and the longest time. A look costs more than its own clock shows: on PoCL
 ms by one of 0.4 ms, since launches on another queue wake threads, and the section has to end and to
 begin again."""
 
+LONGEST_REST = 1 << 20
+"""The factor doubles up to here. A look of a microsecond then already rests for the longest time,
+and a program that never overlaps may run for weeks."""
+
 BEHIND = 16
 """Kernels in flight from which on the device does not keep up."""
 
@@ -95,7 +99,7 @@ class Section(Passing):
         self.open = False
         self.look = Look()
         self.wanted = LOOKED
-        self._rest: float = REST
+        self._rest = REST
 
     def wants(self, number: int, runtime: Runtime) -> bool:
         """Whether the commands after this launch had better pass."""
@@ -125,7 +129,7 @@ class Section(Passing):
             self._rest = REST
             return False
         self.rest(min(LONGEST_S, self._rest * (perf_counter() - self.began)))
-        self._rest *= 2
+        self._rest = min(2 * self._rest, LONGEST_REST)
         return True
 
     # ---- passing ---------------------------------------------------------------------------------

@@ -62,6 +62,23 @@ def test_levels_are_those_of_the_longest_chain() -> None:
     assert two.overlap == 2
 
 
+def test_the_rest_between_looks_is_bounded_however_long_a_program_runs(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(straight.Section, "rest", lambda self, seconds: rests.append(seconds))
+    queue = acs.Queue(context)
+    policy = queue._section
+    assert policy is not None
+    for look in range(2000):  # all of them in vain, and each of a millisecond
+        clock = iter([look, look + 0.001])
+        monkeypatch.setattr(straight, "perf_counter", lambda clock=clock: next(clock))
+        policy.wanted, policy.began = straight.LOOKED, straight.perf_counter()
+        assert policy.decides()
+    assert rests[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert rests[10:] == [straight.LONGEST_S] * (len(rests) - 10)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_that_pass_in_and_out(context: cl.Context, often: None, seed: int) -> None:
     expected = random_program(cl.CommandQueue(context), kernels_of(context), seed)
