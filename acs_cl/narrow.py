@@ -200,14 +200,14 @@ class Narrow:
         self, global_size: Any, local_size: Any, offset: Any, numbers: dict[int, int]
     ) -> dict[int, Reached]:
         group = local_size or self._group
-        axes = max(len(global_size), len(group or ()), len(offset or ()))
+        axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
         try:
             return reach(
                 self._outline,
                 Launch(
-                    _filled(global_size, axes, 1),
-                    None if group is None else _filled(group, axes, 1),
-                    None if offset is None else _filled(offset, axes, 0),
+                    tuple(int(size) for size in global_size),
+                    None if group is None else _of_axes(group, axes, 1),
+                    None if offset is None else _of_axes(offset, axes, 0),
                     numbers,
                 ),
             )
@@ -276,8 +276,8 @@ def _is_one_span(value: Any) -> bool:
     return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
 
 
-def _filled(sizes: Sequence[int], axes: int, by: int) -> tuple[int, ...]:
-    return (*(int(size) for size in sizes), *[by] * (axes - len(sizes)))
+def _of_axes(sizes: Sequence[int], axes: int, missing: int) -> tuple[int, ...]:
+    return (*(int(size) for size in sizes[:axes]), *[missing] * (axes - len(sizes)))
 
 
 def _keep(kept: _Kept, key: tuple[Any, ...], value: Any) -> None:

@@ -161,6 +161,18 @@ KNOWN = [
     (f"{G} atomic_add(x + i, 1);", (2,), {}, [(0, 8, 1, 8)]),
     (f"{G} ((global short *)x)[i] = 1;", (4,), {}, [(0, 8, 1, 8)]),
     (f"{G} put(x + i, n);", (4,), {"n": 2}, [(8, 16, 1, 16)]),
+    # arithmetic on pointers to void counts bytes, as clang does
+    ("global void *p = x; *(global int *)(p + 4 * n) = 1;", (1,), {"n": 5}, [(20, 4, 1, 4)]),
+    ("global void *p = x + n; *(global int *)(p - 4) = 1;", (1,), {"n": 5}, [(16, 4, 1, 4)]),
+    ("global void *p = x; p += 4 * n; *(global int *)p = 1;", (1,), {"n": 5}, [(20, 4, 1, 4)]),
+    ("global void *p = x + n; p -= 8; *(global int *)p = 1;", (1,), {"n": 5}, [(12, 4, 1, 4)]),
+    ("global void *p = x; p++; ++p; *(global short *)p = 1;", (1,), {}, [(2, 2, 1, 2)]),
+    ("global void *p = x + n; --p; p--; *(global short *)p = 1;", (1,), {"n": 5}, [(18, 2, 1, 2)]),
+    ("global void *p = x; *(global char *)&p[n] = 1;", (1,), {"n": 5}, [(5, 1, 1, 1)]),
+    (f"{G} byte(x, 4 * i);", (4,), {}, [(0, 4, 4, 1)]),
+    # a type without a size is no number of bytes
+    ("struct none {}; global struct none *p = x; p += n; *(global int *)p = 1;", (1,), {"n": 1},
+     ALL),
     (f"{G} if (n > 1) put(x, i); else put(y, i);", (4,), {"n": 1}, []),
     # what is not proven is all of it
     (f"{G} x[y[i]] = 1;", (8,), {}, [(-(2**33), 2**34, 1, 2**34)]),
@@ -189,6 +201,7 @@ def test_ranges_are_what_the_body_says(
 ) -> None:
     source = (
         "void put(global int *p, int at) { p[at] = 1; }\n"
+        "void byte(global void *p, int at) { *(global char *)(p + at) = 1; }\n"
         f"kernel void k(global int *x, global int *y, int n, int m, int s) {{ {body} }}"
     )
     local = (4,) if "local" in body else None
@@ -340,6 +353,46 @@ def test_no_access_of_a_random_kernel_is_missed(block: int) -> None:
         total, narrower = total + count, narrower + less
     print(f"seeds {block * blocks * PER_PROGRAM} on: {narrower} of {total} ranges are narrower")
     assert narrower > total // 5
+
+
+STRUCTURES = """
+typedef struct { int n; char d[]; } bytes;
+typedef struct { int n; int d[0]; } words;
+typedef struct { int n; struct {} mark; } marked;
+typedef struct { int n; bytes inner; } outer;
+typedef struct { int n; char c; char d[]; } padded;
+"""
+BEHIND = [
+    ("global bytes *p, int i", "p->d[i] = 1;"),
+    ("global bytes *p, int i", "*(p->d + i) = 1;"),
+    ("global bytes *p, int i", "(*p).d[i] = 1;"),
+    ("global bytes *p, int i", "(&p[1])->d[i] = 1;"),
+    ("global words *p, int i", "p->d[i] = -1;"),
+    ("global words *p, int i", "global int *q = p[1].d; q[i] = -1;"),
+    ("global marked *p, int i", "((global char *)&p->mark)[i] = 1;"),
+    ("global outer *p, int i", "p->inner.d[i] = 1;"),
+    ("global padded *p, int i", "p->d[i] = 1;"),
+    ("global void *p, int i", "((global bytes *)(p + 4))->d[i] = 1;"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "body"), BEHIND)
+def test_what_stands_behind_a_structure_is_not_missed(parameters: str, body: str) -> None:
+    source = f"{STRUCTURES} kernel void k({parameters}) {{ {body} }}"
+    with acs.Runtime(backend="serial") as rt:
+        array = rt.zeros(64, "u1")
+        access = rt.build(source, ["-w"]).k((1,), None, array, 7).access
+        written = set(np.flatnonzero(array.get()).tolist())
+        said = {at for one in access.writes for at in range(one.start, one.start + one.width)}
+        assert written, source
+        assert written <= said, (written, access.writes)
+
+
+def test_a_launch_has_its_own_number_of_axes_where_the_kernel_fixes_its_group() -> None:
+    source = """__attribute__((reqd_work_group_size(4, 1, 1)))
+        kernel void k(global int *x) { x[10 * get_work_dim() + get_global_id(0)] = 1; }"""
+    for sizes, start in (((4,), 40), ((4, 2), 80), ((4, 2, 1), 120)):
+        assert reached(source, "k", sizes)["x"].writes == ((start, 16, 1, 16),)
 
 
 def test_numbers_that_do_not_matter_change_no_range() -> None:

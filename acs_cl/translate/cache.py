@@ -21,7 +21,7 @@ from acs_cl._version import __version__
 from acs_cl.digest import digest
 from acs_cl.translate.facts import DeviceFacts
 
-_FORMAT = 5  # raise it when the analysis or the record changes
+_FORMAT = 6  # raise it when the analysis or the record changes
 ENTRIES_MAX = 2000
 _ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
 _stores_until_trim = 1  # the first one of a process looks

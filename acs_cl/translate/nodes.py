@@ -25,7 +25,8 @@ RETURN_STMT, GCC_ASM_STMT, MS_ASM_STMT, DECL_STMT = 214, 215, 229, 231
 
 # What a type is, as far as pointers go.
 NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
-_CLASSES = {2: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
+_VOID = 2
+_CLASSES = {_VOID: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
 _CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
 _CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
 
@@ -56,7 +57,8 @@ class Node:
 
     __slots__ = (
         "children", "is_null", "key", "kind", "literal", "name", "number", "operator", "pointee",
-        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "space",
+        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "sizeless",
+        "space",
     )  # fmt: skip
 
     kind: int
@@ -65,10 +67,11 @@ class Node:
     number: int  # an integer's bits, negative where unsigned; 0 for all else
     literal: int | None  # the value of an integer constant
     pointee: int  # shape of what a pointer points to
-    pointee_bytes: int  # its size; 0 or less where it has none
+    pointee_bytes: int  # its size; 0 where it has none or the parser does not know it
     pointee_space: int
     pointee_const: bool
     children: list[Node]
+    sizeless: bool  # an array or a structure of no bytes, or of no known number of them
     key: int  # identity of the declaration that this is, or refers to
     name: str
     reference: Any  # cursor of the function that a reference names
@@ -97,6 +100,13 @@ def convert(cursor: Any) -> Node:
     return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
 
 
+def _size(canonical: Any) -> int:
+    """The bytes of a type; 0 where the parser gives no size, but an error code below zero."""
+    if canonical._kind_id == _VOID:
+        return 1  # as clang counts in arithmetic on pointers to it
+    return max(int(canonical.get_size()), 0)
+
+
 class _Converter:
     def __init__(self, lib: Any, collect: Any) -> None:
         self.lib = lib
@@ -108,7 +118,7 @@ class _Converter:
         node.shape = node.pointee = OTHER
         node.space = node.pointee_space = node.key = node.operator = 0
         node.number = node.pointee_bytes = 0
-        node.pointee_const = node.is_null = False
+        node.pointee_const = node.is_null = node.sizeless = False
         node.name, node.reference, node.literal = "", None, None
         if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
             self._set_type(node, cursor.type)
@@ -143,9 +153,11 @@ class _Converter:
             return
         node.number = _INTEGERS.get(kind, 0)
         node.space = canonical.get_address_space()
+        if node.shape in (ARRAY, RECORD):
+            node.sizeless = not _size(canonical)
         if node.shape == POINTER:
             pointee = canonical.get_pointee()
-            node.pointee_bytes = pointee.get_size()
+            node.pointee_bytes = _size(pointee)
             node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
@@ -165,7 +177,7 @@ class _Converter:
         node.shape = POINTER
         node.space = PRIVATE
         node.pointee = _CLASSES.get(element._kind_id, OTHER)
-        node.pointee_bytes = element.get_size()
+        node.pointee_bytes = _size(element)
         node.pointee_space = element.get_address_space()
         node.pointee_const = element.is_const_qualified()
 

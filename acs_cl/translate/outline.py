@@ -347,9 +347,13 @@ class _Walk:
             return _Other(["esc", inner.pointer, "an array inside of an element"])
         return _Other([",", at, inner.before] if isinstance(inner, _Other) else at)
 
-    def _address(self, place: _Place) -> Operation:
+    def _address(self, node: Node, place: _Place) -> Operation:
         if isinstance(place, _Memory):
-            return place.pointer if place.exact else ["in", place.pointer, place.bytes]
+            if place.exact:
+                return place.pointer
+            # A member without bytes of its own may begin where the structure ends.
+            more = 1 if node.sizeless and place.bytes else 0
+            return ["in", place.pointer, place.bytes + more]
         return [",", place.before, _NOTHING] if isinstance(place, _Other) else _NOTHING
 
     def _load(self, node: Node, place: _Place) -> Operation:
@@ -430,14 +434,14 @@ class _Walk:
         if node.kind == n.DECL_REF_EXPR and node.reference is not None:
             return _NOTHING
         place = self._place(node)
-        return self._address(place) if node.shape == n.ARRAY else self._load(node, place)
+        return self._address(node, place) if node.shape == n.ARRAY else self._load(node, place)
 
     def _convert(self, node: Node) -> Operation:
         child = node.children[0]
         if bodies._is_arrow(node):
             return self._load(node, self._place(node))
         if child.shape == n.ARRAY and node.shape == n.POINTER:
-            return self._address(self._place(child))
+            return self._address(child, self._place(child))
         if child.shape == n.VECTOR:
             return self._opaque(node, self._value(child))
         value = self._value(child)
@@ -456,10 +460,10 @@ class _Walk:
     def _unary(self, node: Node) -> Operation:
         child = node.children[0]
         if node.operator == n.ADDRESS_OF:
-            return self._address(self._place(child))
+            return self._address(child, self._place(child))
         if node.operator == n.DEREFERENCE:
             place = self._place(node)
-            return self._address(place) if node.shape == n.ARRAY else self._load(node, place)
+            return self._address(node, place) if node.shape == n.ARRAY else self._load(node, place)
         if node.operator in n.INCREMENTS:
             return self._increment(node)
         value = self._value(child)
