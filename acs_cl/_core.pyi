@@ -1,0 +1,540 @@
+"""Declare what Python sees of the native core, `acs_cl/_core/*.cpp`.
+
+This file is the whole border. `tests/test_core_stub.py` holds it against the module that was built:
+every name here exists there, and every name there stands here. Words are those of the glossary in
+`docs/design/glossary.md`.
+
+Two rules hold for all of it:
+
+- Everything that changes a launch is called with the runtime's lock held. The core takes that lock
+  itself where Python calls it without (`Caller.__call__`, commands of an `acs.Queue`).
+- The core reads some containers of Python in place (`Ledger.join`, `Joining`). Python never
+  replaces such a container; it empties and refills it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .records import Access, Launch, Span
+
+Spans: TypeAlias = Iterable[Span]
+Sizes: TypeAlias = tuple[int, ...]
+Edges: TypeAlias = dict[int, str]
+"""Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
+
+Ended: TypeAlias = list[tuple[int, int, Any, int]]
+"""Launches that ended: number, the driver's status, event, lane.
+
+Number 0 stands for launches that the core retired itself; the status then counts them."""
+
+INTERFACE: Final[int]
+"""Counts the versions of this border. `core.py` refuses a module with another number."""
+
+# ---- hazards ----------------------------------------------------------------------------------
+
+class Footprint:
+    """The merged spans of a recording, prepared for entering again and again."""
+
+    @property
+    def mark(self) -> int:
+        """The replay record that stands in the index for this footprint."""
+
+class Hazards:
+    """Index the bytes that launches in flight read and write.
+
+    The oracle is `acs_cl/hazards.py`; both give the same edges."""
+
+    def enter(self, number: int, reads: Spans, writes: Spans) -> Edges:
+        """Add a launch and return what it follows. Numbers only grow."""
+    def retire(self, number: int, /) -> None:
+        """Remove a launch that ended."""
+    def forget(self, base: int, /) -> None:
+        """Drop everything known of a base whose memory was given back."""
+    def inherit(self, base: int, numbers: Sequence[int], /) -> None:
+        """Let a new base follow the launches that still use its block of memory."""
+    def users(self, base: int) -> tuple[int, ...]:
+        """Return the launches in flight that use a base."""
+    def is_live(self, number: int, /) -> bool:
+        """Say whether a launch is in the index."""
+    def footprint(self, reads: Spans, writes: Spans, before: Footprint | None = None) -> Footprint:
+        """Prepare the spans of a recording; `before` is the recording that it replaces."""
+    def enter_footprint(self, number: int, footprint: Footprint) -> Edges:
+        """Add a replay and return what it follows."""
+    def move(self, footprint: Footprint, base: int, spans: Iterable[tuple[Span, bool]]) -> None:
+        """Replace the spans of one base in a footprint, each with whether it is written."""
+    def _measure(self, number: int, accesses: Sequence[Access], window: int) -> float:
+        """Return the nanoseconds that entering and retiring these launches takes. A benchmark."""
+    @property
+    def live(self) -> int:
+        """Count the launches in the index."""
+    @property
+    def spans(self) -> int:
+        """Count the spans in the index."""
+    @property
+    def edges(self) -> dict[str, int]:
+        """Count the edges found so far, by kind."""
+    @property
+    def pruned(self) -> int:
+        """Count the edges left out because others imply them."""
+    @property
+    def _held(self) -> int:
+        """Count the spans that somebody holds. For tests of leaks."""
+
+# ---- the runtime's lock and books -------------------------------------------------------------
+
+class Lock:
+    """Lock as `threading.RLock` does; the core can test whether another thread holds it."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+    def _is_owned(self) -> bool: ...
+    def _release_save(self) -> Any: ...
+    def _acquire_restore(self, state: Any, /) -> None: ...
+
+class Ledger:
+    """Keep where each launch in flight is: in which epoch, on a lane, or in neither.
+
+    It also keeps the books of launches that the core made itself ("quick" ones). Python does not
+    know those one by one until it calls `settle`."""
+
+    number: int
+    """The number of the newest launch."""
+    usable: bool
+    """Whether the core may make launches by itself at all."""
+    generation: int
+    """Launch plans of an older generation are not used any more."""
+
+    @property
+    def most(self) -> int:
+        """The largest number of launches in flight that was seen."""
+    @property
+    def quick(self) -> int:
+        """Count the launches in flight that only the core knows."""
+    def join(
+        self,
+        hazards: Hazards,
+        lock: Lock,
+        launches: dict[int, Launch],
+        slots: dict[int, Any],
+        watched: set[int],
+        empty: list[Any],
+        backlog: int,
+        window: int | None,
+        ready_first: bool,
+        /,
+    ) -> None:
+        """Connect the ledger with the books of its runtime, which the core reads in place.
+
+        The core makes launches only while every container in `empty` is empty."""
+    def tell(self, reasons: dict[str, int], where: dict[int, str], /) -> None:
+        """Have the core note there why each of its launches went to a lane."""
+    def put(self, number: int, epoch: int, task: int, /) -> None:
+        """Note that a launch is a task of an epoch. Epochs count from 1."""
+    def epoch(self, number: int, /) -> int:
+        """Return the epoch of a launch, or 0."""
+    def task(self, number: int, epoch: int, /) -> int:
+        """Return which task of that epoch a launch is, or -1."""
+    def numbers(self, epoch: int, /) -> list[int]:
+        """Return the launches of an epoch, by task."""
+    def names(self, epoch: int, /) -> dict[str, int]:
+        """Count the core's own launches of an epoch by the name of their kernel."""
+    def leave(self, epoch: int, /) -> list[int]:
+        """Take an epoch's launches out of it, and return those that Python knows."""
+    def retire(self, epoch: int, /) -> list[int]:
+        """End the core's launches of an epoch that was left; return those settled meanwhile."""
+    def settle(self) -> list[tuple[int, str, tuple[Span, ...], tuple[Span, ...]]]:
+        """Hand all of the core's launches to Python: number, name, spans read, spans written."""
+    def open(
+        self,
+        epoch: int,
+        recorder: Recorder,
+        scheduler: Any,
+        least_tasks: int,
+        most_tasks: int,
+        most_entries: int,
+        next_look: int,
+        /,
+    ) -> None:
+        """Let the core add tasks to an epoch, within these limits."""
+    def shut(self) -> list[int]:
+        """End that, and return the launches outside of any epoch that this one has to wait for."""
+    def has_quick(self, number: int, /) -> bool:
+        """Say whether the core alone knows this launch."""
+    def quick_numbers(self) -> list[int]:
+        """Return the launches that only the core knows, in order."""
+    def newest_quick(self, last: int, /) -> int:
+        """Return the newest of those up to `last`, or 0."""
+    def oldest_quick(self) -> int:
+        """Return the oldest of those, or 0."""
+    def __len__(self) -> int:
+        """Count the launches in epochs."""
+
+# ---- what kernels, handles and arrays inherit from --------------------------------------------
+
+class Caller:
+    """Call a kernel: make the launch here if there is a plan for it, else call `_call`."""
+
+    _runtime: Any
+    def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+
+class Handle:
+    """Hold what a launch returned, without what it can do."""
+
+    number: int
+    name: str
+    _runtime: Any
+    _result: Any
+    def __init__(
+        self, runtime: Any, number: int, name: str, access: Access, result: Any = None
+    ) -> None: ...
+    @property
+    def access(self) -> Access:
+        """The bytes that the launch reads and writes."""
+
+class View:
+    """Hold what launches ask of an array: its memory, its spans and its runtime."""
+
+    dtype: np.dtype[Any]
+    size: int
+    nbytes: int
+    _runtime: Any
+    _home: Any
+    """The runtime while the array is plain and alive, else None."""
+    _argument: Any
+    """What a driver takes for it: a buffer or an SVM pointer."""
+    _address: int
+    _place: int
+    _spans: tuple[Span, ...]
+    @property
+    def _holders(self) -> int:
+        """Count those who hold the span of this array. For tests of leaks."""
+
+# ---- launch plans -----------------------------------------------------------------------------
+
+def use(
+    handle: type,
+    array: type,
+    local_memory: type,
+    numbers: tuple[type, ...],
+    flags: Iterable[npt.DTypeLike],
+    /,
+) -> None:
+    """Say which classes launches meet: handles, arrays, local memory, numbers, flags of `when=`."""
+
+def teach(
+    kernel: Caller,
+    ledger: Ledger,
+    scheduler: Any,
+    name: str,
+    parameters: Iterable[tuple[str, int, str]],
+    blob_bytes: int,
+    own_local: int,
+    most_local: int,
+) -> None:
+    """Give a kernel its plan for the scheduler: code, place in the record and mode by parameter."""
+
+def learn(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    words: bytes,
+    shape: bytes | None,
+) -> None:
+    """Add sizes to that plan, with the words that records of these sizes begin with."""
+
+def teach_queues(
+    kernel: Caller,
+    ledger: Ledger,
+    queues: Queues,
+    native: Any,
+    name: str,
+    parameters: Iterable[tuple[str, str]],
+    by_address: bool,
+    numbers: Sequence[int] | None,
+) -> None:
+    """Give a kernel its plan for lanes. Its ranges depend on the arguments `numbers`."""
+
+def learn_queues(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    args: tuple[Any, ...],
+    covers: Sequence[int] | None,
+    access: Access,
+    left: int,
+    until: int,
+    reason: str | None,
+) -> bool:
+    """Add sizes and numbers to that plan; return whether they were new.
+
+    `left` launches up to number `until` go to lanes before Python decides again."""
+
+def learn_gate(kernel: Caller, variant: Any) -> None:
+    """Give the plan for lanes the kernel that looks at the flag of `when=` first."""
+
+def is_taught(kernel: Caller, /) -> bool:
+    """Say whether a kernel has a valid plan for the scheduler."""
+
+def is_taught_queues(kernel: Caller, /) -> bool:
+    """Say whether a kernel has a valid plan for lanes."""
+
+def knows(kernel: Caller, global_size: Sizes, local_size: Sizes | None) -> bool:
+    """Say whether the plan for the scheduler has these sizes."""
+
+def forget(kernel: Caller, /) -> None:
+    """Drop both plans of a kernel."""
+
+class Touches:
+    """Hold what the launches of one `launch_many` touch."""
+
+    @property
+    def many(self) -> int:
+        """Count the launches that were made."""
+    @property
+    def reads(self) -> list[Span]: ...
+    @property
+    def writes(self) -> list[Span]: ...
+
+def launch_many(
+    kernel: Caller,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    columns: list[tuple[Any, bool]],
+    first: int,
+    many: int,
+    when: tuple[Any, bool] | None = None,
+) -> Touches:
+    """Make launches `first` to `many` for the scheduler, until one needs Python.
+
+    A column holds the values of one parameter, and whether there is one for each launch."""
+
+# ---- the scheduler on the device --------------------------------------------------------------
+
+class Recorder:
+    """Collect the tasks of an epoch as the words that the scheduler reads.
+
+    `acs_cl/epochs.py` describes the words. The columns with a leading underscore are read there,
+    for orders of tasks other than the program's."""
+
+    def add(
+        self,
+        record: bytes,
+        blob: bytes | None,
+        task_shape: bytes | None,
+        upstream: Iterable[int],
+    ) -> int:
+        """Add a task behind earlier ones and return its index."""
+    def _image(
+        self, spare: int, stale: int, blocks: int, gang: bool
+    ) -> tuple[bytearray, int, int, int]:
+        """Return all words, the most tiles ready at a time, and block 0 with its length."""
+    @property
+    def tasks(self) -> int:
+        """Count the tasks."""
+    @property
+    def entries(self) -> int:
+        """Count the entries that the ring of ready tiles needs."""
+    @property
+    def _records(self) -> tuple[bytes]: ...
+    @property
+    def _extra(self) -> bytes: ...
+    @property
+    def _heirs(self) -> bytes: ...
+    @property
+    def _counts(self) -> bytes: ...
+    @property
+    def _initial(self) -> bytes: ...
+    @property
+    def _upstream(self) -> bytes: ...
+    @property
+    def _downstream(self) -> bytes: ...
+    @property
+    def _patches(self) -> list[tuple[int, int]]: ...
+
+# ---- lanes ------------------------------------------------------------------------------------
+
+def open_driver(functions: Sequence[int]) -> None:
+    """Give the core the addresses of the OpenCL functions that it calls."""
+
+class QueueKernel:
+    """A kernel as lanes launch it. Only the core makes them."""
+
+class FromC:
+    """Enqueue a kernel again and again from C++. The benchmarks' lower limit."""
+
+    def __init__(
+        self,
+        queues: Sequence[int],
+        kernel: int,
+        svm: bool,
+        memory: Sequence[Sequence[int]],
+        value: int,
+        events: bool,
+        /,
+    ) -> None: ...
+    def run(self) -> int:
+        """Launch once for each item of `memory`; return the driver's status."""
+
+class Queues:
+    """Place launches on the lanes of a device and notice their ends."""
+
+    waits: int
+    """Counts events that launches were made to wait for."""
+    bare: int
+    """Counts launches that got no event of their own."""
+    _unasked_enough: int
+
+    def __init__(
+        self,
+        queues: list[Any],
+        out_of_order: bool,
+        profiling: bool,
+        classes: tuple[type, ...],
+        make_event: Callable[[int, bool], Any],
+        /,
+    ) -> None: ...
+    def join(self, ledger: Ledger) -> None:
+        """Connect the lanes with the ledger that numbers the core's own launches."""
+    def submit(self, launch: Launch, behind: Iterable[Any] | None = None) -> None:
+        """Enqueue a launch on a lane, behind what it follows and behind foreign events."""
+    def poll(self, most: int = 64) -> Ended:
+        """Return launches that ended."""
+    def poll_up_to(self, number: int) -> Ended:
+        """Return those that ended up to a launch."""
+    def read_now(self, runtime: Any, array: View, host: npt.NDArray[Any]) -> bool | Handle | None:
+        """Read an array into host memory and wait.
+
+        True: `host` has the values. False: the driver failed. None: Python has to make the launch.
+        A handle: the launch exists, and Python has to wait for it."""
+    def event(self, number: int) -> Any:
+        """Return the driver's event of a launch in flight, or None."""
+    def oldest(self) -> Any:
+        """Return the event of the oldest launch in flight, or None."""
+    def flush(self) -> None:
+        """Start everything that was enqueued."""
+    def forget(self) -> None:
+        """Release all events. The runtime is closing."""
+    def used(self) -> list[int]:
+        """Count the launches of each lane."""
+    @property
+    def in_flight(self) -> int:
+        """Count the launches on lanes."""
+
+# ---- acs.Queue --------------------------------------------------------------------------------
+
+class Look:
+    """Sample how far launches in a row overlap."""
+
+    def note(self, number: int, upstream: Sequence[int], live: Any) -> None:
+        """Add a launch; `live` answers which of its upstream are in flight."""
+    @property
+    def many(self) -> int:
+        """Count the launches sampled."""
+    @property
+    def steps(self) -> int:
+        """Return the length of the longest chain among them."""
+    @property
+    def overlap(self) -> float:
+        """Return launches per step of that chain."""
+
+class Passing:
+    """Hold the bypass of a queue: commands that go to the driver's own queue as they are."""
+
+    passing: bool
+    """Whether commands bypass the tracking now."""
+    passed: int
+    wanted: int
+    satisfied: int
+    began: float
+    look: Look
+    @property
+    def lock(self) -> Lock: ...
+    @property
+    def rests(self) -> bool:
+        """Whether the bypass stays open however much is in flight."""
+    def __init__(self, queue: Any, pointer: int, behind: int) -> None: ...
+    def count(self, event: Any, /) -> None:
+        """Count a command that went by."""
+    def rest(self, seconds: float, /) -> None:
+        """Keep the bypass open for so long."""
+
+class Given:
+    """Remember from what a kernel's arguments were set, until somebody asks."""
+
+    @property
+    def generation(self) -> int: ...
+    def __init__(self, kernel: Any) -> None: ...
+    def take(self) -> list[tuple[int, tuple[Any, ...]]]:
+        """Return the calls that set arguments, in their order, and forget them."""
+
+class Setter:
+    """Replace a method of PyOpenCL's kernels that sets arguments: do the same, and remember."""
+
+    __name__: str
+    __doc__: str | None
+    def __new__(cls, original: Any, otherwise: Any, note: Any, kind: int, step: int) -> Setter: ...
+    def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+    def __get__(self, object: Any, type: type | None = None, /) -> Any: ...
+
+class Command:
+    """Replace a function of PyOpenCL that enqueues a command."""
+
+    __name__: str
+    __doc__: str | None
+    def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+
+class Joining:
+    """Launch the plain commands of one `acs.Queue` from the core."""
+
+    def __init__(
+        self,
+        queue: Any,
+        runtime: Any,
+        ledger: Ledger,
+        queues: Queues,
+        store: Any,
+        numbers: list[int],
+        seen: list[int],
+        books: Lock,
+        section: Passing | None,
+        empty: tuple[Any, ...],
+        in_order: bool,
+        chains: bool,
+    ) -> None: ...
+
+def begin_noting(arguments: type, types: tuple[type, ...]) -> None:
+    """Start to remember arguments with this class; objects of `types` never change."""
+
+def use_events(events: tuple[Any, ...]) -> None:
+    """Say which classes of events there are, and what makes one from a handle."""
+
+def use_kinds(kinds: tuple[Any, ...], on_host_task: Callable[[], bool], /) -> None:
+    """Say how PyOpenCL names a kernel, a read and a write; and who must not wait."""
+
+def teach_kernel(
+    joining: Joining,
+    kernel: Any,
+    native: Any,
+    name: str,
+    modes: tuple[str, ...],
+    pointers: dict[int, Any],
+    values: dict[int, bytes],
+    global_size: Sizes,
+    local_size: Sizes | None,
+    left: int,
+    until: int,
+    reason: str | None,
+) -> None:
+    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn_queues`."""
