@@ -14,7 +14,7 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize wheels demo bench clients clean
+.PHONY: help venv test lint fuzz sanitize wheels demo bench figures stamp clients clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -25,6 +25,8 @@ help:
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
+	@echo "make figures the tables of README and docs, from the results (NEW=\"file ...\" takes these in)"
+	@echo "make stamp   the commit of these sources, for a machine without a checkout"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
 	@echo "make clean   removes what the other targets made"
 
@@ -81,6 +83,15 @@ demo: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN) -m acs_cl.benchmarks.run $(ARGS)
+
+# `make figures NEW="a.json b.json"`, and ARGS=--several-commits where parts stay as they are.
+figures: $(STAMP)
+	$(RUN) -m acs_cl.benchmarks.$(if $(NEW),merge $(NEW),report) $(ARGS)
+
+stamp: $(STAMP)
+	mkdir -p build
+	$(RUN) -m acs_cl.benchmarks.provenance > build/stamp
+	cat build/stamp
 
 # Fetched by pip into a virtual environment of their own, in build/clients.
 clients:

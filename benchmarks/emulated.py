@@ -1,11 +1,10 @@
 """The paper's table beside ours: its twelve workloads on its device, both simulated.
 
-    python -m acs_cl.benchmarks.emulated            # run all of it, write the JSON and the tables
-    python -m acs_cl.benchmarks.emulated --render   # the tables again, from the JSON
-    python -m acs_cl.benchmarks.emulated --check    # write nothing; are they those of the JSON?
+    python -m acs_cl.benchmarks.emulated   # run all of it, write the JSON
+    python -m acs_cl.benchmarks.report     # write the tables
 
 In: traces of `dry.traced` at preset `paper`, the machine `paper`, the values of `published`. Out:
-`results/emulator.json` and `docs/emulator-results.md`.
+`results/emulator.json`, of which `report` makes `docs/emulator-results.md`.
 
 A variant of the machine changes one constant for all workloads alike; what brings a figure that
 differs from the published one near to it is found among the variants.
@@ -24,7 +23,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from acs_cl.benchmarks.dry import traced
-from acs_cl.benchmarks.emulated_tables import COLUMNS, FAMILY, GRAPH, HW, SW, WORKLOADS, render
+from acs_cl.benchmarks.emulated_tables import COLUMNS, FAMILY, GRAPH, HW, SW, WORKLOADS
 from acs_cl.benchmarks.published import ACS
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.cost import Costs
@@ -36,7 +35,6 @@ from acs_cl.emu.trace import KERNEL, Trace, resolved
 VERSION = 1
 ROOT = Path(__file__).resolve().parent
 RESULT = ROOT / "results" / "emulator.json"
-TABLES = ROOT.parent / "docs" / "emulator-results.md"
 
 POLICIES = {SW: "acs_sw(N=32, threads=8)", HW: "acs_hw(N=32, M=32)"}
 LAUNCH_CYCLES = 5_000
@@ -234,23 +232,11 @@ def speedups(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    parser = argparse.ArgumentParser(prog="benchmarks/emulated.py", description="The table.")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--render", action="store_true", help="only write the tables of the JSON")
-    what.add_argument("--check", action="store_true", help="write nothing, only compare")
-    args = parser.parse_args(argv)
-    if args.render or args.check:
-        document = json.loads(RESULT.read_text(encoding="utf-8"))
-    else:
-        document = measure(list(WORKLOADS), lambda text: print(text, file=sys.stderr))
-        RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    text = render(document)
-    if args.check:
-        wrong = not TABLES.exists() or TABLES.read_text(encoding="utf-8") != text
-        if wrong:
-            print(f"{TABLES.name} is not what {RESULT.name} says", file=sys.stderr)
-        return int(wrong)
-    TABLES.write_text(text, encoding="utf-8")
+    argparse.ArgumentParser(
+        prog="benchmarks/emulated.py", description="Simulate; `report` makes the tables."
+    ).parse_args(argv)
+    document = measure(list(WORKLOADS), lambda text: print(text, file=sys.stderr))
+    RESULT.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -90,20 +90,21 @@ def spread(values: Sequence[float], digits: int = 3) -> dict[str, Any]:
 
 def target(
     what: str,
-    value: float | str,
+    value: float | str | None,
     sense: str,
-    limit: float | str,
+    limit: float | str | None,
     unit: str = "",
     around: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A figure beside what it has to reach. `sense`: 'at most', 'below', 'at least' or 'is'.
 
-    `around`: a `spread` whose quartiles go along.
+    A value of None: not measured. A limit of None: nothing has to be reached, and the figure stands
+    there to be compared. `around`: a `spread` whose quartiles go along.
     """
-    met = _SENSES[sense](value, limit)
+    met = limit is None or (value is not None and _SENSES[sense](value, limit))
     return {
         "what": what,
-        "value": round(value, 3) if isinstance(value, float) else value,
+        "value": float(f"{value:.4g}") if isinstance(value, float) else value,
         "unit": unit,
         "sense": sense,
         "limit": limit,

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from datetime import datetime, timezone
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +16,7 @@ import pyopencl as cl
 
 from acs_cl import __version__, devices
 from acs_cl.benchmarks.harness import quantile
+from acs_cl.benchmarks.provenance import sources
 
 
 def machine(device: cl.Device) -> dict[str, Any]:
@@ -36,6 +35,7 @@ def machine(device: cl.Device) -> dict[str, Any]:
 
 def processor() -> dict[str, Any]:
     """The same without a device."""
+    found = sources()
     return {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
@@ -44,7 +44,8 @@ def processor() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "acs_cl": __version__,
-        "commit": _commit(),
+        "commit": found.commit,
+        "sources": found.digest,
         "date": datetime.now(timezone.utc).date().isoformat(),
     }
 
@@ -78,24 +79,3 @@ def _load() -> float | None:
         return round(os.getloadavg()[0], 2)
     except (AttributeError, OSError):
         return None
-
-
-def _commit() -> str:
-    """The commit of the sources, with a mark if they differ from it; empty for an installation."""
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return ""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=root, capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        commit = git("rev-parse", "--short", "HEAD")
-        sources = ("acs_cl", "benchmarks", "emu")
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", *sources)
-        return f"{commit} with changes" if commit and changed else commit
-    except OSError:
-        return ""

@@ -18,10 +18,9 @@ from time import perf_counter
 from typing import Any
 
 from acs_cl import AcsError, UsageError, devices
+from acs_cl.benchmarks.documents import FIGURES, VERSION, Run, number
 from acs_cl.benchmarks.harness import OVERRIDES, Settings
 from acs_cl.benchmarks.machine import machine, noise
-
-VERSION = 1
 
 BENCHMARKS = {
     "overhead": "host cost of a launch, against a bare PyOpenCL call",
@@ -41,6 +40,11 @@ BENCHMARKS = {
 }
 MODULES = {"queue": "adoption"}
 """Those that are not called like their benchmark: a `queue.py` beside a script hides Python's."""
+
+
+def module_of(name: str) -> str:
+    """The module of this package that measures a benchmark."""
+    return MODULES.get(name, name)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -98,15 +102,20 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     unrest = [noise()]
     for name in names:
         start = perf_counter()
-        module = importlib.import_module(f"acs_cl.benchmarks.{MODULES.get(name, name)}")
+        module = importlib.import_module(f"acs_cl.benchmarks.{module_of(name)}")
         results[name] = module.measure(settings)
+        if hasattr(module, "bars"):
+            results[name]["targets"] = module.bars(results[name], there)
         results[name]["took_s"] = round(perf_counter() - start, 1)
         unrest.append(noise())
+        around = max(one["unrest"] for one in unrest[-2:])
+        run = Run(there["commit"], there["sources"], there["date"], around)
+        results[name]["run"] = run._asdict()
         _print(name, results[name])
     there["noise"] = unrest
     print(f"\nunrest of the machine: {max(one['unrest'] for one in unrest):.0%} (quiet: below 5%)")
     return {
-        "acs_cl_benchmarks": VERSION,
+        FIGURES: VERSION,
         "quick": settings.quick,
         "machine": there,
         "benchmarks": results,
@@ -121,10 +130,11 @@ def _print(name: str, result: dict[str, Any]) -> None:
         if row["quartiles"] is not None:
             low, high = row["quartiles"]
             around = f"  quartiles {low:.2f} .. {high:.2f}"
-        value = row["value"] if isinstance(row["value"], str) else f"{row['value']:.5g}"
+        value = row["value"] if isinstance(row["value"], str) else number(row["value"])
+        said = "" if row["limit"] is None else f" ({row['sense']} {row['limit']})"
         print(
             f"  {'met   ' if row['met'] else 'MISSED'} {row['what']}{where}: "
-            f"{value} {row['unit']} ({row['sense']} {row['limit']}){around}"
+            f"{value} {row['unit']}{said}{around}"
         )
 
 

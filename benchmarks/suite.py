@@ -26,6 +26,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import AcsError, devices
+from acs_cl.benchmarks import documents
 from acs_cl.benchmarks.bounds import Bound
 from acs_cl.benchmarks.harness import Deadline, interleave, quantile, spread
 from acs_cl.benchmarks.machine import machine, noise
@@ -123,6 +124,9 @@ def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
         found[workload.name] = one(plan, workload, launch_us, say_more)
         found[workload.name]["took_s"] = round(perf_counter() - start, 1)
         unrest.append(noise())
+        around = max(one["unrest"] for one in unrest[-2:])
+        run = documents.Run(there["commit"], there["sources"], there["date"], around)
+        found[workload.name]["run"] = run._asdict()
         left_out.remove(workload.name)
         yield document
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from acs_cl.benchmarks import documents
 from acs_cl.benchmarks.published import ACS, FAMILIES, GRCUDA, GRCUDA_MEAN
 from acs_cl.benchmarks.suite import BARE, EXPERT, SERIAL, geomean
 
@@ -181,21 +182,27 @@ def failures(document: Document) -> list[str]:
 
 
 def footer(document: Document) -> str:
-    """What it was measured on."""
+    """What it was measured on, and of which commits."""
     there = document["machine"]
-    unrest = max(one["unrest"] for one in there["noise"])
-    commit = f", commit {there['commit']}" if there["commit"] else ""
     told = there.get("environment", {}).items()
-    commit += "".join(f", {name}={value}" for name, value in sorted(told))
+    environment = "".join(f", {name}={value}" for name, value in sorted(told))
     left = ", ".join(document.get("left_out", ()))
     without = f"; left out for want of time: {left}" if left else ""
     return (
-        f"{there['device']}, driver {there['driver']}, {there['compute_units']} compute units, "
-        f"{there['cpus']} CPUs ({there['cpu']}), {there['date']}{commit}; "
-        f"acs_cl {there['acs_cl']}, PyOpenCL {there['pyopencl']}, Python {there['python']}; "
-        f"preset {document['preset']}, medians of {document['runs']} runs in turns, unrest of the "
-        f"machine {unrest:.0%}{without}"
+        f"{documents.described(there)}{environment}; acs_cl {there['acs_cl']}; "
+        f"preset {document['preset']}, medians of {document['runs']} runs in turns{without}. "
+        f"{_runs(document)}."
     )
+
+
+def _runs(document: Document) -> str:
+    """When and of which commit; each with its workloads if there are several."""
+    runs: dict[documents.Run, list[str]] = {}
+    for name, entry in document["workloads"].items():
+        runs.setdefault(documents.run_of(document, entry), []).append(name)
+    if len(runs) == 1:
+        return str(next(iter(runs)))
+    return "; ".join(f"{run}: {', '.join(names)}" for run, names in runs.items())
 
 
 # ---- two runs ------------------------------------------------------------------------------------

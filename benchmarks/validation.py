@@ -4,10 +4,10 @@
     python -m acs_cl.benchmarks.validation --device NVIDIA --within 180   # seconds, at most
     python -m acs_cl.benchmarks.validation --device NVIDIA --quick     # a look, not a figure
     python -m acs_cl.benchmarks.validation --again FILE --traces FOLDER   # the model alone
-    python -m acs_cl.benchmarks.validation --render                    # the tables of what there is
 
 In: workloads, a device. Out: for each workload the time of a step on `serial` and the speed-ups of
-`lanes` and `device` over it, real and modelled; as JSON, and as `docs/emulator-validation.md`.
+`lanes` and `device` over it, real and modelled; as JSON, of which
+`report` makes `docs/emulator-validation.md`.
 
 How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
 program does by itself between launches, and what it waits for is what it waited for there. What a
@@ -44,9 +44,6 @@ from acs_cl.benchmarks.validation_tables import VERSION, errors, render
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.workload import PRESETS, Workload
 from acs_cl.emu.trace import Trace, save
-
-ROOT = Path(__file__).resolve().parent
-TABLES = ROOT.parent / "docs" / "emulator-validation.md"
 
 FIRST_LOOK = 3
 """Samples of queues before the first workload; each workload has one more behind it."""
@@ -153,11 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--json", metavar="FILE", help="write everything measured there")
     add("--traces", metavar="FOLDER", help="keep there what was recorded")
     add("--again", metavar="FILE", help="measure nothing: model what is in FILE and --traces again")
-    add("--render", action="store_true", help="measure nothing: the tables of committed results")
-    add("--check", action="store_true", help="write nothing: are the tables those of the results?")
     args = parser.parse_args(argv)
-    if args.render or args.check:
-        return _tables(args.check)
     if args.again:
         return _again(args)
     runs = min(args.runs, 3) if args.quick else args.runs
@@ -192,17 +185,6 @@ def _again(args: argparse.Namespace) -> int:
     if args.json:
         Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(render([document]))
-    return 0
-
-
-def _tables(check: bool) -> int:
-    paths = sorted((ROOT / "results").glob("validation-*.json"))
-    text = render([json.loads(path.read_text(encoding="utf-8")) for path in paths])
-    if not check:
-        TABLES.write_text(text, encoding="utf-8")
-    elif not TABLES.exists() or TABLES.read_text(encoding="utf-8") != text:
-        print(f"{TABLES.name} is not what the results say", file=sys.stderr)
-        return 1
     return 0
 
 

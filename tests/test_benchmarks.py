@@ -14,7 +14,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks import builds, harness, report, run
+from acs_cl.benchmarks import builds, harness, run
 
 KEYS = {
     "overhead": {"auto", "rows"},
@@ -66,7 +66,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
     ((name, result),) = document["benchmarks"].items()
-    assert set(result) == KEYS[name] | {"targets", "took_s"}
+    assert set(result) == KEYS[name] | {"targets", "took_s", "run"}
     assert document["quick"] is True
     assert all(math.isfinite(number) for number in numbers(result))
     assert result["targets"]
@@ -126,76 +126,6 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
     else:
         assert set(rows) == {"cold", "warm"}
         assert 0 < result["import_s"]["median"] < 10
-
-
-def finished(document: dict[str, Any]) -> dict[str, Any]:
-    return document | {"quick": False}
-
-
-def test_report_writes_the_table_and_checks_it(document: dict[str, Any], tmp_path: Path) -> None:
-    readme, results = tmp_path / "README.md", tmp_path / "results"
-    results.mkdir()
-    (results / "one.json").write_text(json.dumps(finished(document)), "utf-8")
-    readme.write_text(
-        "before\n<!-- figures -->\nwhat was there\n<!-- /figures -->\nafter\n", "utf-8"
-    )
-    where = ["--readme", str(readme), "--results", str(results)]
-    assert report.main(["--check", *where]) == 1
-    assert report.main(where) == 0
-    assert report.main(["--check", *where]) == 0
-    text = readme.read_text("utf-8")
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "what was there" not in text
-    ((name, result),) = document["benchmarks"].items()
-    shown = [] if name in report.NOT_IN_README else result["targets"]
-    for row in result["targets"]:
-        assert (f"| {row['what']}: " in text) is (row in shown)
-    assert text.count("(missed)") == sum(not row["met"] for row in shown)
-
-
-def sample(**changes: Any) -> dict[str, Any]:
-    machine = {
-        "device": "Some platform / Some GPU",
-        "driver": "1.2",
-        "compute_units": 4,
-        "cpus": 2,
-        "cpu": "some CPU",
-        "date": "2026-01-02",
-        "commit": "abc",
-        "python": "3.11",
-        "pyopencl": "2026.1",
-        "noise": [{"unrest": 0.02}],
-    }
-    row = harness.target("launch", 7.0, "at most", 6.0, "us")
-    benchmarks = {"overhead": {"targets": [row]}}
-    whole = {"acs_cl_benchmarks": run.VERSION, "quick": False}
-    return whole | {"machine": machine | changes, "benchmarks": benchmarks}
-
-
-def test_report_has_a_column_for_each_machine_and_says_what_was_missed() -> None:
-    table = report.render([sample(), sample(), sample(device="Other / CPU", driver="3")])
-    header, _, row, *_ = table.splitlines()
-    assert header.split("|")[2:4] == [" Some GPU ", " CPU "]
-    assert row == ("| launch: at most 6 us | **7 us** (missed) | **7 us** (missed) |")
-    assert table.count("2026-01-02") == 2
-
-
-def test_report_refuses_quick_runs_and_a_readme_without_marks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("no marks", "utf-8")
-    where = ["--readme", str(readme), "--results", str(tmp_path)]
-    assert report.main(where) == 1
-    assert "no results" in capsys.readouterr().err
-    (tmp_path / "a.json").write_text(json.dumps(sample() | {"quick": True}), "utf-8")
-    assert report.main(where) == 1
-    assert "--quick" in capsys.readouterr().err
-    (tmp_path / "a.json").write_text(json.dumps(sample()), "utf-8")
-    assert report.main(where) == 1
-    assert "<!-- figures -->" in capsys.readouterr().err
-    assert readme.read_text("utf-8") == "no marks"
 
 
 def test_no_module_hides_one_of_pythons_from_a_script_beside_it() -> None:

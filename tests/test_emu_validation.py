@@ -367,7 +367,3 @@ def test_what_is_not_there_is_refused() -> None:
     assert [one.name for one in validation.chosen(["static"], True)] == [
         one.name for one in catalogue().values() if one.family == "static"
     ]
-
-
-def test_the_tables_are_those_of_the_results() -> None:
-    assert validation.main(["--check"]) == 0

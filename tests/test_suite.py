@@ -23,8 +23,10 @@ from acs_cl.benchmarks import (
     suite_plots,
     suite_tables,
     suite_targets,
+    workload_tables,
 )
 from acs_cl.benchmarks.bounds import bound, fastest
+from acs_cl.benchmarks.documents import ResultError
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
 from acs_cl.records import Span
@@ -423,20 +425,17 @@ def test_the_shortest_time_of_each_kernel_counts() -> None:
     assert [(one.start_ns, one.end_ns) for one in found] == [(0, 4), (7, 9)]
 
 
-def test_the_report_takes_the_workloads_and_refuses_failures(
+def test_the_tables_of_workloads_are_of_a_folder_and_refuse_failures(
     document: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bench.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    table = report.workloads(tmp_path)
+    table = workload_tables.workloads(tmp_path)
     assert "| vec" in table
     assert "lanes" in table
     assert document["machine"]["driver"] in table
-    text = report.updated("<!-- workloads -->\nold\n<!-- /workloads -->", table, report.WORKLOADS)
-    assert table in text
-    assert "old" not in text
     other = copy.deepcopy(document)
     other["workloads"]["vec"]["failed"]["lanes"] = "wrong"
     path.write_text(json.dumps(other), encoding="utf-8")
-    with pytest.raises(report.ReportError, match="vec, lanes: wrong"):
-        report.workloads(tmp_path)
+    with pytest.raises(ResultError, match="vec, lanes: wrong"):
+        workload_tables.workloads(tmp_path)

@@ -1,0 +1,33 @@
+"""The tables of `acs-cl bench` for the documents: one for each committed result.
+
+In: documents as `suite.measure` makes them. Out: Markdown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from acs_cl.benchmarks import documents, suite_tables, suite_targets
+from acs_cl.benchmarks.documents import ResultError
+
+SHOWN = ("serial", "out_of_order", "lanes", "device", "auto", "replay", "expert")
+"""Contestants, where they were measured."""
+WHY = "workloads.md#the-bound-and-where-it-is-not-reached"
+
+
+def workloads(results: Path) -> str:
+    """One section for each device."""
+    parts: list[str] = []
+    for name, document in documents.of_kind(results, documents.SUITE).items():
+        wrong = suite_tables.failures(document)
+        if wrong:
+            raise ResultError(f"{name}: {wrong[0]}")
+        there = suite_tables.contestants(document)
+        shown = [contestant for contestant in SHOWN if contestant in there]
+        parts += [f"### {documents.short_name(document['machine'])}"]
+        parts += [suite_tables.overview(document, "github", shown)]
+        parts += filter(None, [suite_targets.text(document, "github")])
+        parts += [suite_tables.footer(document)]
+    if parts:
+        parts.append(f"Why workloads fall short is in [workloads.md]({WHY}).")
+    return "\n\n".join(parts)

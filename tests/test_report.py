@@ -1,0 +1,293 @@
+"""Blocks are those of the results, figures stand nowhere else, results are merged whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acs_cl import UsageError, core
+from acs_cl.benchmarks import documents, figure_tables, harness, merge, provenance, report
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTES = ROOT / "docs" / "notes"
+
+# ---- what is committed ---------------------------------------------------------------------------
+
+
+def test_every_generated_block_is_what_the_results_say() -> None:
+    assert not report.differences()
+
+
+def test_every_block_is_shown() -> None:
+    shown = [name for page in report.pages() for name, _ in report.MARKED.findall(page.read_text())]
+    assert sorted(set(shown)) == sorted(report.BLOCKS)
+
+
+# ---- figures in prose ----------------------------------------------------------------------------
+
+UNITS = r"ns|us|µs|ms|s|seconds?|minutes?|milliseconds?|microseconds?|x|times|%|percent"
+FIGURE = re.compile(
+    rf"(?<![\w.^])\d[\d,.]*(?:\s+(?:to|and|or)\s+\d[\d,.]*)?\s?(?:{UNITS})(?![\w^/*=-]| \d)"
+)
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+ALLOWED: dict[str, tuple[str, ...]] = {}
+"""By page: figures in prose that nobody measured, each with the reason beside it."""
+
+
+STILL = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("checks", "emulator", "inference", "native", "queue")),
+    *(f"docs/{name}.md" for name in ("scheduler", "tested-on", "workloads")),
+}
+"""Pages whose figures are still to go."""
+
+
+def prose(text: str) -> str:
+    """The page without its generated blocks and its code, lines in their places."""
+    for hidden in (report.MARKED, CODE):
+        text = hidden.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return text
+
+
+def figures_in(text: str) -> list[tuple[int, str]]:
+    """Line numbers and figures."""
+    lines = enumerate(prose(text).splitlines(), 1)
+    return [(number, found) for number, line in lines for found in FIGURE.findall(line)]
+
+
+def test_no_page_has_figures_in_its_prose() -> None:
+    """What is typed grows old unseen. Notes of what was tried are dated, and keep theirs."""
+    found = []
+    for page in report.pages():
+        name = page.relative_to(ROOT).as_posix()
+        if NOTES in page.parents or name in STILL:
+            continue
+        for line, figure in figures_in(page.read_text(encoding="utf-8")):
+            if figure not in ALLOWED.get(name, ()):
+                found.append(f"{name}:{line}: {figure}")
+    assert not found, "\n".join(found)
+
+
+def test_notes_with_figures_say_where_they_are_from() -> None:
+    for page in sorted(NOTES.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if figures_in(text):
+            for what in (
+                r"^Date: \d{4}-\d\d-\d\d",
+                "^Device: .",
+                "^Driver: .",
+                "^Commit: [0-9a-f]{7}",
+            ):
+                assert re.search(what, text, re.MULTILINE), f"{page.name} has no line {what!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("a launch takes 3 us", ["3 us"]),
+        ("1.7 to 3.5 times as fast", ["1.7 to 3.5 times"]),
+        ("4.6x, and 12 % more", ["4.6x", "12 %"]),
+        ("`3 us` and\n```\n3 us\n```\n", []),
+        ("<!-- generated: a -->\n3 us\n<!-- /generated -->", []),
+        ("an array of 64 x 64, or 2x2 tiles, int32, 1.2.3", []),
+    ],
+)
+def test_figures_in_prose_are_found(text: str, figures: list[str]) -> None:
+    assert [figure for _, figure in figures_in(text)] == figures
+
+
+# ---- blocks --------------------------------------------------------------------------------------
+
+
+def run_document(**changes: Any) -> dict[str, Any]:
+    machine = {
+        "device": "Some platform / Some GPU",
+        "driver": "1.2",
+        "compute_units": 4,
+        "cpus": 2,
+        "cpu": "some CPU",
+        "date": "2026-01-02",
+        "commit": "abc",
+        "sources": "123",
+        "python": "3.11",
+        "pyopencl": "2026.1",
+        "noise": [{"unrest": 0.02}],
+    }
+    row = harness.target("launch", 7.0, "at most", 6.0, "us")
+    benchmarks = {"latency": {"targets": [row]}}
+    whole = {documents.FIGURES: documents.VERSION, "quick": False}
+    return whole | {"machine": machine | changes, "benchmarks": benchmarks}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A repository with one page, and an empty folder of results."""
+    (tmp_path / "README.md").write_text(
+        "before\n<!-- generated: figures -->\nold\n<!-- /generated -->\nafter\n", encoding="utf-8"
+    )
+    (tmp_path / "results").mkdir()
+    return tmp_path
+
+
+def put(site: Path, name: str, document: dict[str, Any]) -> Path:
+    path = site / name
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def places(site: Path) -> list[str]:
+    return ["--root", str(site), "--results", str(site / "results")]
+
+
+def test_blocks_are_written_and_checked(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(site, "results/one.json", run_document())
+    assert report.main(["--check", *places(site)]) == 1
+    assert "README.md is not what the results say: line 3: has 'old'" in capsys.readouterr().err
+    assert report.main(places(site)) == 0
+    assert report.main(["--check", *places(site)]) == 0
+    text = (site / "README.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| launch: at most 6 us | **7 us** (missed) |" in text
+    assert "Some GPU: 2026-01-02, commit abc, unrest of the machine 2%." in text
+
+
+@pytest.mark.parametrize(
+    ("page", "complaint"),
+    [
+        ("<!-- generated: figures -->\nno end", "expected pairs of"),
+        ("<!-- generated: figure -->\n<!-- /generated -->", "no block is called 'figure'"),
+    ],
+)
+def test_marks_that_cannot_be_used_are_refused(
+    site: Path, page: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "README.md").write_text(page, encoding="utf-8")
+    assert report.main(places(site)) == 1
+    assert f"README.md: {complaint}" in capsys.readouterr().err
+    assert (site / "README.md").read_text(encoding="utf-8") == page
+
+
+def test_a_look_is_no_figure_and_one_device_has_one_result(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(site, "results/one.json", run_document() | {"quick": True})
+    assert report.main(places(site)) == 1
+    assert "--quick" in capsys.readouterr().err
+    for name in ("one", "two"):
+        put(site, f"results/{name}.json", run_document())
+    assert report.main(places(site)) == 1
+    assert "is in another file, too" in capsys.readouterr().err
+
+
+def test_each_device_has_its_column_and_what_was_not_measured_says_so() -> None:
+    other = run_document(device="Other / CPU", driver="3")
+    other["benchmarks"]["latency"]["targets"] = [
+        harness.target("launch", None, "at most", 6.0, "us")
+    ]
+    columns = figure_tables.of_benchmark({"a": run_document(), "b": other}, "latency")
+    head, _, row, *_ = figure_tables._table(columns)
+    assert head == "| figure, and what it has to be | Some GPU | CPU |"
+    assert row == "| launch: at most 6 us | **7 us** (missed) | not measured |"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0034, "0.0034"), (0.0896, "0.09"), (0.1, "0.10"), (24.534, "24.53"), (1e6, "1,000,000")],
+)
+def test_small_figures_keep_digits(value: float, text: str) -> None:
+    assert documents.number(value) == text
+
+
+# ---- merging -------------------------------------------------------------------------------------
+
+
+def take(site: Path, *words: str) -> int:
+    return merge.main([*words, *places(site)])
+
+
+def test_new_results_replace_what_is_there(site: Path) -> None:
+    assert take(site, str(put(site, "a.json", run_document()))) == 0
+    (path,) = (site / "results").glob("*.json")
+    assert path.name == "some-gpu.json"
+    new = run_document(commit="def", sources="456")
+    new["benchmarks"]["latency"]["targets"][0]["value"] = 5.0
+    assert take(site, str(put(site, "b.json", new))) == 0
+    assert [path] == list((site / "results").glob("*.json"))
+    assert "commit def" in (site / "README.md").read_text(encoding="utf-8")
+
+
+def test_mixed_trees_are_refused_unless_each_part_keeps_its_own(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert take(site, str(put(site, "a.json", run_document()))) == 0
+    new = run_document(commit="def", sources="456", date="2026-01-03")
+    new["benchmarks"]["memory"] = new["benchmarks"].pop("latency")
+    path = str(put(site, "b.json", new))
+    before = (site / "README.md").read_text(encoding="utf-8")
+    assert take(site, path) == 1
+    assert "abc: latency; def: memory" in capsys.readouterr().err
+    assert (site / "README.md").read_text(encoding="utf-8") == before
+    assert take(site, path, "--several-commits") == 0
+    text = (site / "README.md").read_text(encoding="utf-8")
+    for said in ("2026-01-02, commit abc", "2026-01-03, commit def"):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"commit": "abc with changes"}, "is of no commit: 'abc with changes'"),
+        ({"commit": ""}, "is of no commit: 'not known'"),
+    ],
+)
+def test_figures_of_no_commit_are_refused(
+    site: Path, changes: dict[str, Any], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert take(site, str(put(site, "a.json", run_document(**changes)))) == 1
+    assert complaint in capsys.readouterr().err
+    assert not list((site / "results").glob("*.json"))
+
+
+# ---- where a commit comes from -------------------------------------------------------------------
+
+
+def test_a_stamp_is_believed_for_its_own_sources_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = provenance.digest()
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "benchmarks" / "provenance.py"))
+    monkeypatch.delenv(provenance.VARIABLE, raising=False)
+    assert provenance.sources() == ("", now)
+    monkeypatch.setenv(provenance.VARIABLE, f"abcdef0 {now}\n")
+    assert provenance.sources() == ("abcdef0", now)
+    for stamp in (f"abcdef0 {now[:-1]}x", now, "abcdef0"):
+        monkeypatch.setenv(provenance.VARIABLE, stamp)
+        with pytest.raises(UsageError, match="since these sources run here"):
+            provenance.sources()
+
+
+def test_a_digest_is_of_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {name for name, _ in provenance._files()}
+    assert {"acs_cl/core.py", "acs_cl.benchmarks/run.py", "acs_cl.emu/engine.py"} <= names
+    assert any(name.endswith(".cl") for name in names)
+    assert not any("_core" in name for name in names)
+    before = provenance.digest()
+    changed = tmp_path / "one.py"
+    changed.write_text("1\n", encoding="utf-8")
+    monkeypatch.setattr(provenance, "_files", lambda: iter([("one", changed)]))
+    assert provenance.digest() != before
+
+
+def test_the_core_says_of_which_sources_it_was_built() -> None:
+    if not core.NATIVE:
+        pytest.skip(core.ABOUT)
+    assert provenance.core_digest() == provenance.tree_core_digest(ROOT), (
+        "the native core is of other sources than this tree: `make venv` builds it"
+    )
