@@ -7,20 +7,22 @@ in the sources it is beside it, as a top folder of its own; the first that is th
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from .errors import InternalError
 
 _PACKAGE = Path(__file__).resolve().parent
+_LOADER: Any = __loader__  # type: ignore[name-defined]
 FOLDERS = (_PACKAGE / "kernels_cl", _PACKAGE.parent / "kernels_cl")
 
 
 def kernel_source(name: str) -> str:
-    """The text of the file `name`, such as 'demo.cl'."""
+    """The text of the file `name`, such as 'demo.cl'. The package may be in an archive."""
+    for folder in FOLDERS:
+        try:
+            return bytes(_LOADER.get_data(str(folder / name))).decode()
+        except OSError:
+            continue
     folder = next((one for one in FOLDERS if one.is_dir()), FOLDERS[0])
-    try:
-        return (folder / name).read_text(encoding="utf-8")
-    except OSError as error:
-        there = sorted(path.name for path in folder.glob("*.cl"))
-        raise InternalError(
-            f"no kernel source {name!r} in {folder} ({', '.join(there) or 'nothing there'})"
-        ) from error
+    there = ", ".join(sorted(path.name for path in folder.glob("*.cl"))) or "nothing there"
+    raise InternalError(f"no kernel source {name!r} in {folder} ({there})")

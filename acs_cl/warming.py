@@ -15,6 +15,7 @@ both find on disk, in some milliseconds.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Sequence
 from struct import pack
@@ -22,7 +23,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from . import devices, epochs
+from . import devices, epochs, isolated
 from .building import build
 from .digest import digest
 from .driver import CommandQueue, OwnKernel, set_arguments
@@ -97,28 +98,17 @@ def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
 def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
     """The same in a process of its own, which builds the scheduler first; whether it says that it
     did."""
-    from .translate import worker
-
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
-    return worker.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
+    return isolated.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
 
 
-def main() -> int:
-    """The process."""
-    import json
-    import os
-    import sys
-
+def main(order: dict[str, Any]) -> int:
+    """Build and launch: the process."""
     if hasattr(os, "nice"):
         os.nice(NICE)
-    order: dict[str, Any] = json.load(sys.stdin)
     device = devices.devices()[order["position"]]
     devices.repair(device)
     context = cl.Context([device])
     program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
     warm_up(context, device, OwnKernel(program, NAME), order["group"])
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -32,6 +32,8 @@ MAY_IMPORT = {
     "_version": "",
     "errors": "",
     "digest": "",
+    "isolated": "",
+    "own_files": "",
     # records and the pure middle
     "timeline": "",
     "records": "errors",
@@ -63,7 +65,7 @@ MAY_IMPORT = {
     "probe.cost": "probe.bench probe.record",
     "probe.choice": "probe.facts probe.record devices",
     "probe.overlap": "timeline probe.bench probe.choice probe.record",
-    "probe.store": "digest probe.record",
+    "probe.store": "digest own_files probe.record",
     "probe": "probe.record probe.facts probe.bench probe.cost probe.choice probe.overlap"
     " probe.store devices errors",
     # from kernels to accesses
@@ -76,7 +78,7 @@ MAY_IMPORT = {
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.outline": "translate.bodies translate.builtins translate.nodes",
     "translate.steadiness": "translate.bodies translate.nodes",
-    "translate.cache": "_version digest translate.facts",
+    "translate.cache": "_version digest own_files translate.facts",
     "translate.preprocess": "translate.prelude translate.clang",
     "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
     " errors",
@@ -92,7 +94,7 @@ MAY_IMPORT = {
     "translate.guards": "translate.clang translate.nodes translate.offsets translate.preprocess"
     " errors",
     "translate.watched": "translate.clang translate.nodes translate.offsets translate.preprocess",
-    "translate.worker": "devices translate.clang translate.functions",
+    "translate.worker": "devices isolated translate.clang translate.functions",
     "translate": "translate.bodies translate.cache translate.clang translate.nodes"
     " translate.offsets errors",
     "signature": "",
@@ -112,7 +114,7 @@ MAY_IMPORT = {
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
-    "warming": "devices digest epochs building driver translate.cache translate.worker",
+    "warming": "devices digest epochs building driver isolated translate.cache",
     "schedulers": "devices digest epochs building driver errors scheduler_source tasks warming"
     " translate.cache translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",

@@ -20,11 +20,11 @@ import pytest
 from conftest import in_threads
 
 import acs_cl as acs
-from acs_cl import schedulers, warming
+from acs_cl import isolated, schedulers, warming
 from acs_cl.errors import BuildError
 from acs_cl.kernel import origin_of
 from acs_cl.schedulers import Schedulers
-from acs_cl.translate import functions, worker
+from acs_cl.translate import functions
 from acs_cl.warming import warm_up_apart
 
 SOURCE = """
@@ -690,4 +690,4 @@ def test_a_program_that_is_its_own_executable_is_not_started_again(
 ) -> None:
     monkeypatch.setattr(sys, *change, raising=False)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was"))
-    assert not worker.ask("acs_cl.warming", {})
+    assert not isolated.ask("acs_cl.warming", {})

@@ -9,49 +9,25 @@ takes too long, costs time and nothing else; the caller then translates by itsel
 from __future__ import annotations
 
 import contextlib
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
-PATIENCE_S = 120.0
+from acs_cl import isolated
 
 
 def run(source: str, options: Sequence[str], position: int) -> bool:
     """Have a worker translate; whether it says that it did."""
     order = {"source": source, "options": list(options), "position": position}
-    return ask(__spec__.name, order)
+    return isolated.ask(__spec__.name, order)
 
 
-def ask(module: str, order: dict[str, Any]) -> bool:
-    """Run a module that takes an order on stdin; whether it ended well. Not where the executable
-    is not Python but the program itself."""
-    if not sys.executable or getattr(sys, "frozen", False):
-        return False
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", module],
-            input=json.dumps(order), capture_output=True, text=True, timeout=PATIENCE_S,
-            check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
-
-
-def main() -> int:
-    """The worker."""
+def main(order: dict[str, Any]) -> int:
+    """Translate: the worker."""
     from acs_cl import devices
     from acs_cl.translate.clang import CannotParse
     from acs_cl.translate.functions import CannotTranslate, translate
 
-    order: dict[str, Any] = json.load(sys.stdin)
     device = devices.devices()[order["position"]]
     with contextlib.suppress(CannotParse, CannotTranslate):  # the caller finds out, and says so
         translate(order["source"], order["options"], device, "k_")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,0 +1,99 @@
+"""A module of ours in a process of its own, which takes no code from the folder it runs in.
+
+A helper started by `python -m` looks for every module in the current folder first: a `json.py` that
+somebody left there would run with the user's rights. So Python is started isolated (`-I`): without
+the current folder, without what `PYTHON...` variables say, without the user's own site folder. That
+also hides installations which are known to this process alone (`PYTHONPATH`, an archive, a folder
+put into `sys.path`). The helper is told where this process has each of its modules instead.
+
+In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well.
+Invariant: a module of the standard library is never taken from anywhere else, and a helper that
+fails, or takes too long, costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
+
+PATIENCE_S = 120.0
+
+LATER = "clang", "pcpp", "platformdirs"
+"""Packages that a helper may need before this process has loaded them."""
+
+_START = """
+import sys
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.metadata import DistributionFinder, MetadataPathFinder
+from json import load
+order = load(sys.stdin)
+places = order["places"]
+class Told:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [places[name]]) if name in places else None
+    @staticmethod
+    def find_distributions(context=None):  # packages ask for their own version
+        told = {"name": getattr(context, "name", None), "path": sorted(set(places.values()))}
+        return MetadataPathFinder.find_distributions(DistributionFinder.Context(**told))
+sys.meta_path.insert(0, Told)
+sys.exit(import_module(order["module"]).main(order["order"]))
+"""
+
+
+def ask(module: str, order: dict[str, Any]) -> bool:
+    """Run a module's `main` with an order; whether it ended well. Not where the executable is not
+    Python but the program itself."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return False
+    told = {"places": places(), "module": module, "order": order}
+    bytecode = ["-B"] if sys.dont_write_bytecode else []
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", *bytecode, "-c", _START],
+            input=json.dumps(told), capture_output=True, text=True, timeout=PATIENCE_S,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def places() -> dict[str, str]:
+    """The folder, or archive, that this process has each package from, by name."""
+    ours = ("__main__", "__mp_main__", *sys.builtin_module_names, *sys.stdlib_module_names)
+    names = {name for name in list(sys.modules) if "." not in name}.difference(ours)
+    specs = {name: getattr(sys.modules.get(name), "__spec__", None) for name in names}
+    found = {name: _folder(spec) for name, spec in specs.items()}
+    folders = _searched(found["acs_cl"])
+    for name in LATER:
+        found[name] = found.get(name) or _folder(PathFinder.find_spec(name, folders))
+    return {name: folder for name, folder in found.items() if folder is not None}
+
+
+def _searched(own: str | None) -> list[str]:
+    """Where to look for a package that is not loaded: the search path without what is relative, and
+    without the current folder, unless this package is there itself."""
+    here = os.path.realpath(os.getcwd())
+    return [
+        entry
+        for entry in sys.path
+        if os.path.isabs(entry) and (entry == own or os.path.realpath(entry) != here)
+    ]
+
+
+def _folder(spec: ModuleSpec | None) -> str | None:
+    """What a module was found in; None if that is not an absolute path."""
+    if spec is None:
+        return None
+    inside = spec.submodule_search_locations
+    if spec.has_location and spec.origin:  # an editable package may be in several folders
+        path = os.path.dirname(spec.origin) if inside is not None else spec.origin
+    else:
+        path = next(iter(inside or ()), "")
+    return os.path.dirname(path) if os.path.isabs(path) else None

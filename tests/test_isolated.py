@@ -1,0 +1,117 @@
+"""Helper processes take code from where this process has it, never from the current folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pyopencl
+import pytest
+
+import acs_cl
+from acs_cl import devices, isolated, warming
+from acs_cl.translate import cache, worker
+
+SOURCE = "kernel void k(global int *x) { x[get_global_id(0)] += 1; }"
+SCHEDULER = """
+kernel void acs_scheduler(
+    global uint *region, uint block, uint turns, uint polls, ulong slice_ns, uint mode) {}
+"""
+PLANTED = "json.py", "numpy.py", "pyopencl.py", "clang.py", "subprocess.py", "sitecustomize.py"
+PACKAGE = Path(acs_cl.__file__).parent
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder full of modules that leave a mark when they are run."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in PLANTED:
+        (here / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "ran"
+
+
+def position() -> int:
+    return devices.devices().index(devices.choose())
+
+
+def translations() -> list[Path]:
+    folder = cache.folder()
+    assert folder is not None
+    return list(folder.glob("*.json"))
+
+
+def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> None:
+    assert worker.run(SOURCE, [], position())
+    assert translations()
+    assert not planted.exists()
+
+
+@pytest.mark.parametrize("path", [".", "", os.pathsep, "../here"])
+def test_neither_do_relative_entries_of_the_search_path_count(
+    planted: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setattr(sys, "path", [path, "", ".", os.getcwd(), *sys.path])
+    assert worker.run(SOURCE, [], position())
+    assert translations()
+    assert not planted.exists()
+
+
+def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
+    assert warming.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "levels")
+    assert not planted.exists()
+
+
+def test_a_package_that_is_not_loaded_yet_is_found_where_it_is_installed(
+    planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in isolated.LATER:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "path", ["", os.getcwd(), *sys.path])
+    places = isolated.places()
+    for name in isolated.LATER:
+        assert Path(places[name]) == Path(numpy.__file__).parent.parent
+    assert "json" not in places
+
+
+PROGRAM = f"""
+import sys
+import acs_cl
+from acs_cl import devices
+from acs_cl.translate import cache, worker
+assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()))
+print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
+"""
+
+
+@pytest.mark.parametrize("layout", ["folder", "archive"])
+def test_an_installation_that_only_pythonpath_knows_is_used(
+    planted: Path, tmp_path: Path, layout: str
+) -> None:
+    there = tmp_path / "apart"
+    shutil.copytree(PACKAGE, there / "acs_cl")
+    shutil.copytree(PACKAGE.parent / "kernels_cl", there / "acs_cl" / "kernels_cl")
+    if layout == "archive":
+        there = Path(shutil.make_archive(str(there), "zip", there))
+    program = tmp_path / "elsewhere" / "program.py"
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+    # the interpreter below the virtual environment, which has none of the packages by itself
+    path = os.pathsep.join([str(there), str(Path(pyopencl.__file__).parent.parent)])
+    environment = {**os.environ, "PYTHONPATH": path, "ACS_CL_PURE": "1"}
+    done = subprocess.run(
+        [os.path.realpath(sys.executable), str(program)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    where, count = done.stdout.split()
+    assert where.startswith(str(there))
+    assert int(count) > 0
+    assert not planted.exists()
