@@ -2,47 +2,31 @@
 
 In: a key made of everything that a signature follows from, and a record of plain data; the kernels
 of one program have a file together. Out: the record, or None. Invariant: a file that is missing,
-unreadable or damaged is the same as no file; nothing here raises, and nobody but the user can read
-what is kept. `ACS_CL_CACHE=off` turns it off, any other value is the folder to use.
+damaged or somebody else's (`own_files`) is the same as no file; nothing here raises, and nobody but
+the user can read what is kept.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
-from functools import cache as memo
 from pathlib import Path
 from typing import Any
 
+from acs_cl import own_files
 from acs_cl._version import __version__
 from acs_cl.digest import digest
 from acs_cl.translate.facts import DeviceFacts
 
 _FORMAT = 6  # raise it when the analysis or the record changes
+_KIND = "signatures"
 ENTRIES_MAX = 2000
-_ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
 _stores_until_trim = 1  # the first one of a process looks
 
 
 def folder() -> Path | None:
     """Where signatures are kept, None if they are not."""
-    where = _folder(*map(os.environ.get, _ENVIRONMENT))
-    return None if where is None else Path(where)
-
-
-@memo
-def _folder(wished: str | None, *_: str | None) -> str | None:
-    """The folder as text: entries are asked for by the hundred when a program starts."""
-    if wished == "off":
-        return None
-    if not wished:
-        import platformdirs
-
-        wished = platformdirs.user_cache_dir("acs_cl", appauthor=False)
-    return os.path.join(wished, "signatures")
+    return own_files.folder(_KIND)
 
 
 def key(source: str, what: str, options: Sequence[str], facts: DeviceFacts) -> str:
@@ -54,28 +38,20 @@ def key(source: str, what: str, options: Sequence[str], facts: DeviceFacts) -> s
 
 def load(name: str) -> dict[str, Any] | None:
     """The record kept under a key, None if there is none that is whole."""
-    where = _folder(*map(os.environ.get, _ENVIRONMENT))
-    if where is None:
+    whole = own_files.read(_KIND, f"{name}.json")
+    if whole is None:
         return None
+    check, _, text = whole.partition("\n")
     try:
-        with open(os.path.join(where, f"{name}.json"), encoding="utf-8") as file:
-            check, _, text = file.read().partition("\n")
         record = json.loads(text) if check == _check(text) else None
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
 
 def load_lines(name: str) -> dict[str, str]:
     """What `add_line` kept under a key: for each name the record, as text."""
-    where = _folder(*map(os.environ.get, _ENVIRONMENT))
-    if where is None:
-        return {}
-    try:
-        with open(os.path.join(where, f"{name}.lines"), encoding="utf-8") as file:
-            lines = file.read().split("\n")
-    except (OSError, ValueError):
-        return {}
+    lines = (own_files.read(_KIND, f"{name}.lines") or "").split("\n")
     found = {}
     for line in lines:
         check, _, rest = line.partition(" ")
@@ -89,61 +65,26 @@ def add_line(name: str, one: str, record: dict[str, Any]) -> None:
     """Keep a record under a key and a name without spaces, beside the others of the key. A process
     that adds to the same file at the same time, or that ends while it does, may lose a line: then
     it does not fit its check."""
-    where = folder()
-    if where is None:
-        return
     rest = f"{one} {json.dumps(record)}"
-    with contextlib.suppress(OSError):
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        file = os.open(where / f"{name}.lines", flags, 0o600)
-        try:
-            # the first end of line is that of a line before that has none
-            os.write(file, f"\n{_check(rest)} {rest}\n".encode())
-        finally:
-            os.close(file)
-        _trim_sometimes(where)
+    # the first end of line is that of a line before that has none
+    if own_files.append(_KIND, f"{name}.lines", f"\n{_check(rest)} {rest}\n"):
+        _trim_sometimes()
 
 
 def store(name: str, record: dict[str, Any]) -> None:
     """Keep a record; other processes see the old file or the new one, never a part."""
-    where = folder()
-    if where is None:
-        return
     text = json.dumps(record)
-    with contextlib.suppress(OSError):
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=where, suffix=".part")  # mode 0600
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(f"{_check(text)}\n{text}")
-            os.replace(temporary, where / f"{name}.json")
-        except OSError:
-            os.unlink(temporary)
-            raise
-        _trim_sometimes(where)
+    if own_files.replace(_KIND, f"{name}.json", f"{_check(text)}\n{text}"):
+        _trim_sometimes()
 
 
 def _check(text: str) -> str:
     return digest(text, 16)
 
 
-def _trim_sometimes(where: Path) -> None:
+def _trim_sometimes() -> None:
     global _stores_until_trim
     _stores_until_trim -= 1
     if _stores_until_trim <= 0:
         _stores_until_trim = 100
-        _trim(where)
-
-
-def _trim(where: Path) -> None:
-    """Drop the oldest entries above the bound."""
-    entries = []
-    with os.scandir(where) as listing:
-        for entry in listing:
-            with contextlib.suppress(OSError):
-                entries.append((entry.stat().st_mtime_ns, entry.path))
-    entries.sort()
-    for _, path in entries[: max(len(entries) - ENTRIES_MAX, 0)]:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        own_files.trim(_KIND, ENTRIES_MAX)
