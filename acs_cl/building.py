@@ -12,17 +12,31 @@ from pyopencl import _cl
 
 from . import contexts
 from .errors import BuildError, UsageError
+from .translate.facts import may_include
+
+
+def driver_options(context: Any, options: Sequence[str]) -> tuple[str, ...]:
+    """The options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its own
+    headers, what it defines for a platform, and PYOPENCL_BUILD_OPTIONS."""
+    words, _ = cl.Program._process_build_options(context, list(options))
+    return cut_at_blanks(words.decode())
+
+
+def cut_at_blanks(options: str) -> tuple[str, ...]:
+    """The text of options in parts; blanks between them give it back as it was."""
+    return tuple(options.split(" "))
 
 
 def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
     """Build a program on one device, with argument information; in a shared context one that was
-    built there before is taken.
+    built there before is taken. Options are those of `driver_options`, or none.
 
     By PyOpenCL's inner program: the outer one warns of whatever a compiler says, some of which talk
     when nothing is wrong, and warnings cannot be caught in several threads at once.
     """
-    words, _ = cl.Program._process_build_options(context, [*options, "-cl-kernel-arg-info"])
-    kept = None if "include" in source else contexts.shared(context)  # files may have changed
+    words = " ".join([*options, "-cl-kernel-arg-info"]).encode()
+    # the files that a source includes may have changed
+    kept = None if may_include(source, options) else contexts.shared(context)
     known = None if kept is None else kept.find((source, words))
     if known is not None:
         return cl.Program(known)

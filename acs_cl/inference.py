@@ -205,7 +205,7 @@ def from_source(
     known_facts = facts.facts_of(device)
     words = facts.split_options(options)
     # What a source includes is not part of the key, so such a signature is not kept.
-    if ("include" in source and re.search(r"#\s*include\b", source)) or "-include" in words:
+    if facts.may_include(source, words):
         return _parse_signature(source, kernel_name, words, device, known_facts)
     program = source, tuple(words), known_facts
     with _lock:

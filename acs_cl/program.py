@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from .access import describe
+from .building import cut_at_blanks
 from .driver import OwnKernel
 from .errors import DeviceError, UsageError
 from .kernel import Kernel
@@ -112,4 +113,4 @@ def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
         options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
     except cl.Error:
         return "", ()
-    return source, tuple(options.split())
+    return source, cut_at_blanks(options)

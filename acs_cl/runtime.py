@@ -35,7 +35,7 @@ import pyopencl as cl
 # for: its start waits for all that is imported here
 from . import backends, core, life, teaching, transfers
 from .arrays import Array
-from .building import build, macro_options, read_source
+from .building import build, driver_options, macro_options, read_source
 from .choice import Choice
 from .commands import HostCommand, KernelCommand
 from .contexts import context_for, forget_context
@@ -203,7 +203,7 @@ class Runtime:
         """Build OpenCL C: text, or a path to it. `macros` become `-D` options."""
         self._check_open()
         text = read_source(source)
-        words = [*options, *macro_options(macros)]
+        words = driver_options(self.context, [*options, *macro_options(macros)])
         return Program(self, build(self.context, self.device, text, words), text, words)
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> Array:

@@ -89,8 +89,9 @@ MAY_IMPORT = {
     "translate.blob": "translate.clang translate.nodes translate.survey",
     "translate.rename": "translate.survey translate.tokens",
     "translate.hoist": "translate.survey translate.tokens",
-    "translate.functions": "kernel_files translate.cache translate.clang translate.preprocess"
-    " translate.tokens translate.survey translate.blob translate.rename translate.hoist",
+    "translate.functions": "kernel_files translate.facts translate.cache translate.clang"
+    " translate.preprocess translate.tokens translate.survey translate.blob translate.rename"
+    " translate.hoist",
     "translate.guards": "translate.clang translate.nodes translate.offsets translate.preprocess"
     " errors",
     "translate.watched": "translate.clang translate.nodes translate.offsets translate.preprocess",
@@ -106,7 +107,7 @@ MAY_IMPORT = {
     "scalars": "signature errors",
     "views": "errors",
     "contexts": "devices errors",
-    "building": "contexts errors",
+    "building": "contexts errors translate.facts",
     # the scheduler on the device
     "epochs": "",
     "ledger": "records window errors",
@@ -140,7 +141,7 @@ MAY_IMPORT = {
     "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
     " scalars standing records arrays access building"
     " converter deciding commands driver errors",
-    "program": "kernel access driver errors",
+    "program": "kernel access building driver errors",
     "strided": "building driver errors",
     # the parts of the runtime
     "handle": "core records errors",

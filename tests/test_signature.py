@@ -11,9 +11,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 import pytest
 
+import acs_cl as acs
 from acs_cl import inference as signatures
 from acs_cl.inference import from_arg_info, from_source, signature_of
 from acs_cl.translate import cache
@@ -149,6 +151,15 @@ def test_includes_are_found_and_read_again_when_they_change(tmp_path: Path) -> N
     assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "w"
     header.write_text("#define BODY int x = a[0];")
     assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "r"
+
+
+@pytest.mark.parametrize("option", ["-imacros part.h", "-funsigned-char", "-Wp,-DV=1"])
+def test_an_option_that_may_change_how_the_source_reads_is_not_ignored(option: str) -> None:
+    with pytest.raises(CannotParse, match="may change how the source reads"):
+        from_source("kernel void k(global int *a) { a[0] = 1; }", "k", option, None)
+    plain = "-w -Werror -O3 -g -cl-mad-enable -cl-nv-verbose"
+    found = from_source("kernel void k(global int *a) { a[0] = 1; }", "k", plain, None)
+    assert found.parameters[0].mode == "w"
 
 
 def test_structures_that_hold_pointers_mean_anywhere() -> None:
@@ -290,3 +301,58 @@ inference.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "",
         env={**os.environ, "ACS_CL_CACHE": "off"}, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+COMPLEX = """
+#include <pyopencl-complex.h>
+kernel void k(global cfloat_t *x, global cfloat_t *y) {
+    int i = get_global_id(0); y[i] = cfloat_mul(x[i], x[i]); }
+"""
+
+
+def test_headers_of_pyopencl_are_found() -> None:
+    with acs.Runtime(backend="serial") as rt:
+        x, y = rt.array(np.arange(16) * 1j, "c8"), rt.zeros(16, "c8")
+        handle = rt.build(COMPLEX).k((4,), None, x, y)
+        assert [(span.start, span.width) for span in handle.access.writes] == [(0, 32)]
+        assert np.array_equal(y.get()[:4], -np.square(np.arange(4)))
+
+
+def test_options_of_the_environment_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-DAT=5")
+    source = "#ifndef AT\n#define AT 0\n#endif\nkernel void k(global int *x) { x[AT] = 1; }"
+    with acs.Runtime(backend="serial") as rt:
+        x = rt.zeros(16, "i4")
+        handle = rt.build(source).k((1,), None, x)
+        assert np.flatnonzero(x.get()).tolist() == [5]
+        assert [(span.start, span.width) for span in handle.access.writes] == [(20, 4)]
+
+
+def test_files_of_the_current_folder_are_found_as_the_driver_finds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "#include <part.h>\nkernel void k(global int *x) { x[AT] = 1; }"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "part.h").write_text("#define AT 5\n")
+    (tmp_path / "other" / "part.h").write_text("#define AT 0\n")
+    monkeypatch.chdir(tmp_path)
+    with acs.Runtime(backend="serial") as rt:
+        for options in ([], ["-I", "other"], ["-Iother"]):
+            x = rt.zeros(16, "i4")
+            kernel = rt.build(source, options).k
+            (place,) = np.flatnonzero((kernel((1,), None, x), x.get())[1]).tolist()
+            access = kernel((1,), None, x).access
+            assert any(one.start <= 4 * place < one.start + one.width for one in access.writes)
+            assert ("parsed" in kernel.signature.origin) == (not options)
+    with pytest.raises(CannotParse, match=r"part.h is not the same in"):
+        from_source(source, "k", "-I other", None)
+
+
+def test_what_a_file_says_is_not_kept(folder: Path, tmp_path: Path) -> None:
+    header = tmp_path / "part.h"
+    source = '%:include "part.h"\n__kernel void k(__global int *a) { BODY }'
+    header.write_text("#define BODY a[0] = 1;")
+    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "w"
+    assert not folder.exists() or not list(folder.iterdir())
+    header.write_text("#define BODY int x = a[0];")
+    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "r"

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import filecmp
+import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -25,7 +28,12 @@ __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split
 
 LOCK = threading.RLock()
 SOURCE_PATH = "/acs_cl_source.cl"
+_HERE = "-I."
+"""Some drivers look for files that a source includes in the current folder first."""
 _PRELUDE_PATH = "/acs_cl_prelude.h"
+
+_HARMLESS = re.compile(r"-(cl-|nv-|W(?!p,)|w$|O|g|s$|v$)")
+"""Options that change how code is made, not how the source reads."""
 
 _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
@@ -131,7 +139,7 @@ def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
 def parser_options(options: str | Sequence[str] | None) -> list[str]:
     """Those of the build options that change how the text reads, as the parser spells them."""
     words = split_options(options)
-    out: list[str] = []
+    out = [_HERE]
     i = 0
     while i < len(words):
         word = words[i]
@@ -146,6 +154,8 @@ def parser_options(options: str | Sequence[str] | None) -> list[str]:
             out.append(word)
         elif word.startswith("-x") or word in ("-create-library",):
             raise CannotParse(f"option {word}: not OpenCL C source")
+        elif word.startswith("-") and not _HARMLESS.match(word):
+            raise CannotParse(f"option {word} may change how the source reads")
         i += 1
     return out
 
@@ -172,6 +182,7 @@ def _parse(device: Any, source: str, words: list[str], standard: str) -> Unit:
     tree = _tree(facts, source, words, standard)
     included = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
     texts = [source, *_read(included)]
+    _refuse_ambiguous(included, words)
     unknown = _unknown_macros(texts, words, facts)
     if unknown:
         # A condition on a compiler's macro that we know nothing of may hide another program.
@@ -200,7 +211,7 @@ def _tree(facts: DeviceFacts, source: str, words: list[str], standard: str) -> A
     cindex, index, _ = library()
     target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
     arguments = [
-        "-x", "cl", standard, "-target", target, "-cl-no-stdinc",
+        "-x", "cl", standard, "-target", target, "-cl-no-stdinc", "-nostdinc",
         "-Xclang", "-fdeclare-opencl-builtins", "-w", "-U__SPIR__", "-U__SPIR32__", "-U__SPIR64__",
         *(f"-D{name}={value}" for name, value in prelude.macros(facts).items()), *words,
     ]  # fmt: skip
@@ -259,6 +270,27 @@ def _read(paths: tuple[str, ...]) -> list[str]:
         except OSError:
             raise CannotParse(f"cannot read {path} again") from None
     return texts
+
+
+def _refuse_ambiguous(included: tuple[str, ...], words: list[str]) -> None:
+    """Refuse a file that another one could stand for: in which order folders are looked through is
+    the driver's business."""
+    folders = _folders(words)
+    for path in included:
+        for folder in folders:
+            name = os.path.relpath(path, folder)
+            if name.startswith(os.pardir):
+                continue
+            for other in folders:
+                place = os.path.join(other, name)
+                if os.path.isfile(place) and not filecmp.cmp(path, place, shallow=False):
+                    raise CannotParse(f"{name} is not the same in {folder} and in {other}")
+
+
+def _folders(words: list[str]) -> list[str]:
+    """Those that included files are looked for in."""
+    folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
+    return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
 
 
 def _unknown_macros(texts: list[str], words: list[str], facts: DeviceFacts) -> frozenset[str]:

@@ -68,6 +68,11 @@ def facts_of(device: Any) -> DeviceFacts:
     return _facts[key]
 
 
+def may_include(source: str, options: Sequence[str]) -> bool:
+    """Whether a program may read files beside its source, which change without it."""
+    return "include" in source.replace("\\\n", "") or "-include" in options
+
+
 def split_options(options: str | Sequence[str] | None) -> list[str]:
     """Build options as a list of words."""
     if options is None:

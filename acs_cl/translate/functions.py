@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from acs_cl.kernel_files import kernel_source
 from acs_cl.translate import cache, clang, hoist, rename
 from acs_cl.translate.blob import Blob, CannotTranslate, Field, blob_of, entry
+from acs_cl.translate.facts import may_include
 from acs_cl.translate.preprocess import preprocess
 from acs_cl.translate.survey import About, Survey
 from acs_cl.translate.tokens import Tokens, plain
@@ -67,7 +68,7 @@ def is_kept(source: str, options: Any, device: Any) -> bool:
         return True
     words = clang.split_options(options)
     key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
-    return cache.load(key) is not None or re.search(r"#\s*include\b", source) is not None
+    return cache.load(key) is not None or may_include(source, words)
 
 
 def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
@@ -78,7 +79,7 @@ def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
     words = clang.split_options(options)
     key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
     # What a source includes is not part of the key, so such a translation is not kept.
-    keep = not re.search(r"#\s*include\b", source)
+    keep = not may_include(source, words)
     record = cache.load(key) if keep else None
     found = _from_record(record) if record is not None else None
     if found is None:
