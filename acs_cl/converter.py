@@ -45,6 +45,7 @@ def converter(kernel: Kernel) -> Convert:
         "Access": Access,
         "Array": Array,
         "LocalMemory": cl.LocalMemory,
+        "NOT_PLAIN": scalars.NOT_PLAIN,
         "native": kernel._native,
         "new": tuple.__new__,
     }
@@ -81,8 +82,8 @@ def converter(kernel: Kernel) -> Convert:
             *lines,
             f"        if {' and '.join(tests) or 'True'}:",
             f"            {body}",
-            "    except Exception:",
-            "        pass",
+            "    except NOT_PLAIN:",
+            "        kernel._runtime._stats.not_plain += 1",
             "    return kernel._slow(args)",
         ]
     )

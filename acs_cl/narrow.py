@@ -89,7 +89,7 @@ class Narrow:
         try:
             if self._covered(self._covers, global_size, local_size, offset, args):
                 return whole
-        except Exception:
+        except (LookupError, TypeError, AttributeError):  # new sizes, or no plain arguments
             pass
         for index in self.memory:
             value = args[index]

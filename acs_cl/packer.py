@@ -77,6 +77,7 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
         "Access": Access,
         "Array": Array,
         "LocalMemory": cl.LocalMemory,
+        "NOT_PLAIN": scalars.NOT_PLAIN,
         "TaskCommand": TaskCommand,
         "heads": body.heads,
         "new": tuple.__new__,
@@ -106,8 +107,8 @@ def packer(kernel: Kernel, scheduler: Any, body: Body) -> Pack | None:
             f"                    global_size, local_size, plain, {tuple_of(pointers)},",
             f"                    {tuple_of(numbers)})",
             f"            return new(TaskCommand, task), {access}",
-            "    except Exception:",
-            "        pass",
+            "    except NOT_PLAIN:",
+            "        kernel._runtime._stats.not_plain += 1",
             "    return None",
         ]
     )

@@ -25,6 +25,14 @@ _CODES = {
     "half": "e", "float": "f", "double": "d",
 }  # fmt: skip
 
+NOT_PLAIN = (
+    TypeError, ValueError, OverflowError, LookupError, AttributeError, struct.error, Warning,
+)  # fmt: skip
+"""What generated code for plain arguments raises where an argument is not plain.
+
+A warning is among them, since a program may have NumPy's warnings raised. Any other exception is a
+fault and reaches the program."""
+
 
 def is_value(parameter: Parameter, value: Any) -> bool:
     """Whether the parameter takes bytes. Where nothing is known of it, the argument decides."""

@@ -20,6 +20,8 @@ class Stats:
         """Launches that were a segment of a replay."""
         self.straight = 0
         """Commands of queues that went to the driver's own queue."""
+        self.not_plain = 0
+        """Calls whose arguments or sizes the generated code did not take."""
 
     def report(self, runtime: Runtime) -> dict[str, Any]:
         """Everything, in plain values. Called under the runtime's lock."""
@@ -46,6 +48,7 @@ class Stats:
                 "most_occupied": max(window.most, runtime._ledger.most),
             },
             "backlog_waits": self.backlog_waits,
+            "calls_not_plain": self.not_plain,
             "lanes": dict(sorted(backend.used.items())),
             "memory": {
                 "kind": runtime.plan.memory,

@@ -220,3 +220,14 @@ def test_out_of_memory_leaves_the_runtime_usable(rt: acs.Runtime) -> None:
         rt.empty(1 << 60, "u1")
     assert isinstance(caught.value, acs.DeviceError)
     assert x.get().tolist() == [0] * 4
+
+
+def test_calls_that_are_not_plain_are_counted(rt: acs.Runtime) -> None:
+    program = rt.build(SOURCE)
+    x = rt.zeros(8, "i4")
+    program.put((8,), None, x, 3)
+    before = rt.stats()["calls_not_plain"]
+    with pytest.raises(acs.UsageError, match="argument 1"):
+        program.put((8,), None, x, "three")
+    assert rt.stats()["calls_not_plain"] > before
+    assert x.get().tolist() == [3] * 8
