@@ -12,6 +12,8 @@ FUZZ ?= 20000
 JOBS ?= 2
 # Arguments of the commands below, for instance `make bench ARGS=overhead`.
 ARGS ?=
+# PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
+export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test lint fuzz sanitize wheels demo bench figures stamp clients clean

@@ -10,7 +10,7 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
-from . import contexts
+from . import contexts, devices
 from .errors import BuildError, UsageError
 from .translate.facts import may_include
 
@@ -53,6 +53,7 @@ def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any
         lines = source.splitlines()
         if line is not None and 0 < line <= len(lines):
             shown = f"\nline {line}: {lines[line - 1].strip()}"
+        shown += devices.advice(log)
         raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
 
 

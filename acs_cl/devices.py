@@ -18,11 +18,12 @@ import pyopencl as cl
 
 from acs_cl._version import __version__
 from acs_cl.errors import DeviceError, UsageError
-from acs_cl.pocl import POCL_PLATFORM, repair
+from acs_cl.pocl import POCL_PLATFORM, advice, repair
 
 __all__ = [
     "POCL_PLATFORM",
     "Spec",
+    "advice",
     "choose",
     "describe",
     "devices",

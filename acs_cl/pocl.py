@@ -1,9 +1,11 @@
-"""PoCL on a CPU that its compiler does not know: make it build programs again.
+"""PoCL on a CPU that its compiler does not know: make it build programs again, where that is asked
+for.
 
 In: a device.  Out: a sentence that says what was done, or an empty one.
 
-Invariant: memory is written only where the one thing that is looked for was found, and a failure
-leaves the driver as it was: this is a help, never the reason that a program fails.
+Invariant: nothing is done unless ``ACS_CL_POCL_CPU`` asks for it.  Memory is written only where the
+one thing that is looked for was found, and a failure leaves the driver as it was: this is a help,
+never the reason that a program fails.
 """
 
 from __future__ import annotations
@@ -30,14 +32,18 @@ def repair(device: cl.Device) -> str:
 
     PoCL asks its LLVM for the name of the CPU.  A CPU newer than that LLVM is called "generic",
     which the compiler then refuses as a target on x86-64, so that no program builds at all
-    (PoCL issue 1049).  No setting of PoCL reaches that name, so it is overwritten where the driver
-    keeps it: a string on the heap that the driver's own device record points to.
+    (PoCL issue 1049).  PoCL 5.0 and later take the name from ``POCL_LLVM_CPU_NAME``.  No setting of
+    an older one reaches it, that of the wheel included: the name goes from the driver's device
+    record into the compiler, behind all options.  So it is overwritten where the driver keeps it: a
+    string on the heap that the device record points to.
 
-    Only done where every one of these holds: Linux on x86-64, PoCL's platform, a version string
-    that ends in ``-generic``, and in the record pointers to exactly one writable string
-    ``generic``.  ``ACS_CL_POCL_CPU=off`` leaves the driver alone; another value is the name to
-    put in (7 characters at most, the room there is).  A second call does nothing more and says
-    the same; it never raises.
+    Writing to memory that belongs to a driver is not for a library to decide.
+    ``ACS_CL_POCL_CPU=auto`` asks for it; another value, but ``off``, asks for it and is the name to
+    put in (7 characters at most, the room there is).
+
+    Only done where every one of these holds, too: Linux on x86-64, PoCL's platform, a version
+    string that ends in ``-generic``, and in the record pointers to exactly one writable string
+    ``generic``.  A second call does nothing more and says the same; it never raises.
     """
     try:
         if sys.platform != "linux" or host_platform.machine() not in ("x86_64", "AMD64"):
@@ -48,9 +54,9 @@ def repair(device: cl.Device) -> str:
         if address in _repaired:
             return _repaired[address]
         wish = os.environ.get("ACS_CL_POCL_CPU", "").strip()
-        if wish.lower() == "off" or not device.version.strip().endswith("-generic"):
+        if wish.lower() in ("", "off") or not device.version.strip().endswith("-generic"):
             return ""
-        name, remark = _cpu_name(wish)
+        name, remark = _cpu_name("" if wish.lower() == "auto" else wish)
         if not _overwrite(address, _record_bytes(device, address), name):
             return ""
     except Exception:
@@ -60,6 +66,17 @@ def repair(device: cl.Device) -> str:
         f"PoCL's compiler does not know this CPU; programs are built for {name!r} instead{remark}"
     )
     return _repaired[address]
+
+
+def advice(log: str) -> str:
+    """What to say behind a compiler's log that refuses the CPU, or ``""``."""
+    if "unknown target CPU" not in log:
+        return ""
+    return (
+        "\nThis PoCL does not know this CPU, and builds nothing on it. ACS_CL_POCL_CPU=auto lets "
+        "acs_cl put another name into the driver's memory; PoCL 5.0 and later take one from "
+        "POCL_LLVM_CPU_NAME=x86-64."
+    )
 
 
 def _cpu_name(wish: str) -> tuple[str, str]:

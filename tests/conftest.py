@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,9 @@ from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
 from acs_cl import devices, straight
+
+# PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
+os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
 BACKENDS = ("serial", "out_of_order", "lanes")
 POLICIES = ("eager", "ready_first")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import platform as host
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -190,7 +192,7 @@ def text(value: bytes = b"generic") -> Any:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(pocl, "_repaired", {})
-    monkeypatch.delenv("ACS_CL_POCL_CPU", raising=False)
+    monkeypatch.setenv("ACS_CL_POCL_CPU", "auto")
     return monkeypatch
 
 
@@ -272,8 +274,13 @@ def test_repair_stops_at_the_next_device_of_the_platform(fresh: pytest.MonkeyPat
 
 
 @on_linux_x86
-def test_repair_can_be_switched_off(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setenv("ACS_CL_POCL_CPU", "off")
+@pytest.mark.parametrize("wish", [None, "", " ", "off", "OFF"])
+def test_nothing_is_repaired_that_was_not_asked_for(
+    fresh: pytest.MonkeyPatch, wish: str | None
+) -> None:
+    fresh.delenv("ACS_CL_POCL_CPU")
+    if wish is not None:
+        fresh.setenv("ACS_CL_POCL_CPU", wish)
     name = text()
     assert repair(Record(name)) == ""
     assert name.value == b"generic"
@@ -294,6 +301,28 @@ def test_repair_never_writes_to_read_only_memory(fresh: pytest.MonkeyPatch, tmp_
         assert ctypes.string_at(page, 8) == b"generic\0"
     finally:
         libc.munmap(ctypes.c_void_p(page), 4096)
+
+
+REFUSED = """
+import acs_cl as acs
+with acs.Runtime(device="Portable Computing Language") as rt:
+    rt.build("kernel void k(global int *x) { x[0] = 1; }")
+    print("built")
+"""
+
+
+def test_a_driver_that_does_not_know_the_cpu_says_how_to_ask() -> None:
+    device = next((one for one in devices.devices() if "-generic" in one.version), None)
+    if device is None or device.platform.name != devices.POCL_PLATFORM:
+        pytest.skip("PoCL knows this CPU, or there is no PoCL")
+    environment = {**os.environ}
+    for wish, word in (("", "ACS_CL_POCL_CPU=auto"), ("auto", "built")):
+        environment["ACS_CL_POCL_CPU"] = wish
+        done = subprocess.run(
+            [sys.executable, "-c", REFUSED],
+            env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert word in done.stdout + done.stderr
 
 
 def test_repair_never_raises(fresh: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ MAY_IMPORT = {
     "scalars": "signature errors",
     "views": "errors",
     "contexts": "devices errors",
-    "building": "contexts errors translate.facts",
+    "building": "contexts devices errors translate.facts",
     # the scheduler on the device
     "epochs": "",
     "ledger": "records window errors",

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from acs_cl.devices import full_name, key, kind, repair
+from acs_cl.devices import advice, full_name, key, kind, repair
 from acs_cl.errors import DeviceError
 from acs_cl.probe import choice, facts, store
 from acs_cl.probe.record import Gain, Probe
@@ -82,7 +82,8 @@ def measure(device: cl.Device, *, budget_s: float = 10.0) -> Probe:
         figures |= measure_cost(bench, until=until, notes=notes)
         figures |= measure_overlap(bench, svm=declared.svm != "none", until=until, notes=notes)
     except cl.Error as error:
-        raise DeviceError(f"{full_name(device)} cannot be measured: {error}") from error
+        said = f"{error}{advice(str(error))}"
+        raise DeviceError(f"{full_name(device)} cannot be measured: {said}") from error
     return choice.decide(
         declared._replace(
             measured=True,
