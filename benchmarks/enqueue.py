@@ -16,7 +16,7 @@ number, on the same kind of queues, in turns:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyopencl as cl
@@ -62,7 +62,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     rows = {
         backend: _row(context, backend, ROUNDS[settings.quick]) for backend in settings.backends()
     }
-    return {"core": core.ABOUT, "rows": rows, "targets": _targets(rows)}
+    return {"core": core.ABOUT, "rows": rows}
 
 
 def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
@@ -161,7 +161,13 @@ def _c_side(ours: Ours, events: bool) -> Side:
     return Side(record, bare.finish, bare.queues, [places])
 
 
-def _targets(rows: dict[str, Any]) -> list[dict[str, Any]]:
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was measured beside what it has to reach."""
+    return targets_of(result["rows"])
+
+
+def targets_of(rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each backend's."""
     targets: list[dict[str, Any]] = []
     for backend, row in rows.items():
         above, of = row["held"].get("above C_us"), row["held"]["of_pyopencl"]

@@ -18,7 +18,9 @@ samples go through the same number of arrays, so that windows differ in nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -27,12 +29,14 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 import acs_cl as acs
+from acs_cl import devices
 from acs_cl.benchmarks.harness import (
     ONE,
     TINY_BYTES,
     Bare,
     Ours,
     Settings,
+    fresh_python,
     interleave,
     quantile,
     spread,
@@ -82,7 +86,22 @@ def measure(settings: Settings) -> dict[str, Any]:
     for backend in settings.backends():
         for issue in POLICIES:
             rows[f"{backend}-{issue}"] = _row(context, backend, issue, ROUNDS[settings.quick])
-    return {"auto": auto, "rows": rows, "targets": _targets(rows, f"{auto}-eager")}
+    return {"auto": auto, "rows": rows, "pure": _pure(settings, auto)}
+
+
+def _pure(settings: Settings, auto: str) -> dict[str, Any]:
+    """The row of `auto` without the native core, in a process of its own."""
+    words = ["-m", "acs_cl.benchmarks.overhead", str(settings.position), auto]
+    printed, _ = fresh_python([*words, *(["--quick"] if settings.quick else [])], ACS_CL_PURE="1")
+    row: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return row
+
+
+def main(words: Sequence[str]) -> None:
+    """Print the row of one backend: device, backend, and whether it is a look only."""
+    settings = Settings(devices.devices()[int(words[0])], "--quick" in words)
+    rounds = ROUNDS[settings.quick]
+    print(json.dumps(_row(settings.context(), words[1], POLICIES[0], rounds)))
 
 
 def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
@@ -258,7 +277,11 @@ def free(side: Side) -> Callable[[], Sample]:
     return sample
 
 
-def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was measured beside what it has to reach."""
+    rows, auto = result["rows"], f"{result['auto']}-eager"
+    pure = result["pure"]["windows"][WIDEST]["held"]["above_us"] if "pure" in result else None
+
     def above(name: str, how: str) -> dict[str, Any]:
         figures: dict[str, Any] = rows[name]["windows"][WIDEST][how]["above_us"]
         return figures
@@ -271,7 +294,10 @@ def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
         ("the same with the device running beside, `auto`", auto, "free"),
         ("end to end above bare PyOpenCL, `auto`", auto, "end"),
     ]
+    alone = "host work of a launch above a bare PyOpenCL call, device held, `auto`, pure Python"
     return [
+        target(alone, pure and pure["median"], "at most", MOST_ABOVE_US, "us", pure)
+    ] + [
         target(what, above(name, how)["median"], "at most", MOST_ABOVE_US, "us", above(name, how))
         | {"where": name}
         for what, name, how in found
@@ -283,3 +309,7 @@ def _targets(rows: dict[str, Any], auto: str) -> list[dict[str, Any]]:
         | {"where": name}
         for what, name in (("`auto`", auto), ("the most uneven backend and policy", uneven))
     ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

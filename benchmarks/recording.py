@@ -183,7 +183,7 @@ def _us(seconds: float) -> float:
     return seconds * 1e6 / LAUNCHES
 
 
-def targets_of(settings: Settings, rows: dict[str, Any]) -> list[dict[str, Any]]:
+def targets_of(on_cpu: bool, rows: dict[str, Any]) -> list[dict[str, Any]]:
     """What the figures have to be."""
     targets: list[dict[str, Any]] = []
     if "refused" in rows:
@@ -195,7 +195,7 @@ def targets_of(settings: Settings, rows: dict[str, Any]) -> list[dict[str, Any]]
             what = f"to record a launch for the scheduler, {shape}, {how}"
             targets.append(target(what, took["median"], "at most", limit, "us", took))
     for shape, row in rows.items():
-        if settings.on_cpu:
+        if on_cpu:
             what = f"a new graph of {LAUNCHES:,} launches over typed PyOpenCL in order, {shape}"
             ratio = row["loop"]["over_bare"]
             targets.append(target(what, ratio["median"], "at least", OVER_BARE, "x", ratio))
