@@ -1,17 +1,24 @@
-"""How fast a program could be on a device: its critical path, its work, and what its launches cost.
+"""How fast a program could be on a device if launches were free: its critical path and its work.
 
 In: slices of traced runs on backend `serial`, where each kernel has the device to itself, and what
-one launch costs the host in bare PyOpenCL. Out: a `Bound`.
+a kernel takes there that does nothing. Out: a `Bound`.
 
-A kernel of fewer groups than the device has compute units leaves the others to other kernels, so
-its work is its time in that proportion; one with more has it all. Where the device lets go of one
-compute unit, the same run there tells it better: units that wait for the last group of a kernel,
-or to be woken for the next one, do other kernels' work meanwhile. On a CPU device the host program
-and the kernels share the cores, so that launches are work there as well.
+A bound that something measured goes below is none. So whatever a schedule might save is taken off:
+
+- what a kernel that does nothing takes, of each kernel, since it is the driver's and not the work;
+- of a kernel's work all that its groups leave free of the device's *capacity*, the groups that may
+  run at once. On a GPU a compute unit runs many groups, so a kernel with few of them leaves nearly
+  all to others.
+
+Where the device lets go of one compute unit, the same run there tells the work better: units that
+wait for the last group of a kernel, or to be woken for the next one, do other work meanwhile.
+
+What is left can be wrong: kernels may find more in caches beside each other than alone. `held`
+compares a bound with what was measured, and who writes results takes it back where it does not
+hold.
 
 Invariant: edges are those of the bytes in the slices, found by the library's own definition of a
-hazard, with nothing forgotten; a bound is a lower limit for the time of any schedule of these
-launches, as long as kernels beside each other are no faster than alone.
+hazard, with nothing forgotten.
 """
 
 from __future__ import annotations
@@ -33,9 +40,10 @@ class Bound(NamedTuple):
     """Launches on the longest chain."""
     critical_ms: float
     work_ms: float
-    launching_ms: float
     busy_ms: float
-    """All kernels one after the other."""
+    """All kernels one after the other, as they are."""
+    empty_us: float
+    """Of a kernel that does nothing, which is taken off each."""
     groups: dict[str, float]
     """Of the kernels: quantiles, and the share of those that are smaller than the device."""
     unit_ms: float | None
@@ -44,40 +52,40 @@ class Bound(NamedTuple):
     @property
     def least_ms(self) -> float:
         """No schedule is faster."""
-        return max(self.critical_ms, self.work_ms, self.launching_ms)
+        return max(self.critical_ms, self.work_ms)
 
     @property
     def limit(self) -> str:
-        """Which of the three it is."""
-        named = {
-            "critical path": self.critical_ms,
-            "work": self.work_ms,
-            "launches": self.launching_ms,
-        }
-        return max(named, key=lambda name: named[name])
+        """Which of the two it is."""
+        return "critical path" if self.critical_ms >= self.work_ms else "work"
 
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**self._asdict(), "least_ms": self.least_ms, "limit": self.limit}
+    def held(self, fastest_ms: float | None) -> dict[str, Any]:
+        """For JSON. Without the bound, and with what went below it, if something measured did."""
+        plain = {**self._asdict(), "least_ms": self.least_ms, "limit": self.limit}
+        if fastest_ms is not None and fastest_ms < self.least_ms:
+            plain |= {"least_ms": None, "refuted_by_ms": fastest_ms}
+        return plain
 
 
-def bound(
-    slices: Sequence[Slice],
-    units: int,
-    launch_us: float,
-    shared: bool,
-    narrow: Sequence[Slice] = (),
-) -> Bound:
-    """The bound of one step. `units`: compute units of the device; `shared`: whether the host
-    program runs on them; `narrow`: the same launches on one of them."""
+class Device(NamedTuple):
+    """What the kernels ran on."""
+
+    units: int
+    capacity: int
+    """Groups that may run at once on all units, at most."""
+    empty_us: float = 0.0
+
+
+def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ()) -> Bound:
+    """The bound of one step. `narrow`: the same launches on one of the compute units."""
     slices = sorted(slices, key=lambda one: one.number)
     on_one = [_ms(one) for one in sorted(narrow, key=lambda one: one.number)]
     hazards = ReplayHazards()
     ends: dict[int, tuple[float, int]] = {}
     edges = 0
-    busy = work = 0.0
+    work = 0.0
     for place, one in enumerate(slices):
-        took = _ms(one)
+        took = max(0.0, _ms(one) - device.empty_us / 1e3)
         upstream = hazards.enter(one.number, one.reads, one.writes)
         edges += len(upstream)
         before = [ends[number] for number in upstream]
@@ -85,20 +93,18 @@ def bound(
             took + max((end for end, _ in before), default=0.0),
             1 + max((depth for _, depth in before), default=0),
         )
-        busy += took
-        share = took * min(one.groups or 1, units) / units
-        work += min(share, on_one[place] / units) if on_one else share
-    launching = len(slices) * launch_us / 1e3
+        share = took * min(one.groups or 1, device.capacity) / device.capacity
+        work += min(share, on_one[place] / device.units) if on_one else share
     kernels = [one.groups for one in slices if one.groups]
     return Bound(
         launches=len(slices),
         edges=edges,
         depth=max((depth for _, depth in ends.values()), default=0),
         critical_ms=max((end for end, _ in ends.values()), default=0.0),
-        work_ms=work + launching / units if shared else work,
-        launching_ms=launching,
-        busy_ms=busy,
-        groups=_groups(kernels, units),
+        work_ms=work,
+        busy_ms=sum(map(_ms, slices)),
+        empty_us=device.empty_us,
+        groups=_groups(kernels, device.units),
         unit_ms=sum(on_one) if on_one else None,
     )
 

@@ -129,7 +129,8 @@ def text(document: Mapping[str, Any]) -> str:
         for name, entry in one["workloads"].items():
             base = entry["rows"].get(entry["baseline"])
             took = base["ms"]["median"] if base else None
-            most = took / entry["bound"]["least_ms"] if took else None
+            least_ms = suite_tables.bound_ms(entry)
+            most = took / least_ms if took and isinstance(least_ms, float) else None
             speed = [suite_tables.speedup(entry, other) for other in names]
             rows.append([number, name, took, most, *speed])
         means = [suite_tables.mean_of(one, GRCUDA, name) for name in names]

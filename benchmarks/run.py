@@ -130,12 +130,11 @@ def _print(name: str, result: dict[str, Any]) -> None:
         if row["quartiles"] is not None:
             low, high = row["quartiles"]
             around = f"  quartiles {low:.2f} .. {high:.2f}"
-        value = row["value"] if isinstance(row["value"], str) else number(row["value"])
-        said = "" if row["limit"] is None else f" ({row['sense']} {row['limit']})"
-        print(
-            f"  {'met   ' if row['met'] else 'MISSED'} {row['what']}{where}: "
-            f"{value} {row['unit']}{said}{around}"
-        )
+        value = number(row["value"]) if isinstance(row["value"], (int, float)) else row["value"]
+        said, judged = f" ({row['sense']} {row['limit']})", "met" if row["met"] else "MISSED"
+        if row["limit"] is None:
+            said = judged = ""
+        print(f"  {judged:6} {row['what']}{where}: {value} {row['unit']}{said}{around}")
 
 
 if __name__ == "__main__":

@@ -79,11 +79,13 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     """What was measured beside what it has to reach. The bars of device time are those of graphs
     that a program makes anew; what a recorded graph takes stands beside them for comparison."""
     on_cpu = machine["kind"] == "CPU"
+    limits = {(64, 64, 1): ON_CPU} if on_cpu else dict(zip(GRAPHS, ON_GPU, strict=True))
     found = []
-    for row, limit in zip(result["graphs"], ON_GPU, strict=False):
+    for row in result["graphs"]:
+        graph = row["chains"], row["length"], row["groups"]
         name = f"{row['chains']} x {row['length']} tasks of {row['groups']} groups"
         new, again = row["device_in_epochs_us"], row["device_us"]
-        least = (ON_CPU if (row["chains"], row["groups"]) == (64, 1) else None) if on_cpu else limit
+        least = limits.get(graph)
         what = f"device time per task, {name}"
         found += [
             target(f"{what}, a new graph", new["median"], "at most", least, "us", new),
@@ -286,7 +288,9 @@ def _gates(settings: Settings) -> dict[str, Any]:
         by_bare()
         if not np.array_equal(decided, by_bare.result()):
             raise RuntimeError("gates decided by bare PyOpenCL gave something else")
-        sides = {"device": on_device, "reads": by_reads, "bare": by_bare}
+        sides: dict[str, Callable[[], float]] = {
+            "device": on_device, "reads": by_reads, "bare": by_bare,
+        }  # fmt: skip
         samples = interleave(sides, rounds)
     return {
         "on_device_us": spread(samples["device"], 1),
@@ -317,7 +321,7 @@ class _BareGates:
 
     def __call__(self) -> float:
         queue, gate, cell, x, said = self.queue, self.gate, self.cell, self.x, self.said
-        cl.enqueue_fill_buffer(queue, x, np.uint32(12345), 0, x.size)
+        cl.enqueue_fill_buffer(queue, x, np.array([12345], np.uint32), 0, x.size)
         queue.finish()
         begin = perf_counter()
         for i in range(GATES):

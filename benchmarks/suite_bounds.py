@@ -1,7 +1,7 @@
 """How fast a workload could be on a device, from runs on it.
 
 In: a workload, a size, a seed. Out: its `Bound`, how many launches were in flight, and what a
-launch costs the host in bare PyOpenCL.
+launch costs the host in bare PyOpenCL, which stands beside it.
 
 Every kernel is timed alone: on `serial`, on all of the device, and on a CPU device also on one of
 its compute units. Of several runs the shortest time of each launch counts: whatever else the
@@ -19,13 +19,17 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks.bounds import Bound, bound, fastest
+from acs_cl.benchmarks.bounds import Bound, Device, bound, fastest
 from acs_cl.benchmarks.harness import ONE, TINY, quantile, typed_kernel, zeroed_buffer
 from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.trace import Slice
 
-TRACED = 5
+TRACED = 9
 """Traced steps."""
+EMPTY = 200
+"""Launches of a kernel that does nothing."""
+MOST_ON_A_UNIT = 32
+"""Groups that a compute unit of any GPU of today runs at once, at most."""
 LONG_S = 0.2
 """A step as long as this is traced once."""
 
@@ -38,16 +42,35 @@ class Program(NamedTuple):
     seed: int
 
 
-def bounded(device: cl.Device, program: Program, launch_us: float) -> tuple[Bound, float]:
+def bounded(device: cl.Device, program: Program) -> tuple[Bound, float]:
     """The bound, and launches in flight on average of one on `lanes`, which keep times for each."""
     slices, _ = _traced(device, program, "serial")
-    shared = devices.kind(device) == "CPU"
-    unit = one_unit(device) if shared else None
+    unit = one_unit(device) if devices.kind(device) == "CPU" else None
     narrow = [] if unit is None else _traced(unit, program, "serial")[0]
     if [one.name for one in narrow] != [one.name for one in slices]:
         narrow = []  # it did something else there, or there was no such unit
-    limits = bound(slices, device.max_compute_units, launch_us, shared, narrow)
+    limits = bound(slices, capacity_of(device), narrow)
     return limits, _traced(device, program, "lanes")[1]
+
+
+@lru_cache(maxsize=1)
+def capacity_of(device: cl.Device) -> Device:
+    """Compute units, and how many groups they run at once at most."""
+    units = int(device.max_compute_units)
+    on_unit = 1 if devices.kind(device) == "CPU" else MOST_ON_A_UNIT
+    return Device(units, units * on_unit, _empty_us(device))
+
+
+def _empty_us(device: cl.Device) -> float:
+    """What a kernel takes that does next to nothing, by the clock of the traces: its median."""
+    with acs.Runtime(device, backend="serial", trace=True) as runtime:
+        tiny = runtime.build(TINY).tiny
+        x, y = runtime.zeros(1, np.uint32), runtime.zeros(1, np.uint32)
+        for _ in range(EMPTY):
+            tiny(ONE, ONE, x, y, 1)
+        runtime.finish()
+        times = [one.end_ns - one.start_ns for one in runtime.trace.slices if one.name == "tiny"]
+    return quantile(times, 0.5) / 1e3
 
 
 def _traced(device: cl.Device, program: Program, backend: str) -> tuple[list[Slice], float]:

@@ -46,8 +46,8 @@ SHAPE = {
             "overlap": (*NUMBER, type(None)),
             "bound": {
                 **dict.fromkeys(("launches", "edges", "depth"), int),
-                **dict.fromkeys(("critical_ms", "work_ms", "launching_ms", "least_ms"), NUMBER),
-                "busy_ms": NUMBER,
+                **dict.fromkeys(("critical_ms", "work_ms", "busy_ms"), NUMBER),
+                "least_ms": (*NUMBER, type(None)),
                 "limit": str,
                 "groups": Each(NUMBER),
             },
@@ -55,7 +55,6 @@ SHAPE = {
                 {
                     "ms": SPREAD,
                     "speedup": SPREAD,
-                    "of_bound": NUMBER,
                     "host_us_per_launch": NUMBER,
                     "launches_per_s": NUMBER,
                 }

@@ -31,12 +31,7 @@ COLOURS = {
 """The same in every picture."""
 OTHER = "#b279a2"
 LINES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float]], ...] = (
-    ("ideal", "-", lambda limits: max(limits["critical_ms"], limits["work_ms"])),
-    (
-        "with launches as bare PyOpenCL's",
-        ":",
-        lambda limits: limits["launching_ms"] if limits["limit"] == "launches" else 0.0,
-    ),
+    ("bound", "-", lambda limits: limits["least_ms"] or 0.0),
 )
 """What could be reached, in ms: its name, its style, and what it is; 0 where there is no line."""
 SPREAD = 0.8

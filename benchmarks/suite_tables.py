@@ -13,7 +13,7 @@ from typing import Any
 
 from acs_cl.benchmarks import documents
 from acs_cl.benchmarks.published import ACS, FAMILIES, GRCUDA, GRCUDA_MEAN
-from acs_cl.benchmarks.suite import BARE, EXPERT, SERIAL, geomean
+from acs_cl.benchmarks.suite import BARE, EXPERT, SERIAL, best_expert, geomean
 
 Document = Mapping[str, Any]
 
@@ -44,7 +44,8 @@ def speedup(entry: Mapping[str, Any], name: str) -> float | str | None:
     """How many times faster than the baseline; 'failed', or None for what was not run."""
     if name in entry["failed"]:
         return "failed"
-    row = entry["rows"].get(name)
+    shown = best_expert(entry["rows"]) if name == EXPERT else name
+    row = entry["rows"].get(shown)
     return None if row is None else float(row["speedup"]["median"])
 
 
@@ -57,10 +58,12 @@ def mean_of(document: Document, members: Sequence[str], name: str) -> float | No
 
 
 def contestants(document: Document) -> list[str]:
-    """All names, the baselines first."""
+    """All names, the baselines first. Of what the expert tried only the best is one, or what
+    failed."""
     names: dict[str, None] = {}
     for entry in document["workloads"].values():
-        names.update(dict.fromkeys([*entry["rows"], *entry["failed"]]))
+        rows = [name for name in entry["rows"] if not name.startswith(f"{EXPERT}, ")]
+        names.update(dict.fromkeys([*rows, *entry["failed"]]))
     return sorted(names, key=(BARE, SERIAL, *names).index)
 
 
@@ -72,7 +75,8 @@ def overview(document: Document, style: str = "simple", only: Sequence[str] = ()
     for name, entry in document["workloads"].items():
         limits = entry["bound"]
         base = entry["rows"][entry["baseline"]]["ms"]["median"] if entry["rows"] else None
-        most = base / limits["least_ms"] if base and limits["least_ms"] else None
+        least_ms = bound_ms(entry)
+        most = base / least_ms if base and isinstance(least_ms, float) else least_ms
         published = ACS.get(name, {})
         rows.append(
             [
@@ -128,7 +132,7 @@ def contenders(document: Document) -> str:
                     row["ms"]["median"],
                     found["median"],
                     f"{found['p25']:.2f} to {found['p75']:.2f}",
-                    f"{row['of_bound']:.0%}",
+                    of_bound(entry, name),
                     over_expert(entry, name),
                     row["host_us_per_launch"],
                     f"{row['launches_per_s']:,.0f}",
@@ -139,17 +143,37 @@ def contenders(document: Document) -> str:
 
 
 def over_expert(entry: Mapping[str, Any], name: str) -> float | None:
-    """How many times faster than the expert's version, which took its turns in the same run."""
-    expert = entry["rows"].get(EXPERT)
-    if expert is None or name == EXPERT:
+    """How many times faster than the best that an expert wrote, which took its turns in the same
+    run."""
+    best = best_expert(entry["rows"])
+    if best is None or name.startswith(EXPERT):
         return None
-    return float(expert["ms"]["median"] / entry["rows"][name]["ms"]["median"])
+    return float(entry["rows"][best]["ms"]["median"] / entry["rows"][name]["ms"]["median"])
+
+
+NO_BOUND, REFUTED = "not measured", "refuted"
+
+
+def bound_ms(entry: Mapping[str, Any]) -> float | str:
+    """The bound, or why there is none: results of before have none that holds with launches free,
+    and something measured may have gone below it."""
+    limits = entry["bound"]
+    if "empty_us" not in limits:
+        return NO_BOUND
+    return REFUTED if limits["least_ms"] is None else float(limits["least_ms"])
+
+
+def of_bound(entry: Mapping[str, Any], name: str) -> float | None:
+    """How much of what is possible a contestant reaches; None without a bound."""
+    least_ms = bound_ms(entry)
+    took_ms = entry["rows"][name]["ms"]["median"]
+    return least_ms / took_ms if isinstance(least_ms, float) else None
 
 
 def details(document: Document) -> str:
     """What the workloads consist of, and how fast they could be at all."""
     head = ["workload", "edges", "depth", "groups: 10 %", "half", "90 %", "below device"]
-    head += ["critical path ms", "work ms", "launches ms", "limited by", "in flight"]
+    head += ["critical path ms", "work ms", "limited by", "in flight"]
     rows = []
     for name, entry in document["workloads"].items():
         limits = entry["bound"]
@@ -164,7 +188,6 @@ def details(document: Document) -> str:
                 None if smaller is None else f"{smaller:.0%}",
                 limits["critical_ms"],
                 limits["work_ms"],
-                limits["launching_ms"],
                 limits["limit"],
                 entry["overlap"],
             ]

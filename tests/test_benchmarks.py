@@ -17,11 +17,11 @@ from acs_cl import devices
 from acs_cl.benchmarks import builds, harness, run
 
 KEYS = {
-    "overhead": {"auto", "rows"},
+    "overhead": {"auto", "rows", "pure"},
     "overlap": {"chains", "links", "kernel_us", "rows"},
     "memory": {"launches", "rows"},
     "latency": {"rows"},
-    "startup": {"rows", "import_s"},
+    "startup": {"rows", "import_runtime_s"},
     "taskbench": {"rows"},
     "native": {"core", "rows"},
     "reductions": {"launches", "rows", "epochs_of_all_runs"},
@@ -125,7 +125,7 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
         assert result["first_result"]["ratio"]["min"] > 0.2
     else:
         assert set(rows) == {"cold", "warm"}
-        assert 0 < result["import_s"]["median"] < 10
+        assert 0.001 < result["import_runtime_s"]["median"] < 10  # the empty package takes less
 
 
 def test_no_module_hides_one_of_pythons_from_a_script_beside_it() -> None:

@@ -291,3 +291,59 @@ def test_the_core_says_of_which_sources_it_was_built() -> None:
     assert provenance.core_digest() == provenance.tree_core_digest(ROOT), (
         "the native core is of other sources than this tree: `make venv` builds it"
     )
+
+
+# ---- bars ----------------------------------------------------------------------------------------
+
+
+def committed(name: str, kind: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What was measured of a benchmark on a kind of device, and its rows by what they are of."""
+    for document in documents.of_kind(report.RESULTS, documents.FIGURES).values():
+        if document["machine"]["kind"] == kind:
+            rows = figure_tables.rows_of(document, name)
+            return document["benchmarks"][name], {row["what"]: row for row in rows}
+    raise LookupError(kind)
+
+
+def test_bars_of_device_time_are_those_of_new_graphs() -> None:
+    result, rows = committed("scheduler", "GPU")
+    limits = (0.35, 0.06, 0.02, 0.08, 0.25, 1.5)
+    for graph, limit in zip(result["graphs"], limits, strict=True):
+        what = f"{graph['chains']} x {graph['length']} tasks of {graph['groups']} groups"
+        new = rows[f"device time per task, {what}, a new graph"]
+        again = rows[f"device time per task, {what}, recorded and replayed"]
+        assert (new["value"], new["limit"]) == (graph["device_in_epochs_us"]["median"], limit)
+        assert new["met"] is (new["value"] <= limit)
+        assert (again["value"], again["limit"]) == (graph["device_us"]["median"], None)
+
+
+def test_bars_are_there_as_they_were_set() -> None:
+    found = {
+        "64 chains of 8 kernels over `serial`, `lanes`": ("overlap", 6.0),
+        "a hazard check, chains, window 1,024 over 16, inside": ("native", 1.2),
+        "a hazard check, random, window 1,024 over 16, inside": ("native", 1.2),
+        "longest launch of all while a scheduler is built, above the longest of all without": (
+            "builds", 1.0,
+        ),
+        "64 gates decided on the device, over bare PyOpenCL in order that reads each": (
+            "scheduler", 5.0,
+        ),
+        "host work of a launch above a bare PyOpenCL call, device held, `auto`, pure Python": (
+            "overhead", 6.0,
+        ),
+        "`from acs_cl import Runtime` in a fresh process, beyond PyOpenCL's own import": (
+            "startup", 0.3,
+        ),
+    }  # fmt: skip
+    for what, (name, limit) in found.items():
+        assert committed(name, "GPU")[1][what]["limit"] == limit
+
+
+def test_no_launch_is_delayed_is_said_of_the_longest() -> None:
+    result, rows = committed("builds", "GPU")
+    longest = result["delays"]["longest_us"]
+    own = max(longest["loaded"]["max"], longest["quiet"]["max"])
+    ((row,),) = [
+        [row] for what, row in rows.items() if what.startswith("longest launch of all while")
+    ]
+    assert row["value"] == pytest.approx((longest["building"]["max"] - own) / 1e3, abs=0.01)

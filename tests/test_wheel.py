@@ -174,7 +174,7 @@ def test_bench_measures_exports_and_draws(use: Use) -> None:
     words = ("vec", "--preset", "tiny", "--backend", "lanes", "--export", "out.json")
     printed = use("acs-cl", "bench", *words, "--plots", "pictures")
     found = json.loads((use.folder / "out.json").read_text("utf-8"))
-    assert {"bare", "serial", "lanes", "expert"} == set(found["workloads"]["vec"]["rows"])
+    assert {"bare", "serial", "lanes", "expert"} <= set(found["workloads"]["vec"]["rows"])
     assert found["machine"]["driver"] in printed
     assert len(list((use.folder / "pictures").glob("*.png"))) == 2
     collected = use("acs-cl", "bench", "--collect", ".")

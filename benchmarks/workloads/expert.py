@@ -1,8 +1,8 @@
 """The platform of experts: queues and events by hand, in bare PyOpenCL.
 
 In: launches that name what they come after, and the queue they go to. Out: commands with wait
-lists. On a device whose driver overlaps within an out-of-order queue there is one such queue; else
-several in-order ones, where an event is waited for only across queues.
+lists. Either one out-of-order queue, or several in-order ones, where an event is waited for only
+across queues. An expert tries which is best; who asks for neither gets what the driver overlaps in.
 
 Invariant: nothing is found out here. What an expert forgets to name is a race.
 """
@@ -18,6 +18,15 @@ from acs_cl.benchmarks.workloads.bare import BareArray, BareKernel, InOrder, pla
 from acs_cl.devices import kind
 
 LANES = 16
+"""Where nobody says how many."""
+TRIED = (1, 2, 4, 8, 16)
+"""Numbers of in-order queues that an expert tries."""
+
+
+def overlaps_in_one(device: Any) -> bool:
+    """Whether the driver has out-of-order queues and overlaps within them."""
+    mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    return kind(device) == "CPU" and bool(device.queue_properties & mode)
 
 
 class Token(NamedTuple):
@@ -30,14 +39,14 @@ class Token(NamedTuple):
 class Queues(InOrder):
     """Programs and arrays as on `InOrder`; launches go where the expert says."""
 
-    def __init__(self, device: Any, context: Any = None, lanes: int = LANES) -> None:
+    def __init__(self, device: Any, context: Any = None, lanes: int | None = None) -> None:
         super().__init__(device, context)
-        mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        self._one = kind(device) == "CPU" and bool(device.queue_properties & mode)
+        self._one = lanes is None and overlaps_in_one(device)
         if self._one:
+            mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
             self._lanes = [cl.CommandQueue(self.context, device, properties=mode)]
         else:
-            self._lanes = [cl.CommandQueue(self.context, device) for _ in range(lanes)]
+            self._lanes = [cl.CommandQueue(self.context, device) for _ in range(lanes or LANES)]
         self._used: set[int] = set()
 
     def launch(
