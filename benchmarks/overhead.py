@@ -16,6 +16,8 @@ Host cost is meant where the window never fills: batches are one launch shorter 
 samples go through the same number of arrays, so that windows differ in nothing but themselves.
 """
 
+# Long because: the two sides and the three ways to time them are one comparison.
+
 from __future__ import annotations
 
 import json

@@ -20,6 +20,7 @@ from typing import Any
 from acs_cl import UsageError, devices
 from acs_cl.benchmarks import (
     suite,
+    suite_comparison,
     suite_documents,
     suite_plots,
     suite_tables,
@@ -103,9 +104,9 @@ def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | Non
             print(path)
     if old is not None:
         print()
-        print(suite_tables.comparison(old, document))
+        print(suite_comparison.comparison(old, document))
         worse = {"slower", "fails"}
-        code |= int(any(row[-1] in worse for row in suite_tables.moved(old, document)))
+        code |= int(any(row[-1] in worse for row in suite_comparison.moved(old, document)))
     return code
 
 

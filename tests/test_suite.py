@@ -19,6 +19,7 @@ from acs_cl.benchmarks import (
     suite,
     suite_bounds,
     suite_cli,
+    suite_comparison,
     suite_documents,
     suite_plots,
     suite_tables,
@@ -167,16 +168,16 @@ def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) ->
     document = copy.deepcopy(document)
     steady = document["workloads"]["vec"]["rows"]["lanes"]["speedup"]
     steady.update(dict.fromkeys(steady, 1.0))  # a busy machine may have spread it a hundredfold
-    assert suite_tables.moved(document, document) == []
+    assert suite_comparison.moved(document, document) == []
     other = copy.deepcopy(document)
     row = other["workloads"]["vec"]["rows"]["lanes"]["speedup"]
     row.update({key: value / 100 for key, value in row.items()})
-    found = suite_tables.moved(document, other)
+    found = suite_comparison.moved(document, other)
     assert [(name, way) for _, name, _, _, way in found] == [("lanes", "slower")]
-    assert "slower" in suite_tables.comparison(document, other)
-    assert [line[-1] for line in suite_tables.moved(other, document)] == ["faster"]
+    assert "slower" in suite_comparison.comparison(document, other)
+    assert [line[-1] for line in suite_comparison.moved(other, document)] == ["faster"]
     other["workloads"]["vec"]["failed"]["expert"] = "no"
-    assert "fails" in [line[-1] for line in suite_tables.moved(document, other)]
+    assert "fails" in [line[-1] for line in suite_comparison.moved(document, other)]
 
 
 def test_bound_is_the_longer_of_path_and_work_with_launches_free() -> None:
@@ -367,7 +368,7 @@ def test_only_results_with_something_in_common_are_compared(document: dict[str, 
     other = copy.deepcopy(document)
     other["workloads"]["img"] = other["workloads"]["vec"]
     other["machine"]["driver"] = "another"
-    said = suite_tables.comparison(document, other)
+    said = suite_comparison.comparison(document, other)
     assert "Not in the old result: img." in said
     assert "The old result is one of another device" in said
     assert "Nothing moved" in said
