@@ -47,12 +47,9 @@ def resolve(runtime: Runtime, value: Any) -> Resolved | None:
     if isinstance(value, cl.SVMPointer):
         own = runtime._store.owns(int(value.svm_ptr))
         return Resolved(value, ALL if own else (_svm_span(value),))
-    if isinstance(value, cl.Buffer):
-        span = _buffer_span(value)
-        return Resolved(value, ALL if runtime._store.owns(-span.base) else (span,))
     if isinstance(value, cl.MemoryObjectHolder):
-        width = max(1, int(value.size))
-        return Resolved(value, (Span(_number(value), 0, width, 1, width),))
+        span = _object_span(value)
+        return Resolved(value, ALL if runtime._store.owns(-span.base) else (span,))
     if hasattr(value, "base_data") and hasattr(value, "strides"):
         return _resolve_pyopencl_array(runtime, value)
     return None
@@ -90,21 +87,31 @@ def _resolve_pyopencl_array(runtime: Runtime, array: Any) -> Resolved:
         if not offset:
             return Resolved(data, spans)
         return Resolved(cl.SVM(data.buf[offset:]), spans)
-    whole = _buffer_span(data)
+    whole = _object_span(data)
+    if whole is ALL[0] or runtime._store.owns(-whole.base):
+        return Resolved(data, ALL, offset)
     spans = spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
     )
-    if runtime._store.owns(-whole.base):
-        spans = ALL
     return Resolved(data, spans, offset)
 
 
-def _buffer_span(buffer: Any) -> Span:
-    parent = buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-    size = int(buffer.size)
+def _object_span(memory: Any) -> Span:
+    """All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer,
+    an image of the buffer below it. Intel's runtime does not tell that one once the program has
+    released it: such a part may be any memory."""
+    size = max(1, int(memory.size))
+    try:
+        parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    except cl.Error:
+        return ALL[0]
     if parent is None:
-        return Span(_number(buffer), 0, size, 1, size)
-    return Span(_number(parent), int(buffer.get_info(cl.mem_info.OFFSET)), size, 1, size)
+        return Span(_number(memory), 0, size, 1, size)
+    whole = _object_span(parent)
+    if whole is ALL[0] or not isinstance(memory, cl.Buffer):  # its rows may be apart
+        return whole
+    start: Any = memory.get_info(cl.mem_info.OFFSET)
+    return Span(whole.base, int(start), size, 1, size)
 
 
 def _svm_span(pointer: Any) -> Span:
@@ -122,17 +129,13 @@ def foreign_span(memory: Any) -> Span | None:
     """All of what a driver's argument stands for, as hazards name it; None if it is not memory."""
     if isinstance(memory, cl.SVMPointer):
         return _svm_span(memory)
-    if isinstance(memory, cl.Buffer):
-        return _buffer_span(memory)
-    if isinstance(memory, cl.MemoryObjectHolder):
-        return Span(_number(memory), 0, int(memory.size), 1, int(memory.size))
-    return None
+    return _object_span(memory) if isinstance(memory, cl.MemoryObjectHolder) else None
 
 
 def span_by_address(memory: Any, span: Span) -> Span | None:
     """The same bytes of a buffer on the program's own memory by where that is, as SVM is named, and
     transfers; None for others."""
-    if not isinstance(memory, cl.MemoryObjectHolder):
+    if not isinstance(memory, cl.MemoryObjectHolder) or span is ALL[0]:
         return None
     parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     address = host_address(memory if parent is None else parent)

@@ -65,6 +65,9 @@ class OwnKernel(cl.Kernel):
     def __init__(self, *arguments: Any) -> None:
         with _invokers_later():
             super().__init__(*arguments)
+        self._begin()
+
+    def _begin(self) -> None:
         self.launched = 0
         """How often since the scheduler was last thought of, and why it does not have it."""
         self.reason = "its kernel was not launched often yet"
@@ -73,6 +76,16 @@ class OwnKernel(cl.Kernel):
         self.queued: Any = None
         self.signature: Any = None
         self.token: Any = None
+
+
+def own_clone(kernel: Any) -> Any:
+    """Make a kernel of ours from one whose program nobody knows. PyOpenCL makes an `OwnKernel` from
+    a program only, so that this is a plain kernel with the same attributes."""
+    clone: Any = kernel.clone()
+    OwnKernel._begin(clone)
+    for name in ("_set_arg_multi", "_set_arg_buf_multi"):
+        setattr(clone, name, vars(OwnKernel)[name].__get__(clone))
+    return clone
 
 
 @contextlib.contextmanager

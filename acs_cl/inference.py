@@ -68,11 +68,9 @@ def signature_of(
 
 def _may_have_globals(source: str | None, options: str | Sequence[str] | None) -> bool:
     # Program-scope variables in writable memory came with OpenCL C 2.0.
-    if source is None:
-        return False
     words = facts.split_options(options)
     newer = any(re.match(r"-cl-std=(CL[23]|CLC\+\+)", word) for word in words)
-    return newer and _has_global_declaration(source)
+    return newer and (not source or _has_global_declaration(source))
 
 
 def _has_global_declaration(source: str) -> bool:

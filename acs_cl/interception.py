@@ -1,13 +1,14 @@
 """Interception: what PyOpenCL's functions are replaced by while there is an `acs.Queue`.
 
 In: calls of the functions of `pyopencl._cl` in which every command of a PyOpenCL program ends, and
-of the methods that set a kernel's arguments. Out: commands on an `acs.Queue` go to that queue's
-`_command`; on any other queue they do what they always did.
+of the methods that set a kernel's arguments or build a program. Out: commands on an `acs.Queue` go
+to that queue's `_command`; on any other queue they do what they always did.
 
 Invariants:
 - Nothing is replaced unless a queue of ours lives (`enter`), and all of it is put back with the
   last one (`leave`), but for what somebody else has replaced since then. A replacement that
   somebody kept works as the original from then on, and as a replacement again with the next queue.
+- Programs that are built meanwhile are noted (`built`), since drivers forget their sources.
 - A kernel remembers the arguments that it was given while functions are replaced. What was set
   before, or by a call that failed, is not known, and then the kernel says so.
 """
@@ -17,6 +18,7 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
 from collections import Counter
@@ -26,6 +28,7 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
+from . import built
 from .passing import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
 from .queue_events import QueueEvent, native_events
 
@@ -155,6 +158,7 @@ def _replace_all() -> None:
         original = getattr(cl.Kernel, name)
         replacement = _named(setter(name, original), original, name)
         _replace(cl.Kernel, name, original, replacement)
+    _replace(cl.Program, "build", cl.Program.build, _building(cl.Program.build))
 
 
 def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
@@ -167,6 +171,7 @@ def _put_back() -> None:
         if getattr(where, name, None) is replacement:
             setattr(where, name, original)
     _replaced.clear()
+    built.forget()
 
 
 def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:
@@ -220,6 +225,19 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
     if passes is None or parameters is None:
         return _named(otherwise, original, name)
     return _named(command(original, otherwise, parameters), original, name)
+
+
+def _building(original: Any) -> Callable[..., Any]:
+    """What `Program.build` is replaced by."""
+
+    @functools.wraps(original)
+    def build(self: Any, *args: Any, **keywords: Any) -> Any:
+        found = original(self, *args, **keywords)
+        if _replaced:
+            built.note(self)
+        return found
+
+    return build
 
 
 def _waiting(original: Any) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ from .building import build
 from .commands import KernelCommand
 from .converter import Convert, Converted, converter
 from .deciding import Deciding, Guards, size
-from .driver import OwnKernel, is_svm
+from .driver import OwnKernel, is_svm, own_clone
 from .errors import UsageError
 from .narrow import Narrow, narrow
 from .packer import Pack, packer, with_flag
@@ -357,9 +357,10 @@ class Kernel(core.Caller):
         try:
             return scalars.to_bytes(parameter, value)
         except (ValueError, TypeError) as error:
+            kind = f"a {parameter.type_name} value" if parameter.type_name else "memory or a value"
             raise UsageError(
-                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected a "
-                f"{parameter.type_name} value: {error}"
+                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
+                f"{kind}: {error}"
             ) from None
 
     def _object(self, index: int, parameter: Parameter, value: Any) -> Any:
@@ -368,7 +369,7 @@ class Kernel(core.Caller):
             return value
         if parameter.space == "sampler" and isinstance(value, cl.Sampler):
             return value
-        if value is None and parameter.space in ("global", "constant"):
+        if value is None and parameter.space in ("global", "constant", ""):
             return None
         if parameter.space == "" and isinstance(value, (cl.LocalMemory, cl.Sampler)):
             return value
@@ -429,7 +430,9 @@ class Kernel(core.Caller):
         return f"launch {self._runtime._number + 1} of kernel {self.name!r}"
 
     def _globals_span(self) -> Span:
-        """Program-scope variables: one base per program."""
+        """Program-scope variables: one base per program, all memory if that is not known."""
+        if self._program is None:
+            return accesses.ALL[0]
         return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
 
     def _native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
@@ -440,7 +443,8 @@ class Kernel(core.Caller):
         clone = self._clones.get((offsets, kinds))
         if clone is None:
             program, name = self._variant(offsets) if offsets else (self._program, self.name)
-            clone = self._clones[offsets, kinds] = OwnKernel(program, name)
+            clone = own_clone(self._native) if program is None else OwnKernel(program, name)
+            self._clones[offsets, kinds] = clone
             clone.signature = self.signature
         return clone
 

@@ -6,6 +6,7 @@ for each `pyopencl.Kernel` of other code that is launched.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import pyopencl as cl
 
 from .access import describe
 from .building import cut_at_blanks
-from .driver import OwnKernel
+from .built import source_of
+from .driver import OwnKernel, own_clone
 from .errors import DeviceError, UsageError
 from .kernel import Kernel
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 ADOPTED = 1024
 """Foreign kernels remembered by a runtime."""
+
+NOTHING_TOLD = "", ("-cl-std=CL3.0",)
+"""Source and options that the driver does not tell: any standard may be theirs."""
+
+_unknown = itertools.count(1)
 
 
 class Program:
@@ -81,36 +88,62 @@ def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
     stay."""
     if not isinstance(native, cl.Kernel):
         raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
-    try:
-        program: Any = native.get_info(cl.kernel_info.PROGRAM)
-    except cl.Error as error:  # Intel's CPU runtime
-        raise DeviceError(
-            f"the driver does not tell which program {native.function_name!r} belongs to "
-            f"({error}); build the program with Runtime.build"
-        ) from None
-    name = native.function_name
-    key = (program.int_ptr, name)
+    key = key_of(native)
     with runtime._lock:
         known = runtime._programs.get(key)
         if known is None:
             if native.get_info(cl.kernel_info.CONTEXT) != runtime.context:
                 raise UsageError(
-                    f"kernel {name!r} belongs to another context; make the runtime with context="
+                    f"kernel {native.function_name!r} belongs to another context; make the runtime "
+                    "with context="
                 )
             if len(runtime._programs) >= ADOPTED:
                 del runtime._programs[next(iter(runtime._programs))]
-            clone = OwnKernel(program, name)
-            kernel = Kernel(runtime, program, clone, name, *_source_of(runtime, program))
             # the program is kept too, so that its address is not given to another
-            known = runtime._programs[key] = (kernel, program)
+            known = runtime._programs[key] = _adopt(runtime, native)
     found: Kernel = known[0]
     return found
 
 
+def key_of(native: Any) -> tuple[int, str]:
+    """What a foreign kernel has in common with others of the same program and name. It keeps that,
+    so that one whose program is not known is told from any other."""
+    key: tuple[int, str] | None = getattr(native, "_acs_key", None)
+    if key is None:
+        program = _program_of(native)
+        number = -next(_unknown) if program is None else program.int_ptr
+        key = native._acs_key = number, native.function_name
+    return key
+
+
+def _program_of(native: Any) -> Any:
+    """A kernel's program. None where the driver does not tell, as Intel's CPU runtime does not once
+    the program's owner has released it."""
+    try:
+        return native.get_info(cl.kernel_info.PROGRAM)
+    except cl.Error:
+        return None
+
+
+def _adopt(runtime: Runtime, native: Any) -> tuple[Kernel, Any]:
+    program, name = _program_of(native), native.function_name
+    if program is not None:
+        own = OwnKernel(program, name)
+        return Kernel(runtime, program, own, name, *_source_of(runtime, program)), program
+    try:
+        own = own_clone(native)
+    except cl.Error as error:
+        raise DeviceError(
+            f"the driver neither tells which program {name!r} belongs to nor copies the kernel "
+            f"({error}); build the program with Runtime.build"
+        ) from None
+    return Kernel(runtime, None, own, name, *NOTHING_TOLD), None
+
+
 def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
     try:
-        source = program.get_info(cl.program_info.SOURCE)
+        source = program.get_info(cl.program_info.SOURCE) or source_of(program.int_ptr)
         options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
     except cl.Error:
-        return "", ()
+        return NOTHING_TOLD
     return source, cut_at_blanks(options)

@@ -24,9 +24,10 @@ from . import core
 from .access import ADDRESS_SPACE, ALL, foreign_span, span_by_address
 from .commands import KernelCommand
 from .driver import Events, is_svm
+from .errors import DeviceError
 from .interception import COMMANDS
 from .passing import arguments_of
-from .program import adopted_kernel
+from .program import adopted_kernel, key_of
 from .records import Access, Span
 
 if TYPE_CHECKING:
@@ -240,14 +241,14 @@ def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, numb
 
 
 def plan_of(queue: Queue, kernel: Any) -> Plan | None:
-    """What the queue knows of a kernel; None if the driver does not even tell its program."""
-    key = getattr(kernel, "_acs_key", None)
-    if key is None:
-        program: Any = kernel.get_info(cl.kernel_info.PROGRAM)
-        key = kernel._acs_key = (program.int_ptr, kernel.function_name)
+    """What the queue knows of a kernel; None if the driver tells too little to launch it anew."""
+    key = key_of(kernel)
     plan = queue._plans.get(key)
     if plan is None:
-        adopted = adopted_kernel(queue.runtime, kernel)
+        try:
+            adopted = adopted_kernel(queue.runtime, kernel)
+        except DeviceError:
+            return None
         signature = adopted.signature
         modes = tuple(
             one.mode if one.mode or one.is_pointer else "rw" for one in signature.parameters
@@ -293,13 +294,9 @@ def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
     if isinstance(memory, cl.SVMPointer):
         if store.owns(int(memory.svm_ptr)):
             return ALL[0], True
-    elif store.owns(-span.base):
+    elif span is ALL[0] or store.owns(-span.base):
         return ALL[0], True
     else:
-        parent = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-        if parent is not None and not isinstance(memory, cl.Buffer):  # an image over a buffer
-            size = int(parent.size)
-            span = Span(-int(parent.int_ptr), 0, size, 1, size)
         host = bool(int(memory.get_info(cl.mem_info.FLAGS)) & HOST_MEMORY)
         if host:  # which SVM, another buffer, or a transfer may name too
             span = span_by_address(memory, span) or span

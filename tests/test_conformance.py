@@ -60,6 +60,12 @@ kernel void macros(global int *x)
 { x[get_global_id(0) * STEP] = STEP; }
 """
 
+IMAGE = """
+kernel void put(global int *x, int value) { x[get_global_id(0)] = value; }
+kernel void fetch(read_only image1d_buffer_t x, global int *y)
+{ int i = get_global_id(0); vstore4(read_imagei(x, i), i, y); }
+"""
+
 ADDRESS = """
 kernel void put(global int *x, int value) { x[get_global_id(0)] = value; }
 kernel void poke(ulong address, int value) { *(global int *)address += value; }
@@ -502,7 +508,7 @@ def test_an_access_function_is_asked_for_each_launch(rt: acs.Runtime) -> None:
 def test_kernels_of_pyopencl_are_launched_with_their_hazards(
     rt: acs.Runtime, options: list[str]
 ) -> None:
-    native = cl.Program(rt.context, SOURCE).build(options)
+    native = cl.Program(rt.context, SOURCE).build(options, cache_dir=False)
     put, add = native.put, native.add
     x, y = rt.zeros(8, "i4"), cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 32)
     z = rt.zeros(8, "i4")
@@ -514,6 +520,77 @@ def test_kernels_of_pyopencl_are_launched_with_their_hazards(
     assert rt.explain(second, third).ordered
     assert not rt.explain(second, apart).ordered  # both only read x
     assert z.get().tolist() == [10] * 8
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("built_from", ["source", "binary", "released program"])
+def test_kernels_of_which_the_driver_tells_little_are_read_write(
+    rt: acs.Runtime, built_from: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyOpenCL's cache gives programs made of binaries, of which drivers tell less; Intel's does
+    not tell the program of a kernel whose program was released."""
+    if not told:
+        monkeypatch.setattr("acs_cl.program._program_of", lambda kernel: None)
+    native: Any = cl.Program(rt.context, SOURCE).build(cache_dir=False)
+    if built_from == "binary":
+        binaries = native.get_info(cl.program_info.BINARIES)
+        native = cl.Program(rt.context, [rt.device], binaries).build()
+    put, add = native.put, native.add
+    if built_from == "released program":
+        del native
+    x, z = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+    y = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 32)
+    first = rt.launch(put, (8,), None, x, np.int32(5))
+    second = rt.launch(add, (8,), None, x, y, np.int32(2))
+    third = rt.launch(add, (8,), None, y, z, np.int32(3))
+    assert rt.explain(first, second).ordered
+    assert rt.explain(second, third).ordered
+    assert z.get().tolist() == [10] * 8
+
+
+def test_variables_of_a_program_that_is_not_known_order_its_kernels(
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("acs_cl.program._program_of", lambda kernel: None)
+    native = cl.Program(rt.context, SOURCE).build(cache_dir=False)
+    x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+    first = rt.launch(native.put, (8,), None, x, np.int32(5))
+    second = rt.launch(native.add, (8,), None, y, rt.zeros(8, "i4"), np.int32(5))
+    assert rt.explain(first, second).ordered  # there might be some
+
+
+def test_parts_of_a_buffer_that_the_program_has_released_meet(
+    rt: acs.Runtime, program: acs.Program
+) -> None:
+    align = rt.device.mem_base_addr_align // 8
+    whole = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4 * align)
+    one, other = whole[: 2 * align], whole[align : 3 * align]
+    del whole
+    first = program.put((align // 2,), None, one, 5)
+    second = program.add((align // 4,), None, other, rt.empty(align // 4, "i4"), 1)
+    assert rt.explain(first, second).ordered
+    y = rt.empty(align // 4, "i4")
+    program.add((align // 4,), None, other, y, 1)
+    assert y.get().tolist() == [6] * (align // 4)
+
+
+def test_an_image_over_a_buffer_and_the_buffer_meet(make: Make) -> None:
+    rt = make(memory="buffers")  # PoCL 3.0 crashes with such an image beside shared memory
+    if not rt.device.image_support:
+        pytest.skip("the device has no images")
+    buffer = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 256)
+    form = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.SIGNED_INT32)
+    try:
+        image = cl.create_image(
+            rt.context, cl.mem_flags.READ_ONLY, form, shape=(16,), buffer=buffer
+        )  # fmt: skip
+    except cl.Error as error:
+        pytest.skip(f"no images over buffers: {error}")
+    program, y = rt.build(IMAGE), rt.zeros(64, "i4")
+    first = program.put((64,), None, buffer, 7)
+    second = program.fetch((16,), None, image, y)
+    assert rt.explain(first, second).ordered
+    assert y.get().tolist() == [7] * 64
 
 
 def test_events_order_us_and_other_queues(rt: acs.Runtime, program: acs.Program) -> None:

@@ -138,10 +138,11 @@ MAY_IMPORT = {
     "needed": "",
     "narrow": "arrays converter needed ranges reach records signature",
     "teaching": "core packer scalars arrays epochs records tasks",
+    "built": "",
     "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
     " scalars standing records arrays access building"
     " converter deciding commands driver errors",
-    "program": "kernel access building driver errors",
+    "program": "kernel access building built driver errors",
     "strided": "building driver errors",
     # the parts of the runtime
     "handle": "core records errors",
@@ -197,7 +198,7 @@ MAY_IMPORT = {
     # PyOpenCL's own queues
     "queue_events": "errors",
     "passing": "core driver progress queue_events",
-    "interception": "passing queue_events",
+    "interception": "built passing queue_events",
     "queue_commands": "access commands core driver interception passing program records errors",
     "straight": "core passing queue_commands",
     "queue": "commands core gates interception life queue_commands queue_events records runtime"

@@ -306,7 +306,10 @@ class Memory:
             return self._svm_argument(memory, kind)
         if not isinstance(memory, cl.Buffer):
             return None
-        parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        try:
+            parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        except cl.Error:  # Intel's runtime, of a part of what the program has released
+            return None
         start: Any = memory.get_info(cl.mem_info.OFFSET) if parent is not None else 0
         buffer: Any = memory if parent is None else parent
         region = self._buffers.get(buffer.int_ptr)
