@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize wheels demo bench figures stamp clients clean
+.PHONY: help venv test lint fuzz sanitize wheels demo bench figures stamp bundle clients clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench   the benchmarks (ARGS=...)"
 	@echo "make figures the tables of README and docs, from the results (NEW=\"file ...\" takes these in)"
 	@echo "make stamp   the commit of these sources, for a machine without a checkout"
+	@echo "make bundle  that and a wheel, to measure there (BUNDLE_PYTHON=python3.12)"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
 	@echo "make clean   removes what the other targets made"
 
@@ -94,6 +95,16 @@ stamp: $(STAMP)
 	mkdir -p build
 	$(RUN) -m acs_cl.benchmarks.provenance > build/stamp
 	cat build/stamp
+
+# What a machine without a checkout and a network needs of ours; its own interpreter builds it.
+BUNDLE := build/bundle
+bundle: stamp
+	rm -rf $(BUNDLE)
+	mkdir -p $(BUNDLE)
+	$(BUNDLE_PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir $(BUNDLE) .
+	cp build/stamp $(BUNDLE)
+	ls $(BUNDLE)
+BUNDLE_PYTHON ?= $(PYTHON)
 
 # Fetched by pip into a virtual environment of their own, in build/clients.
 clients:

@@ -213,9 +213,16 @@ def footer(document: Document) -> str:
     without = f"; left out for want of time: {left}" if left else ""
     return (
         f"{documents.described(there)}{environment}; acs_cl {there['acs_cl']}; "
-        f"preset {document['preset']}, medians of {document['runs']} runs in turns{without}. "
+        f"preset {document['preset']}, medians of {_samples(document)} runs in turns{without}. "
         f"{_runs(document)}."
     )
+
+
+def _samples(document: Document) -> str:
+    """How many runs each median is of."""
+    entries = document["workloads"].values()
+    counts = {row["ms"]["samples"] for entry in entries for row in entry["rows"].values()}
+    return " or ".join(map(str, sorted(counts))) or "no"
 
 
 def _runs(document: Document) -> str:
