@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize wheels demo bench figures stamp bundle clients clean
+.PHONY: help venv test lint fuzz sanitize wheels demo bench measure figures stamp bundle clients clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -27,6 +27,7 @@ help:
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
 	@echo "make bench   the benchmarks (ARGS=...)"
+	@echo "make measure everything that docs/measurements.md shows (OUT=folder, ARGS=\"--within 900\")"
 	@echo "make figures the tables of README and docs, from the results (NEW=\"file ...\" takes these in)"
 	@echo "make stamp   the commit of these sources, for a machine without a checkout"
 	@echo "make bundle  that and a wheel, to measure there (BUNDLE_PYTHON=python3.12)"
@@ -86,6 +87,11 @@ demo: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN) -m acs_cl.benchmarks.run $(ARGS)
+
+# Everything that docs/measurements.md shows, on a quiet machine; then `make figures NEW="..."`.
+OUT ?= build/measured
+measure: $(STAMP)
+	$(RUN) -m acs_cl.benchmarks.everything --out $(OUT) $(ARGS)
 
 # `make figures NEW="a.json b.json"`, and ARGS=--several-commits where parts stay as they are.
 figures: $(STAMP)

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from acs_cl import UsageError, core
-from acs_cl.benchmarks import documents, figure_tables, harness, merge, provenance, report
+from acs_cl.benchmarks import (
+    documents,
+    everything,
+    figure_tables,
+    harness,
+    merge,
+    provenance,
+    report,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / "docs" / "notes"
@@ -348,3 +356,55 @@ def test_no_launch_is_delayed_is_said_of_the_longest() -> None:
         [row] for what, row in rows.items() if what.startswith("longest launch of all while")
     ]
     assert row["value"] == pytest.approx((longest["building"]["max"] - own) / 1e3, abs=0.01)
+
+
+# ---- everything ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that would have run; each benchmark writes a document, `latency` fails."""
+    commands: list[list[str]] = []
+
+    def ran(words: list[str], seconds: float) -> bool:
+        commands.append(words)
+        if words[0] == "acs_cl.benchmarks.run":
+            if words[1] == "latency":
+                return False
+            document = run_document()
+            document["benchmarks"] = {words[1]: document["benchmarks"]["latency"]}
+            Path(words[-1]).write_text(json.dumps(document), encoding="utf-8")
+        return True
+
+    monkeypatch.setattr(everything, "_ran", ran)
+    monkeypatch.setattr(everything.provenance, "sources", lambda: provenance.Sources("abc", "123"))
+    return commands
+
+
+def test_everything_is_measured_in_processes_of_their_own(
+    measured: list[list[str]], tmp_path: Path
+) -> None:
+    assert everything.main(["--out", str(tmp_path)]) == 1  # latency failed
+    found = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    names = [*everything.FIRST, *everything.LATER]
+    assert set(found["benchmarks"]) >= set(names) - {"latency"}
+    assert all(one["run"]["commit"] == "abc" for one in found["benchmarks"].values())
+    assert [words[1] for words in measured if words[0] == "acs_cl"] == ["bench"]
+
+
+def test_what_would_end_too_late_is_not_begun(
+    measured: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    within = str(everything.MARGIN_S + everything.FIRST["latency"] + 1)
+    assert everything.main(["--out", str(tmp_path), "--within", within]) == 1
+    assert [words[1] for words in measured] == ["latency"]
+    assert "left out: scheduler may take" in capsys.readouterr().out
+
+
+def test_figures_of_no_commit_are_not_measured(
+    measured: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = provenance.Sources("abc with changes", "123")
+    monkeypatch.setattr(everything.provenance, "sources", lambda: sources)
+    assert everything.main(["--out", str(tmp_path)]) == 1
+    assert not measured
