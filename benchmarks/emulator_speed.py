@@ -125,6 +125,11 @@ def table(document: dict[str, Any]) -> str:
     )
 
 
+def block(results: Path) -> str:
+    """The table of the committed result."""
+    return table(json.loads((results / "emulator-speed.json").read_text(encoding="utf-8")))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     parser = argparse.ArgumentParser(

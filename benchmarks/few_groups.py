@@ -120,7 +120,7 @@ def growing(plan: suite.Plan, per_unit: Sequence[int]) -> Iterator[dict[str, Any
             yield {"acs_cl_few_groups": VERSION, "per_unit": found}
 
 
-def text(document: Mapping[str, Any]) -> str:
+def text(document: Mapping[str, Any], style: str = "simple") -> str:
     """Times of the baseline, and speed-ups of the others, by number."""
     rows: list[list[Any]] = []
     parts = []
@@ -137,7 +137,7 @@ def text(document: Mapping[str, Any]) -> str:
         rows.append([number, f"mean, published {GRCUDA_MEAN}", None, None, *means])
         parts = [*suite_tables.failures(one), suite_tables.footer(one)]
     head = ["groups for a unit", "workload", "baseline ms", "bound", *names]
-    return "\n".join([suite_tables.table(rows, head), *parts])
+    return "\n\n".join([suite_tables.table(rows, head, style), *parts])
 
 
 def planned(args: argparse.Namespace) -> suite.Plan:

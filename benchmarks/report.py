@@ -29,6 +29,12 @@ RESULTS = Path(__file__).resolve().parent / "results"
 BLOCKS = {
     "figures": "figure_tables:figures",
     "workloads": "workload_tables:workloads",
+    "sweeps": "other_tables:sweeps_block",
+    "beside-cuda": "other_tables:beside_cuda_block",
+    "few-groups": "other_tables:few_groups_block",
+    "corpus": "other_tables:corpus_block",
+    "gains": "gains:gains",
+    "emulator-speed": "emulator_speed:block",
     "emulator-results": "emulated_tables:block",
     "emulator-validation": "validation_tables:block",
 }

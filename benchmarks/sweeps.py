@@ -124,7 +124,7 @@ def growing(
         yield found
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(found: Mapping[str, Any], style: str = "simple") -> str:
     """A table for each sweep: a line for each value, a column for each contestant."""
     parts = []
     for parameter, by_value in grouped(found).items():
@@ -136,7 +136,7 @@ def text(found: Mapping[str, Any]) -> str:
             baseline = next(iter(rows.values()))["baseline"]
             lines.append([f"{value:,}", *cells, f"{fastest:,.0f}", baseline])
         head = [f"{parameter} ({UNITS[parameter]})", *names, "launches/s, best", "baseline"]
-        parts.append(table(lines, head))
+        parts.append(table(lines, head, style))
     if found.get("left_out"):
         parts.append(f"left out for want of time: {', '.join(found['left_out'])}")
     return "\n\n".join(parts)

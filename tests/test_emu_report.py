@@ -322,15 +322,13 @@ def test_the_docs_have_the_sizes_of_units() -> None:
         assert (unit.insert_cycles, unit.insert_ns) == (int(cycles), int(ns))
 
 
-def test_the_docs_have_the_speeds_that_were_measured() -> None:
+def test_the_committed_speeds_are_within_their_limits() -> None:
     document = json.loads(SPEED.read_text(encoding="utf-8"))
     assert set(document["runs"]) == set(emulator_speed.NAMES)
-    for name, run in document["runs"].items():
+    for run in document["runs"].values():
         assert run["launches"] > 990_000
         assert run["processor_s"] <= emulator_speed.MOST_S
         assert run["most_mib"] <= emulator_speed.MOST_MIB
-        cells = f"{run['processor_s']:.0f} | {run['clock_s']:.0f} | {run['most_mib']:,}"
-        assert f"| `{name}` | {cells} |" in DOCS
 
 
 def test_the_speed_of_policies_is_measured(

@@ -39,20 +39,35 @@ def test_every_block_is_shown() -> None:
 
 UNITS = r"ns|us|µs|ms|s|seconds?|minutes?|milliseconds?|microseconds?|x|times|%|percent"
 FIGURE = re.compile(
-    rf"(?<![\w.^])\d[\d,.]*(?:\s+(?:to|and|or)\s+\d[\d,.]*)?\s?(?:{UNITS})(?![\w^/*=-]| \d)"
+    rf"(?<![\w.^])\d[\d,.]*(?:\s+(?:to|and|or)\s+\d[\d,.]*)?\s?(?:{UNITS})(?![\w^/*=-]|\s*\d)"
 )
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
-ALLOWED: dict[str, tuple[str, ...]] = {}
-"""By page: figures in prose that nobody measured, each with the reason beside it."""
-
-
-STILL = {
-    "README.md",
-    *(f"docs/{name}.md" for name in ("checks", "emulator", "inference", "native", "queue")),
-    *(f"docs/{name}.md" for name in ("scheduler", "tested-on", "workloads")),
-}
+ALLOWED = (
+    ("docs/workloads.md", r"^\| .* % \|", "launches of a graph, counted from its bytes"),
+    ("docs/workloads.md", r"sub-steps of 4 ms", "time within a simulated world"),
+    ("docs/workloads.md", r"of tasks without any kernel", "what CUDASTF published"),
+    ("docs/workloads.md", r"kernels from 0 to 200 us", "what a sweep asks for"),
+    ("docs/emulator.md", r"paper's host are known as a sum", "a constant of a modelled device"),
+    ("docs/emulator.md", r"paper gives no cost of an update", "a constant of a modelled device"),
+    ("docs/emulator.md", r"A node of a CUDA Graph takes", "a constant of a modelled device"),
+    ("docs/emulator.md", r"and the paper has graphs spend", "a constant of a modelled device"),
+    ("docs/emulator.md", r"one kernel to the next in a stream", "a constant of a modelled device"),
+    ("docs/emulator.md", r"^\| .* cycles", "sizes of a modelled unit, which a test works out"),
+    (
+        "docs/emulator.md",
+        r"of any other kernel takes",
+        "a constant of the model",
+    ),
+)
+"""Figures in prose that nobody measured here: the page, what the line looks like, and why."""
+STILL = {"docs/tested-on.md"}
 """Pages whose figures are still to go."""
+
+
+def allowed(page: str, line: str) -> bool:
+    """Whether a line may have figures."""
+    return any(page == name and re.search(like, line) for name, like, _ in ALLOWED)
 
 
 def prose(text: str) -> str:
@@ -62,10 +77,14 @@ def prose(text: str) -> str:
     return text
 
 
-def figures_in(text: str) -> list[tuple[int, str]]:
-    """Line numbers and figures."""
-    lines = enumerate(prose(text).splitlines(), 1)
-    return [(number, found) for number, line in lines for found in FIGURE.findall(line)]
+def figures_in(text: str, page: str = "") -> list[tuple[int, str]]:
+    """Line numbers and figures, but for what the page may have."""
+    return [
+        (number, found)
+        for number, line in enumerate(prose(text).splitlines(), 1)
+        if not allowed(page, line)
+        for found in FIGURE.findall(line)
+    ]
 
 
 def test_no_page_has_figures_in_its_prose() -> None:
@@ -75,9 +94,8 @@ def test_no_page_has_figures_in_its_prose() -> None:
         name = page.relative_to(ROOT).as_posix()
         if NOTES in page.parents or name in STILL:
             continue
-        for line, figure in figures_in(page.read_text(encoding="utf-8")):
-            if figure not in ALLOWED.get(name, ()):
-                found.append(f"{name}:{line}: {figure}")
+        text = page.read_text(encoding="utf-8")
+        found += [f"{name}:{line}: {figure}" for line, figure in figures_in(text, name)]
     assert not found, "\n".join(found)
 
 

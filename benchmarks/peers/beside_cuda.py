@@ -65,7 +65,7 @@ def _in_cuda(program: cuda_graphs.Program, workload: Workload, plan: suite.Plan)
         return {"failed": str(error)}
 
 
-def text(document: Mapping[str, Any]) -> str:
+def text(document: Mapping[str, Any], style: str = "simple") -> str:
     """Microseconds per task, medians."""
     names = suite_tables.contestants(document)
     rows = []
@@ -74,8 +74,8 @@ def text(document: Mapping[str, Any]) -> str:
         cuda = [there[way]["median"] if there else "failed" for way in WAYS]
         ours = [_per_task(entry, name) for name in names]
         rows.append([workload, f"{entry['bound']['launches']}", *cuda, *ours])
-    table = suite_tables.table(rows, ["us per task", "tasks", *WAYS.values(), *names])
-    return "\n".join([table, *failures(document), suite_tables.footer(document)])
+    table = suite_tables.table(rows, ["us per task", "tasks", *WAYS.values(), *names], style)
+    return "\n\n".join([table, *failures(document), suite_tables.footer(document)])
 
 
 def failures(document: Mapping[str, Any]) -> list[str]:
