@@ -86,6 +86,11 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
 def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="NAME", help="the backend of its queues")
     parser.add_argument("--no-trace", action="store_true", help="no times, and so no overlap")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="run it three times, twice of them on its own queues, and say how long each took",
+    )
     parser.add_argument("--out", metavar="FILE", help="where the report goes, in place of stderr")
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help="a script of PyOpenCL's")

@@ -27,7 +27,7 @@ from .explain import meetings
 from .footprints import ReplayHazards
 from .records import Access, Span
 from .timeline import packed
-from .trace import VERSION, Slice, Trace, overlap
+from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -46,9 +46,9 @@ class Phase(NamedTuple):
     launches: int
     edges: int
     device_ms: float
-    """All launches one after another."""
+    """All launches one after another. Those in an epoch of the scheduler have its time once."""
     in_flight: float
-    """Launches at a time, on average while there is one."""
+    """Launches at a time, on average while there is one. An epoch counts as one."""
     host_us: float
     """Of one launch: hazards and handing over."""
     where: dict[str, int]
@@ -136,7 +136,7 @@ class Measure:
             name=name,
             launches=len(slices),
             edges=sum(len(self.edges[one.number]) for one in slices),
-            device_ms=sum(one.end_ns - one.start_ns for one in slices) / 1e6,
+            device_ms=sum(one.end_ns - one.start_ns for one in once(slices)) / 1e6,
             in_flight=overlap(slices),
             host_us=sum(one.hazards_ns + one.submit_ns for one in slices) / 1e3 / len(slices),
             where=dict(Counter(self._where[one.number] for one in slices)),
@@ -162,7 +162,9 @@ class Measure:
         merge, a number that launch."""
         one = self._find(what)
         place = self._where[one.number]
-        lines = [f"{self._called(one)}, {place}, {(one.end_ns - one.start_ns) / 1e3:.1f} us"]
+        took = f"{(one.end_ns - one.start_ns) / 1e3:.1f} us"
+        took += " with all of its epoch" if one.epoch else ""
+        lines = [f"{self._called(one)}, {place}, {took}"]
         access = Access(one.reads, one.writes)
         known = {slice_.number: slice_ for slice_ in self.slices}
         for edge in self.edges[one.number]:
@@ -211,7 +213,7 @@ class Measure:
     def _bounds(self, slices: Sequence[Slice]) -> Iterator[str]:
         wall = max(1, self._wall_ns)
         kernels = [one for one in slices if one.clock != "host"]
-        total = sum(one.end_ns - one.start_ns for one in kernels)
+        total = sum(one.end_ns - one.start_ns for one in once(kernels))
         in_flight = overlap(kernels)
         busy = total / in_flight if in_flight else 0.0
         host = sum(one.hazards_ns + one.submit_ns for one in slices)
@@ -243,11 +245,16 @@ class Measure:
             )
 
     def _chain(self, slices: Sequence[Slice]) -> int:
-        """The longest chain, in nanoseconds."""
+        """The longest chain, in nanoseconds. An epoch is one link: what waits for whom in it took
+        nobody knows how long."""
+        links = {one.number: -one.epoch or one.number for one in slices}
+        starts: dict[int, int] = {}
         ends: dict[int, int] = {}
         for one in slices:
-            before = max((ends[edge.upstream] for edge in self.edges[one.number]), default=0)
-            ends[one.number] = before + one.end_ns - one.start_ns
+            link = links[one.number]
+            others = {links[edge.upstream] for edge in self.edges[one.number]} - {link}
+            start = max([starts.get(link, 0), *(ends[other] for other in others)])
+            starts[link], ends[link] = start, start + one.end_ns - one.start_ns
         return max(ends.values(), default=0)
 
     def _never_written(self, slices: Sequence[Slice]) -> Iterator[str]:
@@ -355,7 +362,7 @@ def _events(
             rows = packed(merged, lambda one: (one[1][0].start_ns, _end_ns(one[1][0])))
             for row, together in enumerate(rows):
                 thread += 1
-                label = "host tasks" if lane < 0 else f"lane {lane}"
+                label = _track(lane, clock)
                 label += f" ({row + 1})" if len(rows) > 1 else ""
                 yield _named("thread_name", process, thread, label)
                 for name, group in together:
@@ -372,11 +379,21 @@ def _events(
                             "upstream": list(one.upstream) if len(group) == 1 else [],
                             "groups": one.groups,
                             "where": where[one.number],
+                            "epoch": one.epoch,
                         },
                     }
                     for end in [end for other in group for end in arrows.get(other.number, ())]:
                         head = {"name": "waits", "cat": "order", "ph": end.kind, "id": end.id}
                         yield {**head, **place, "bp": "e"}
+
+
+def _track(lane: int, clock: str) -> str:
+    """What a row of slices is called."""
+    if lane == STRAIGHT:
+        return "straight to the driver"
+    if lane < 0:
+        return "host tasks" if clock == "host" else "epochs of the scheduler"
+    return f"lane {lane}"
 
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def plan(device: cl.Device, options: Options) -> Plan:
     lanes = options.lanes or max(known.lanes, 1)
     if host == "lanes" and not options.lanes and lanes < 2:
         lanes = max(2, min(8, device.max_compute_units))
-    if options.backend == "auto" and _mixes(options, known, memory):
+    if options.backend == "auto" and _mixes(options.issue, known, memory):
         scheduler = "mix"
         why += " Small kernels that are launched often go to a scheduler on the device."
     return Plan(
@@ -71,8 +71,8 @@ def plan(device: cl.Device, options: Options) -> Plan:
     )
 
 
-def _mixes(options: Options, known: probe.Probe, memory: str) -> bool:
+def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
     """Whether 'auto' has a scheduler on the device beside its lanes: where there is order between
-    groups and addresses last, unless the program asked for what belongs to lanes alone."""
-    asked = options.window is not None or options.issue != "eager" or options.trace
-    return known.memory_model != "levels" and memory == "svm" and not asked
+    groups and addresses last. `ready_first` is an order in which launches go to queues, which an
+    epoch has no use for."""
+    return known.memory_model != "levels" and memory == "svm" and issue == "eager"

@@ -137,10 +137,12 @@ class Runtime:
                 or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
             )  # fmt: skip
         self._ledger = core.ledger() if self.plan.backend != "emulated" else Ledger()
+        on_device = self.plan.backend == "device"  # which has a window of its own
         if self.plan.scheduler != "no":
+            inside = self.options.window if on_device else None
             self._backend = backends.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
-                scheduler_settings(groups, slice_ms, order, self.options.window),
+                scheduler_settings(groups, slice_ms, order, inside),
                 Choice(kind(self.device) == "CPU", self.device.max_compute_units)
                 if self.plan.scheduler == "mix"
                 else None,
@@ -151,7 +153,6 @@ class Runtime:
         self._lock = core.lock()
         self._moved = threading.Condition(self._lock)
         self._hazards = core.hazards()
-        on_device = self.plan.backend == "device"  # which has a window of its own
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
         self._trace: Trace | None = None
@@ -532,9 +533,16 @@ class Runtime:
             # gates are looked at seldom, since each of them may have a launch for each event
             if number % POLL_EVERY == 0 or not (handed_out or self._gates):
                 self._pump()
+            if self._window.waiting:
+                self._send_what_there_is()
             if (not handed_out and self._window.held) or self._backend.unsent:
                 self._progress.start()
         return Handle(self, number, command.name, access, result)
+
+    def _send_what_there_is(self) -> None:
+        """The window is full: no epoch that is open now gets more launches before others end."""
+        if self._backend.unsent:
+            self._backend.flush()
 
     def _end_sections(self) -> None:
         """Make launches of what queues gave to the driver. Called under the lock."""
@@ -601,6 +609,8 @@ class Runtime:
             handed_out = done(number)
             if handed_out or self._skipped or self._user_events:
                 self._after(number, handed_out)
+        if ended and self._window.waiting:
+            self._send_what_there_is()
         return bool(ended)
 
     def _retire_epoch(self, epoch: int, event: Any) -> None:

@@ -3,6 +3,10 @@
 In: a script, or a module with ``-m``, and its arguments. Out: its exit code, and on stderr what the
 queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
 
+``--compare`` says what was gained in time. The program runs on its own queues before and after, in
+processes of their own whose output is dropped: the first run fills the caches of the driver for
+both others, the last one is compared. Nothing is traced then, since tracing takes time.
+
 Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
 ``sys.path``), and whatever it raises or exits with is its own; if nobody reads what it prints, that
 ends it in silence.
@@ -13,12 +17,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import runpy
+import subprocess
 import sys
+import tempfile
 import traceback
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pyopencl as cl
@@ -94,17 +101,63 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no program {args.program!r}")
     for device in devices.devices():
         devices.repair(device)
-    options: dict[str, Any] = {"trace": not args.no_trace}
+    options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}
     if args.backend:
         options["backend"] = args.backend
+    if args.compare:
+        _seconds_of_its_own(args)
     with replaced_queues(options) as account:
+        began = perf_counter()
         code = _run(args.program, args.module, args.arguments)
+        took_s = perf_counter() - began
         text = report(account)
+    if args.compare:
+        text += compared(took_s, _seconds_of_its_own(args) if code == 0 else None)
     if args.out:
         Path(args.out).write_text(text, encoding="utf-8")
     else:
         print(text, end="", file=sys.stderr)
     return code
+
+
+_ALONE = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+from acs_cl.script import alone
+sys.exit(alone(*sys.argv[1:4], sys.argv[4:]))
+"""
+
+
+def _seconds_of_its_own(args: argparse.Namespace) -> float | None:
+    """How long the program takes on its own queues, in another process; None if it failed there."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "seconds")
+        told = [args.program, "module" if args.module else "", str(out), *args.arguments]
+        done = subprocess.run(
+            [sys.executable, "-c", _ALONE, *told],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+        return float(out.read_text("ascii")) if done.returncode == 0 and out.exists() else None
+
+
+def alone(program: str, module: str, out: str, arguments: list[str]) -> int:
+    """Run it on its own queues, and write to a file how long it took."""
+    for device in devices.devices():
+        devices.repair(device)
+    began = perf_counter()
+    code = _run(program, bool(module), arguments)
+    Path(out).write_text(repr(perf_counter() - began), "ascii")
+    return code
+
+
+def compared(took_s: float, own_s: float | None) -> str:
+    """What a program gained, for people."""
+    if own_s is None:
+        return f"  took {took_s:.3f} s; no run on its own queues to compare with: one failed\n"
+    ratio = own_s / max(took_s, 1e-9)
+    return f"  took {took_s:.3f} s, on its own queues {own_s:.3f} s: {ratio:.2f}x (one run each)\n"
 
 
 def _run(program: str, is_module: bool, arguments: list[str]) -> int:
@@ -149,11 +202,10 @@ def report(account: Account) -> str:
         f"({_counts(edges)}), {sum(one['event_waits'] for one in stats)} events waited for",
         f"  ran on: {_counts(where)}",
     ]
-    timed = [one["timed"] for one in stats if one.get("timed", {}).get("slices")]
-    if timed:
-        total = sum(one["slices"] for one in timed)
-        overlap = sum(one["overlap"] * one["slices"] for one in timed) / total
-        lines.append(f"  commands in flight on the device while there are any: {overlap:.2f}")
+    straight = sum(one["straight"] for one in stats)
+    if straight:
+        lines.append(f"  went straight to the driver, having nothing to run beside: {straight}")
+    lines += _in_flight([one["timed"] for one in stats if one.get("timed", {}).get("slices")])
     unseen = account.not_understood
     lines.append(f"  waited for everything, not being understood: {_counts(unseen) or 'nothing'}")
     elsewhere = interception.seen_elsewhere
@@ -173,6 +225,19 @@ def report(account: Account) -> str:
         )
     lines += sorted({f"  {one['why']}" for one in stats})
     return "\n".join(lines) + "\n"
+
+
+def _in_flight(timed: list[dict[str, Any]]) -> list[str]:
+    """What was timed, and of what only the whole was."""
+    total = sum(one["slices"] for one in timed)
+    if not total:
+        return []
+    overlap = sum(one["overlap"] * one["slices"] for one in timed) / total
+    line = f"  commands in flight on the device while there are any: {overlap:.2f}"
+    tasks, epochs = (sum(one[key] for one in timed) for key in ("in_epochs", "epochs"))
+    if tasks:
+        line += f" ({tasks} of them in {epochs} epochs of the scheduler, each counted as one)"
+    return [line]
 
 
 def _counts(counts: Counter[str]) -> str:

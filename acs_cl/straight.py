@@ -15,7 +15,7 @@ launch that touches all memory, entered before any that comes later.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pyopencl import _cl
@@ -86,6 +86,17 @@ class PlainLook:
 Look: Any = core.native.Look if core.NATIVE else PlainLook
 
 
+class Straight(Call):
+    """What a section is to the runtime: one launch. `began_ns`: when it began, on the host's clock;
+    `passed`: commands in it."""
+
+    __slots__ = ("began_ns", "passed")
+
+    def __init__(self, function: Any, began_ns: int, passed: int) -> None:
+        super().__init__("straight", function, {}, True)
+        self.began_ns, self.passed = began_ns, passed
+
+
 class Section(Passing):
     """Commands of one queue that the driver has as they came. Open: there may be some that the
     runtime knows nothing of. Passing: the next ones may join them."""
@@ -143,6 +154,9 @@ class Section(Passing):
             self._note(mark.number)
             _BARRIER(self.native, [runtime._event(mark.number)])
         runtime._sections.append(self)
+        if runtime._trace is not None:
+            runtime._trace.forget_times()  # of what passes, nobody tells the program's time
+        self._began_ns = perf_counter_ns()
         self.passed = 0
         self.open = self.passing = True
 
@@ -161,7 +175,8 @@ class Section(Passing):
         def behind(queue: Any, wait_for: Any) -> Any:
             return _MARK(queue, [*(wait_for or ()), last])
 
-        handle = runtime._launch(Call("straight", behind, {}, True), EVERYTHING)
+        last_call = Straight(behind, self._began_ns, self.passed)
+        handle = runtime._launch(last_call, EVERYTHING)
         self._note(handle.number)
 
     def _note(self, number: int) -> None:
@@ -182,7 +197,7 @@ def may_begin(runtime: Runtime) -> bool:
         or runtime._failures.any
         or runtime._window.held
         or runtime._host_tasks.busy
-        or runtime._trace is not None
+        or runtime._measuring is not None
         or runtime._checker is not None
     )
 
@@ -195,6 +210,5 @@ def is_free(runtime: Runtime) -> bool:
         and asked.issue == "eager"
         and asked.window is None
         and asked.lanes is None
-        and not asked.trace
         and not asked.check
     )

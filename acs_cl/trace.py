@@ -8,7 +8,8 @@ time per stage, overlap), and JSON Lines. Device times come from profiling event
 What a thread does outside of calls of the library is its own time; it goes to its next launch, as
 what it has waited for since the last one does.
 
-Invariant: every interval names its clock; `overlap` refuses to mix clocks.
+Invariant: every interval names its clock; `overlap` refuses to mix clocks. Where only the time of
+several launches together is known, each says so.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from .records import Launch, Span
+from .thread_time import ThreadTime
 from .timeline import in_flight
 
-VERSION = 3
+VERSION = 4
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""
+STRAIGHT = -2
+"""The lane of commands that went straight to the driver; host tasks and epochs have -1."""
 
 
 class Slice(NamedTuple):
@@ -62,35 +66,12 @@ class Slice(NamedTuple):
     ALL_BEFORE."""
     thread: int = 0
     """Which launched it, in the order of their first launches."""
-
-
-class _Thread:
-    """What a thread has done since its last launch."""
-
-    __slots__ = ("before_ns", "inside", "left_ns", "number", "own_ns", "polls", "waited")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing is known of it any more."""
-        self.left_ns = 0
-        """When the last call of the library ended, or what is counted up to; 0: not known."""
-        self.inside = False
-        """The library has been called, and has not come to a launch or to the end of a wait."""
-        self.own_ns = 0
-        self.waited: dict[int, None] = {}
-        self.polls = 0
-        """The launch that it polls for, and has not seen ended; 0: none."""
-        self.before_ns = 0
-        """Its own time before it began to."""
-
-    def count(self, now_ns: int) -> None:
-        """Its own time goes up to here."""
-        if self.left_ns and not self.inside:
-            self.own_ns += now_ns - self.left_ns
-            self.left_ns = now_ns
+    epoch: int = 0
+    """Not 0: it ran in this epoch of the scheduler on the device, and its times are those of the
+    whole epoch. When a task began or ended in there nobody knows."""
+    passed: int = 0
+    """Not 0: it stands for so many commands of a queue that went straight to the driver, whose
+    times nobody took. Its own are the host's: from the first of them to when it saw their end."""
 
 
 class Trace:
@@ -100,7 +81,7 @@ class Trace:
         self.slices: list[Slice] = []
         self._phases: dict[int, str] = {}
         """{thread: the phase that it is in}."""
-        self._threads: dict[int, _Thread] = {}
+        self._threads: dict[int, ThreadTime] = {}
         self._stages: dict[int, tuple[int, int, str]] = {}
         self._before: dict[int, tuple[int, tuple[int, ...], int]] = {}
         """{launch: what its thread did before it}."""
@@ -111,10 +92,10 @@ class Trace:
         self._phases[get_ident()] = phase
         return before
 
-    def _thread(self) -> _Thread:
+    def _thread(self) -> ThreadTime:
         found = self._threads.get(get_ident())
         if found is None:
-            found = self._threads[get_ident()] = _Thread(len(self._threads))
+            found = self._threads[get_ident()] = ThreadTime(len(self._threads))
         return found
 
     def called(self) -> None:
@@ -170,19 +151,31 @@ class Trace:
 
     def ended(self, launch: Launch, lane: int, event: Any) -> None:
         """A device command has ended; its event has the times."""
+        began = getattr(launch.command, "began_ns", 0)
+        if began:  # what the program did by itself between those commands is not known either
+            _, waits, thread = self._before.get(launch.number, (0, (), 0))
+            self._before[launch.number] = 0, waits, thread
+            self._add(launch, STRAIGHT, "host", began, perf_counter_ns())
+            return
         event = getattr(launch.command, "kernel_event", None) or event
         try:
-            start, end = event.profile.start, event.profile.end
+            times = event.profile if event is not None else None
+            start, end = (times.start, times.end) if times is not None else (0, 0)
         except cl.Error:
+            times = None
+        if times is None:  # failed commands have no profile
             self._before.pop(launch.number, None)
-            return  # failed commands have no profile
-        self._add(launch, lane, getattr(event, "clock", "device"), start, end)
+            return
+        clock, epoch = getattr(event, "clock", "device"), getattr(event, "shared", 0)
+        self._add(launch, lane, clock, start, end, epoch)
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
         self._add(launch, -1, "host", start_ns, end_ns)
 
-    def _add(self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int) -> None:
+    def _add(
+        self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int, epoch: int = 0
+    ) -> None:
         hazards_ns, submit_ns, phase = self._stages.pop(launch.number, (0, 0, ""))
         before = self._before.pop(launch.number, (0, (), 0))
         groups, items = _groups(launch)
@@ -204,6 +197,8 @@ class Trace:
                 phase,
                 _arguments(launch),
                 *before,
+                epoch,
+                getattr(launch.command, "passed", 0),
             )
         )
 
@@ -213,8 +208,8 @@ class Trace:
         self.forget_times()
 
     def overlap(self, clock: str | None = None) -> float:
-        """Launches in flight on average while any is: summed durations over their union. Without a
-        `clock`: those of the device, real or modelled."""
+        """Launches in flight on average while any is: summed durations over their union. An epoch
+        counts as one launch. Without a `clock`: those of the device, real or modelled."""
         if clock is None:
             clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
         return overlap([one for one in self.slices if one.clock == clock])
@@ -226,6 +221,9 @@ class Trace:
         return {
             "slices": len(self.slices),
             "overlap": round(self.overlap(), 3),
+            "in_epochs": sum(s.epoch > 0 for s in self.slices),
+            "epochs": len({s.epoch for s in self.slices} - {0}),
+            "straight": sum(s.passed for s in self.slices),
             "host_ns_median": {
                 "hazards": hazards[len(hazards) // 2] if hazards else 0,
                 "submit": submit[len(submit) // 2] if submit else 0,
@@ -247,7 +245,12 @@ class Trace:
 
 def overlap(slices: Sequence[Slice]) -> float:
     """The same for some slices, which have one clock."""
-    return in_flight([(one.start_ns, one.end_ns) for one in slices])
+    return in_flight([(one.start_ns, one.end_ns) for one in once(slices)])
+
+
+def once(slices: Sequence[Slice]) -> list[Slice]:
+    """Slices with times of their own, and one for each epoch, whose time counts once."""
+    return list({one.epoch or -one.number: one for one in slices}.values())
 
 
 def _arguments(launch: Launch) -> tuple[tuple[str, str, int], ...]:

@@ -13,6 +13,7 @@ What is guessed stands in the sentences.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,19 @@ from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Tra
 from acs_cl.errors import UsageError
 from acs_cl.trace import VERSION
 
-READABLE = (2, VERSION)
-"""Version 2 knew nothing of what the program did."""
+BEFORE_PROGRAM, BEFORE_EPOCHS = 2, 3
+READABLE = (BEFORE_PROGRAM, BEFORE_EPOCHS, VERSION)
+"""Version 2 knew nothing of what the program did, version 3 not whose times are those of an epoch.
+"""
 TIMELINE = "acs_cl_trace"
 VIEWERS, LAUNCHES = "traceEvents", "launches"
 FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "reads", "writes")
-NUMBERS = ("number", "start_ns", "end_ns", "groups", "items", "program_ns", "thread")
+NUMBERS = (
+    "number", "start_ns", "end_ns", "groups", "items", "program_ns", "thread", "epoch", "passed"
+)  # fmt: skip
+FOREIGN = 1 << 40
+"""From here on count the bases of memory that is the program's own: a timeline has addresses below
+0 for them."""
 TRANSFERS = set(KINDS) - {KERNEL, HOST}
 
 
@@ -49,7 +57,7 @@ def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     places = {one["number"]: place for place, one in enumerate(slices, 1)}
     if len(places) != len(slices):
         raise UsageError(f"{path.name}: a launch is there twice")
-    entries = [_entry(one, places[one["number"]], items) for one in slices]
+    entries = [_entry(one, places[one["number"]], items) for one in _shared_out(slices)]
     if len({one["thread"] for one in slices}) == 1:
         entries = [_with_program(*both, places) for both in zip(entries, slices, strict=True)]
     trace = Trace(path.stem, entries, "device", edges="spans", complete=not _lost(slices))
@@ -72,6 +80,7 @@ def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from error
     at, found = "line 1", []
+    foreign: dict[int, int] = {}
     try:
         first, *lines = text.splitlines() or [""]
         head = fields.object_of(first)
@@ -82,7 +91,7 @@ def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
             raise ValueError(f"expected a head with {TIMELINE!r}: {VERSION}")
         for count, line in enumerate(lines, 2 if called == "line" else 1):
             at = f"{called} {count}"
-            found.append(_slice(fields.object_of(line)))
+            found.append(_slice(fields.object_of(line), foreign))
         if LAUNCHES in head and fields.number(head, LAUNCHES) != len(found):
             raise ValueError(f"the head promises {head[LAUNCHES]} launches, got {len(found)}")
     except ValueError as error:
@@ -90,8 +99,8 @@ def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
     return int(head[TIMELINE]), found
 
 
-def _slice(found: dict[str, Any]) -> dict[str, Any]:
-    """One that can be relied on."""
+def _slice(found: dict[str, Any], foreign: dict[int, int]) -> dict[str, Any]:
+    """One that can be relied on. `foreign`: numbers of the program's own memory."""
     short = [field for field in FIELDS if field not in found]
     try:
         if short:
@@ -105,6 +114,9 @@ def _slice(found: dict[str, Any]) -> dict[str, Any]:
         if found["end_ns"] < found["start_ns"]:
             raise ValueError(f"it ends at {found['end_ns']}, before it starts")
         for key in ("reads", "writes"):
+            for span in found[key] if isinstance(found[key], list) else ():
+                if isinstance(span, list) and span and isinstance(span[0], int) and span[0] < 0:
+                    span[0] = foreign.setdefault(span[0], FOREIGN + len(foreign))
             found[key] = fields.spans(found, key)
         found["waits"] = fields.launches(found, "waits")
     except ValueError as error:
@@ -127,6 +139,17 @@ def _inside(document: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def _kind(one: dict[str, Any]) -> str:
     name: str = one["name"]
     return HOST if one["clock"] == "host" else name if name in TRANSFERS else KERNEL
+
+
+def _shared_out(slices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With an equal part of an epoch's time for each of its launches, where only that is known."""
+    tasks = Counter(one["epoch"] for one in slices)
+
+    def end_ns(one: dict[str, Any]) -> int:
+        start, end = int(one["start_ns"]), int(one["end_ns"])
+        return start + (end - start) // (tasks[one["epoch"]] if one["epoch"] else 1)
+
+    return [{**one, "end_ns": end_ns(one)} for one in slices]
 
 
 def _entry(one: dict[str, Any], number: int, items: int) -> Entry:
@@ -155,8 +178,21 @@ def _missing(slices: list[dict[str, Any]], items: int, version: int) -> list[str
         "Durations are those of launches beside others, where they overlapped.",
         "A kernel of the user's that is called copy, fill, read or write is taken for a transfer.",
     ]
-    if version < VERSION:
+    if version == BEFORE_PROGRAM:
         said.append("What the program waited for, and did between launches, is not in it.")
+    epochs = len({one["epoch"] for one in slices} - {0})
+    if epochs:
+        tasks = sum(one["epoch"] > 0 for one in slices)
+        said.append(
+            f"{tasks} launches ran in {epochs} epochs of the scheduler on the device, of which only"
+            " the times of the whole are known: each gets an equal part."
+        )
+    passed = sum(one["passed"] for one in slices)
+    if passed:
+        said.append(
+            f"{passed} commands went straight to the driver, and are as many tasks of the host as"
+            " there were rows of them, with the host's times."
+        )
     threads = len({one["thread"] for one in slices})
     if threads > 1:
         said.append(

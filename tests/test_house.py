@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "own_files": "",
     # records and the pure middle
     "timeline": "",
+    "thread_time": "",
     "records": "errors",
     "ranges": "records errors",
     "hazards": "records ranges errors",
@@ -147,7 +148,7 @@ MAY_IMPORT = {
     # the parts of the runtime
     "handle": "core records errors",
     "transfers": "records arrays access commands driver handle strided errors",
-    "trace": "timeline records errors",
+    "trace": "thread_time timeline records errors",
     "stats": "records core",
     "sites": "",
     "check": "",

@@ -571,7 +571,7 @@ class Device(Backend):
             one_by_one = self._end(epoch)
             ended += one_by_one
             if len(one_by_one) < epoch.recorder.tasks:
-                whole.append((-epoch.number, 0, epoch.kernel_event, -1))
+                whole.append((-epoch.number, 0, epoch, -1))
             done = True
         if done:
             ended += self._from_lanes(poll())
@@ -609,9 +609,7 @@ class Device(Backend):
             error = broken if broken is not None else failures.get(number)
             if error is not None:
                 self._errors[number] = error
-            ended.append(
-                (number, status if error is None else min(status, DECIDED), epoch.kernel_event, -1)
-            )
+            ended.append((number, status if error is None else min(status, DECIDED), epoch, -1))
         return ended
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:

@@ -69,6 +69,13 @@ class Settings(NamedTuple):
     gang: bool = True
 
 
+class Times(NamedTuple):
+    """As an event has them, in nanoseconds."""
+
+    start: int
+    end: int
+
+
 class Epoch:
     """Launches handed to the scheduler at once. Which they are is in the ledger, by its number."""
 
@@ -91,6 +98,9 @@ class Epoch:
         self.counts: Any = None
         self.sent = 0.0
         self.kernel_event: Any = None
+        """Of the first launch of the scheduler."""
+        self.last_event: Any = None
+        """Of its last one."""
         self.launches = 0
         """Of the scheduler."""
         self.is_clocked = True
@@ -99,6 +109,20 @@ class Epoch:
         """Of the kernels in it, but for quick launches."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
+
+    @property
+    def shared(self) -> int:
+        """What tells launches that have the times of one epoch in common; 0: these are a launch's
+        own."""
+        return 0 if self.segment is not None else self.number
+
+    @property
+    def profile(self) -> Times | None:
+        """From the start of the first launch of the scheduler to the end of the last."""
+        first, last = self.kernel_event, self.last_event
+        if first is None or last is None:
+            return None
+        return Times(first.profile.start, last.profile.end)
 
     def device_us(self, on_cpu: bool) -> float | None:
         """How long the device had it, if the scheduler ran once for it. On a CPU it may run twice
@@ -261,6 +285,7 @@ class Sender:
             cleans, wait_for = 0, None
             self.launches += 1
             epoch.launches += 1
+            epoch.last_event = event
             if epoch.kernel_event is None:
                 epoch.kernel_event = event
 
@@ -278,10 +303,12 @@ class Sender:
         kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
         for first, count in image.levels:
             driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
-            epoch.kernel_event = driver.enqueue_kernel(
+            event = driver.enqueue_kernel(
                 self._queue, kernel, (count * group,), (group,), None, None, False, False
             )
+            epoch.kernel_event, epoch.last_event = epoch.kernel_event or event, event
             self.launches += 1
+            epoch.launches += 1
 
     def _region(self, nbytes: int) -> Any:
         for index, region in enumerate(self._regions):

@@ -1,0 +1,231 @@
+"""A traced program is the same program: its launches go where they would go untraced, and a trace
+says what it cannot know."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import acs_cl as acs
+from acs_cl import straight
+from acs_cl.emu.convert import from_timeline
+from acs_cl.queue import defaults
+from acs_cl.trace import STRAIGHT, Slice
+
+SOURCE = (
+    "kernel void bump(global int *x, int k) { x[get_global_id(0)] = x[get_global_id(0)] * 3 + k; }"
+)
+N, ROUNDS = 64, 200
+OPTIONS: dict[str, dict[str, Any]] = {"trace": {"trace": True}, "window": {"window": 48}}
+
+
+@pytest.fixture
+def mixing(device: cl.Device) -> cl.Device:
+    with acs.Runtime(device) as rt:
+        if rt.plan.scheduler != "mix":
+            pytest.skip("auto takes no scheduler on this device")
+    return device
+
+
+def bumped(rt: acs.Runtime, rounds: int = ROUNDS) -> list[int]:
+    """Launches that the scheduler has, in independent chains, and where they left one of them."""
+    prog = rt.build(SOURCE)
+    rt.prebuild((prog.bump, (16,)))
+    arrays = [rt.zeros(N, "i4") for _ in range(20)]
+    for turn in range(rounds):
+        for x in arrays:
+            prog.bump((N,), (16,), x, turn)
+    return [int(x.get()[0]) for x in arrays]
+
+
+def right(rounds: int = ROUNDS) -> int:
+    value = np.zeros(1, "i4")
+    for turn in range(rounds):
+        value = value * np.int32(3) + np.int32(turn)
+    return int(value[0])
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_that_only_look_leave_the_plan_as_it_is(mixing: cl.Device, name: str) -> None:
+    with acs.Runtime(mixing) as plain, acs.Runtime(mixing, **OPTIONS[name]) as other:
+        assert other.plan == plain.plan
+        assert bumped(other) == [right()] * 20
+        assert other.stats()["scheduler"]["tasks"] > 0
+
+
+def test_so_does_a_trace_from_outside(
+    mixing: cl.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with acs.Runtime(mixing) as plain:
+        pass
+    monkeypatch.setenv("ACS_CL_TRACE", str(tmp_path / "timeline.jsonl"))
+    with acs.Runtime(mixing) as other:
+        assert other.plan == plain.plan
+        bumped(other)
+        tasks = other.stats()["scheduler"]["tasks"]
+    _, *lines = (tmp_path / "timeline.jsonl").read_text().splitlines()
+    slices = list(map(json.loads, lines))
+    assert sum(one["epoch"] > 0 for one in slices) == tasks > 0
+
+
+@pytest.mark.parametrize("window", [1, 7, 48])
+def test_a_window_bounds_what_is_under_way_on_auto(mixing: cl.Device, window: int) -> None:
+    with acs.Runtime(mixing, window=window) as rt:
+        assert bumped(rt, 20) == [right(20)] * 20
+        assert rt.stats()["window"]["most_occupied"] <= window
+
+
+@pytest.fixture
+def traced(mixing: cl.Device) -> Iterator[acs.Runtime]:
+    with acs.Runtime(mixing, trace=True) as rt:
+        bumped(rt)
+        rt.finish()
+        yield rt
+
+
+def by_epoch(slices: list[Slice]) -> dict[int, list[Slice]]:
+    epochs: dict[int, list[Slice]] = {}
+    for one in slices:
+        epochs.setdefault(one.epoch, []).append(one)
+    return epochs
+
+
+def test_launches_of_an_epoch_say_that_their_times_are_its(traced: acs.Runtime) -> None:
+    epochs = by_epoch(traced.trace.slices)
+    assert all(one.lane >= 0 for one in epochs.pop(0))
+    assert len(epochs) == traced.stats()["timed"]["epochs"] > 0
+    for tasks in epochs.values():
+        assert {(one.clock, one.lane) for one in tasks} == {("device", -1)}
+        assert len({(one.start_ns, one.end_ns) for one in tasks}) == 1
+        assert tasks[0].end_ns > tasks[0].start_ns
+    assert sum(map(len, epochs.values())) == traced.stats()["timed"]["in_epochs"]
+
+
+def test_an_epoch_counts_as_one_launch_in_flight(traced: acs.Runtime) -> None:
+    """It ran on a queue in order: epochs never overlap, whatever ran inside of them."""
+    traced.trace.slices[:] = [one for one in traced.trace.slices if one.epoch]
+    assert traced.trace.overlap() == pytest.approx(1.0)
+
+
+def test_measuring_counts_the_time_of_an_epoch_once(mixing: cl.Device, tmp_path: Path) -> None:
+    with acs.Runtime(mixing) as rt:
+        bumped(rt)
+        with rt.measure() as m:
+            bumped(rt, 20)
+    epochs = by_epoch(m.slices)
+    lanes = epochs.pop(0, [])
+    assert epochs
+    expected = sum(one.end_ns - one.start_ns for one in lanes)
+    expected += sum(tasks[0].end_ns - tasks[0].start_ns for tasks in epochs.values())
+    assert sum(one.device_ms for one in m.phases) == pytest.approx(expected / 1e6)
+    assert m._chain(m.slices) <= expected
+    task = next(iter(epochs.values()))[0]
+    assert "with all of its epoch" in m.explain(task.number)
+    m.save(tmp_path / "step.json")
+    events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
+    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert any(name.startswith("epochs of the scheduler") for name in tracks)
+    assert not any(name.startswith("host tasks") for name in tracks)
+
+
+def test_the_emulator_shares_out_an_epoch_and_says_so(traced: acs.Runtime, tmp_path: Path) -> None:
+    path = tmp_path / "timeline.jsonl"
+    traced.trace.save(path)
+    trace, said = from_timeline(path, 64)
+    tasks, epochs = (traced.stats()["timed"][key] for key in ("in_epochs", "epochs"))
+    assert f"{tasks} launches ran in {epochs} epochs of the scheduler" in " ".join(said)
+    slices = sorted(traced.trace.slices, key=lambda one: one.number)
+    for one_epoch in by_epoch([one for one in slices if one.epoch]).values():
+        whole = one_epoch[0].end_ns - one_epoch[0].start_ns
+        parts = [trace.entries[slices.index(one)].total_ns for one in one_epoch]
+        assert sum(parts) <= max(whole, len(parts))
+
+
+# ---- queues of PyOpenCL ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue passes on after three launches, and does not look again."""
+    for name, value in {"LOOKED": 3, "AGAIN": 2, "REST": 0, "ENOUGH": 1e9}.items():
+        monkeypatch.setattr(straight, name, value)
+    monkeypatch.setattr(straight, "BEHIND", 10_000)
+
+
+def test_a_traced_queue_passes_commands_on_and_says_how_many(
+    context: cl.Context, often: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(defaults, "trace", True)
+    monkeypatch.setattr("acs_cl.queue._shared", {})  # a runtime of its own
+    queue = acs.Queue(context)
+    x = cl.array.to_device(queue, np.arange(N, dtype="f4"))
+    for _ in range(40):
+        x += 1
+    assert x.get()[5] == 45
+    queue.finish()
+    rt = queue.runtime
+    rt.finish()
+    passed = rt.stats()["straight"]
+    assert passed > 20
+    assert rt.stats()["timed"]["straight"] == passed
+    sections = [one for one in rt.trace.slices if one.passed]
+    assert sum(one.passed for one in sections) == passed
+    for one in sections:
+        assert (one.name, one.clock, one.lane) == ("straight", "host", STRAIGHT)
+        assert one.end_ns > one.start_ns
+        assert one.program_ns == 0
+    rt.trace.save(tmp_path / "saved.jsonl")
+    _, said = from_timeline(tmp_path / "saved.jsonl", 64)
+    assert f"{passed} commands went straight to the driver" in " ".join(said)
+
+
+PROGRAM = """
+import numpy as np, pyopencl as cl, pyopencl.array
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+x = cl.array.to_device(queue, np.zeros(64, "f4"))
+for _ in range(300):
+    x += 1
+print("it is", x.get()[5])
+"""
+
+
+def ran(tmp_path: Path, *options: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    return subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", *options, str(path)],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def test_a_program_run_from_outside_passes_commands_on(tmp_path: Path, device: cl.Device) -> None:
+    done = ran(tmp_path)
+    assert done.stdout == "it is 300.0\n", done.stderr
+    assert "went straight to the driver, having nothing to run beside: " in done.stderr
+
+
+def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: cl.Device) -> None:
+    done = ran(tmp_path, "--compare")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "it is 300.0\n"
+    took, own, ratio = (
+        float(done.stderr.partition(word)[2].split()[0].rstrip("x"))
+        for word in ("  took ", "on its own queues ", " s: ")
+    )
+    assert took > 0
+    assert ratio == pytest.approx(own / took, abs=0.02, rel=0.1)
+
+
+def test_a_comparison_with_a_program_that_fails_says_so(tmp_path: Path, device: cl.Device) -> None:
+    done = ran(tmp_path, "--compare", program="raise SystemExit(3)")
+    assert done.returncode == 3
+    assert "no run on its own queues to compare with" in done.stderr
