@@ -60,7 +60,7 @@ def signature_of(
             reason = f"the source shows {len(parsed.parameters)} parameters, the kernel has {count}"
     informed = from_arg_info(kernel)
     if informed is not None:
-        return informed._replace(program_globals=_may_have_globals(source, options))
+        return informed._replace(program_globals=_may_have_globals(source, options), unclear=reason)
     return _unknown_signature(name, count, reason)._replace(
         program_globals=_may_have_globals(source, options)
     )
@@ -91,7 +91,8 @@ def _unknown_signature(name: str, count: int, reason: str) -> Signature:
         Parameter(f"argument {i}", "", "", False, "", 0, 0, False, "rw", NOTHING_KNOWN)
         for i in range(count)
     )
-    return Signature(name, parameters, "", False, True, None, f"{NOTHING_KNOWN}: {reason}")
+    origin = f"{NOTHING_KNOWN}: {reason}"
+    return Signature(name, parameters, "", False, True, None, origin, unclear=reason)
 
 
 # ---- argument info ----

@@ -72,15 +72,19 @@ MAY_IMPORT = {
     # from kernels to accesses
     "translate.facts": "",
     "translate.prelude": "translate.facts errors",
-    "translate.macros": "devices translate.prelude",
-    "translate.clang": "translate.facts translate.prelude translate.macros errors",
+    "translate.cache": "_version digest own_files translate.facts",
+    "translate.names": "",
+    "contexts": "devices errors",
+    "building": "contexts devices errors translate.facts",
+    "translate.macros": "building contexts translate.cache translate.facts errors",
+    "translate.environment": "translate.facts translate.macros translate.names translate.prelude",
+    "translate.clang": "translate.environment translate.facts translate.names translate.prelude",
     "translate.nodes": "translate.clang",
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",
     "translate.outline": "translate.bodies translate.builtins translate.nodes",
     "translate.steadiness": "translate.bodies translate.nodes",
-    "translate.cache": "_version digest own_files translate.facts",
-    "translate.preprocess": "translate.prelude translate.clang",
+    "translate.preprocess": "translate.clang translate.environment translate.names",
     "translate.offsets": "translate.preprocess translate.clang translate.nodes translate.cache"
     " errors",
     # kernels as functions
@@ -107,8 +111,6 @@ MAY_IMPORT = {
     "reach": "ranges",
     "scalars": "signature errors",
     "views": "errors",
-    "contexts": "devices errors",
-    "building": "contexts devices errors translate.facts",
     # the scheduler on the device
     "epochs": "",
     "ledger": "records window errors",

@@ -18,7 +18,7 @@ from acs_cl._version import __version__
 from acs_cl.digest import digest
 from acs_cl.translate.facts import DeviceFacts
 
-_FORMAT = 7  # raise it when the analysis or the record changes
+_FORMAT = 8  # raise it when the analysis or the record changes
 _KIND = "signatures"
 ENTRIES_MAX = 2000
 _stores_until_trim = 1  # the first one of a process looks

@@ -19,10 +19,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from acs_cl.translate import macros, prelude
-from acs_cl.translate.facts import CannotParse, DeviceFacts, facts_of, split_options
+from acs_cl.translate import names, prelude
+from acs_cl.translate.environment import Environment
+from acs_cl.translate.facts import CannotParse, facts_of, split_options
 
 __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
 
@@ -32,19 +35,17 @@ _HERE = "-I."
 """Some drivers look for files that a source includes in the current folder first."""
 _PRELUDE_PATH = "/acs_cl_prelude.h"
 
-_HARMLESS = re.compile(r"-(cl-|nv-|W(?!p,)|w$|O|g|s$|v$)")
+_HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change how code is made, not how the source reads."""
 
 _UNDECLARED = re.compile(
     r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
+    r"|unknown type name '(\w+)'"
 )
-_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(.*(?:\\\n.*)*)", re.MULTILINE)
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_RESERVED = re.compile(r"\b__\w+")
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
-class Unit(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Unit:
     """A parsed source. The tree lives as long as `tree` does."""
 
     tree: Any
@@ -53,6 +54,27 @@ class Unit(NamedTuple):
     kernels: dict[str, Any]
     included: tuple[str, ...]  # files that the source includes
     has_unions: bool
+    environment: Environment
+    top: list[Any]  # all declarations at the top
+
+    @cached_property
+    def data(self) -> bytes:
+        """The source as bytes, which is what offsets count."""
+        return self.source.encode("utf-8")
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where the declarations at the top of the source end, in order."""
+        extents = (cursor.extent for cursor in self.top)
+        return sorted(one.end.offset for one in extents if str(one.end.file) == SOURCE_PATH)
+
+
+class _Complaints(NamedTuple):
+    """What the parser does not understand."""
+
+    errors: list[tuple[int, str]]
+    undeclared: frozenset[str]
+    undefined: frozenset[str]  # names that a condition takes for 0
 
 
 class _Library(NamedTuple):
@@ -146,11 +168,10 @@ def parser_options(options: str | Sequence[str] | None) -> list[str]:
         if word in ("-D", "-I", "-U", "-include") and i + 1 < len(words):
             out += [word, words[i + 1]]
             i += 1
-        elif word.startswith(("-D", "-I", "-U", "-cl-std=")):
-            out.append(word)
-        elif word in ("-cl-fast-relaxed-math", "-ffast-math"):
-            out.append("-D__FAST_RELAXED_MATH__=1")
-        elif word in ("-cl-single-precision-constant", "-cl-finite-math-only"):
+        elif word.startswith(("-D", "-I", "-U", "-cl-std=")) or word in (
+            "-cl-single-precision-constant",
+            "-cl-finite-math-only",
+        ):
             out.append(word)
         elif word.startswith("-x") or word in ("-create-library",):
             raise CannotParse(f"option {word}: not OpenCL C source")
@@ -164,86 +185,101 @@ def parse(source: str, options: str | Sequence[str] | None, device: Any = None) 
     """Parse one program source. Raises `CannotParse`."""
     with LOCK:
         words = parser_options(options)
-        standards = [word for word in words if word.startswith("-cl-std=")]
+        given = [word for word in words if word.startswith("-cl-std=")]
         words = [word for word in words if not word.startswith("-cl-std=")]
-        # Without the option the language is OpenCL C 1.2, but some drivers take their newest.
-        tries = standards[-1:] or ["-cl-std=CL1.2", "-cl-std=CL3.0"]
-        failures: list[CannotParse] = []
-        for standard in tries:
+        environment = Environment(device, options)
+        environment.ask(names.asked([source], words))
+        failures: dict[str, CannotParse] = {}
+        while True:
+            left = [one for one in environment.standards(given) if one not in failures]
+            if not left:
+                raise next(iter(failures.values()))
             try:
-                return _parse(device, source, words, standard)
+                return _parse(environment, source, words, left[0])
             except CannotParse as failed:
-                failures.append(failed)
-        raise failures[0]
+                failures[left[0]] = failed
 
 
-def _parse(device: Any, source: str, words: list[str], standard: str) -> Unit:
-    facts = facts_of(device)
-    tree = _tree(facts, source, words, standard)
-    included = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
-    texts = [source, *_read(included)]
+def _parse(environment: Environment, source: str, words: list[str], standard: str) -> Unit:
+    included: tuple[str, ...] = ()
+    texts = [source]
+    undeclared: tuple[str, ...] = ()
+    while True:
+        tree, complaints = _tree(environment, source, words, standard, undeclared)
+        files = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
+        if files != included:
+            included, texts = files, [source, *read(files)]
+        if environment.ask(names.asked(texts, words)):
+            continue
+        strange = complaints.undeclared | complaints.undefined
+        if environment.stringizes:  # of what may be the name of a macro that `##` made
+            strange |= names.in_strings(" ".join(map(printed, library().collect(tree.cursor))))
+        if environment.meet(strange):
+            continue
+        if not complaints.errors:
+            break
+        if environment.give_back(complaints.undeclared):
+            continue
+        calls = {n for n in complaints.undeclared if re.search(rf"\b{n}\s*\(", source)}
+        if calls <= set(undeclared):
+            raise CannotParse("line {}: {}".format(*complaints.errors[0]))
+        undeclared = tuple(sorted(calls.union(undeclared)))
     _refuse_ambiguous(included, words)
-    unknown = _unknown_macros(texts, words, facts)
-    if unknown:
-        # A condition on a compiler's macro that we know nothing of may hide another program.
-        present = macros.defined_by(device, unknown)
-        if present is None or present:
-            name = min(present or unknown)
-            raise CannotParse(f"the source depends on the compiler's macro {name}")
-        return _parse(
-            device, source, [*words, *(f"-U{name}" for name in sorted(unknown))], standard
-        )
     if any("typeof" in text for text in texts):
         # The tree shows the type of an array parameter as an array, which it is not.
         raise CannotParse("the source uses typeof")
     has_unions = any(re.search(r"\bunion\b", text) for text in texts)
     functions, kernels = {}, {}
-    for cursor in library().collect(tree.cursor):
+    top = library().collect(tree.cursor)
+    for cursor in top:
         if cursor._kind_id == 8 and cursor.is_definition():
             functions[cursor.spelling] = cursor
             if is_kernel(cursor):
                 kernels[cursor.spelling] = cursor
-    return Unit(tree, source, functions, kernels, included, has_unions)
+    return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
 
 
-def _tree(facts: DeviceFacts, source: str, words: list[str], standard: str) -> Any:
-    """A tree without errors; what is called and not declared is declared on a second try."""
+def _tree(
+    environment: Environment, source: str, words: list[str], standard: str,
+    undeclared: tuple[str, ...],
+) -> tuple[Any, _Complaints]:  # fmt: skip
+    """A tree, and what is wrong in it. `undeclared` are functions that the header declares."""
     cindex, index, _ = library()
+    facts = environment.facts
     target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
     arguments = [
         "-x", "cl", standard, "-target", target, "-cl-no-stdinc", "-nostdinc",
-        "-Xclang", "-fdeclare-opencl-builtins", "-w", "-U__SPIR__", "-U__SPIR32__", "-U__SPIR64__",
-        *(f"-D{name}={value}" for name, value in prelude.macros(facts).items()), *words,
+        "-Xclang", "-fdeclare-opencl-builtins", "-Wundef", "-ferror-limit=0",
+        "-ftrigraphs" if environment.macros.get("??=") == "#" else "-fno-trigraphs", *words,
     ]  # fmt: skip
-    predefined = _predefined_macros(cindex, index, standard, target)
-    undeclared: tuple[str, ...] = ()
-    while True:
-        header = prelude.text(facts, predefined, undeclared)
-        try:
-            tree = index.parse(
-                SOURCE_PATH,
-                args=[*arguments, "-include", _PRELUDE_PATH],
-                unsaved_files=[(SOURCE_PATH, source), (_PRELUDE_PATH, header)],
-            )
-        except cindex.TranslationUnitLoadError as error:
-            raise CannotParse(f"libclang: {error}") from error
-        errors = [entry for entry in tree.diagnostics if entry.severity >= 3]
-        if not errors:
-            return tree
-        names = {
-            (match.group(1) or match.group(2))
-            for entry in errors
-            if (match := _UNDECLARED.search(entry.spelling))
-        }
-        calls = tuple(sorted(n for n in names if re.search(rf"\b{n}\s*\(", source)))
-        if not calls or set(calls) <= set(undeclared):
-            line = errors[0].location.line
-            raise CannotParse(f"line {line}: {errors[0].spelling}")
-        undeclared += calls
+    header = prelude.text(facts, _predefined_macros(cindex, index, standard, target), undeclared)
+    lines = environment.definitions(prelude.macros(header))
+    try:
+        tree = index.parse(
+            SOURCE_PATH,
+            args=[*arguments, "-include", _PRELUDE_PATH],
+            unsaved_files=[
+                (SOURCE_PATH, source), (_PRELUDE_PATH, "\n".join([header, *lines, ""]))
+            ],
+        )  # fmt: skip
+    except cindex.TranslationUnitLoadError as error:
+        raise CannotParse(f"libclang: {error}") from error
+    errors: list[tuple[int, str]] = []
+    strange: tuple[set[str], set[str]] = set(), set()
+    for entry in tree.diagnostics:
+        text = entry.spelling
+        if entry.severity >= 3:
+            errors.append((entry.location.line, text))
+            match = _UNDECLARED.search(text)
+            if match:
+                strange[0].add(match[1] or match[2] or match[3])
+        elif text.endswith("is not defined, evaluates to 0"):
+            strange[1].add(text.split("'")[1])
+    return tree, _Complaints(errors, frozenset(strange[0]), frozenset(strange[1]))
 
 
 def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
-    """The extension and feature macros that the parser defines by itself."""
+    """The macros that the parser defines by itself."""
     key = (standard, target)
     if key not in _predefined:
         tree = index.parse(
@@ -253,15 +289,13 @@ def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> f
             options=1,  # a detailed record of macros
         )
         _predefined[key] = frozenset(
-            cursor.spelling
-            for cursor in tree.cursor.get_children()
-            if cursor.spelling.startswith(("cl_", "__opencl_c_"))
-            and cursor.spelling != "__opencl_c_int64"
+            cursor.spelling for cursor in tree.cursor.get_children() if cursor._kind_id == 501
         )
     return _predefined[key]
 
 
-def _read(paths: tuple[str, ...]) -> list[str]:
+def read(paths: tuple[str, ...]) -> list[str]:
+    """The texts of files."""
     texts = []
     for path in paths:
         try:
@@ -293,26 +327,6 @@ def _folders(words: list[str]) -> list[str]:
     return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
 
 
-def _unknown_macros(texts: list[str], words: list[str], facts: DeviceFacts) -> frozenset[str]:
-    """Reserved names that a condition tests, and that only the device's compiler knows of."""
-    tested: set[str] = set()
-    given = {re.split("[=(]", word[2:])[0] for word in words if word[:2] in ("-D", "-U")}
-    for text in texts:
-        if "#" not in text:
-            continue
-        text = _COMMENT.sub(" ", text)
-        for condition in _CONDITION.findall(text):
-            tested.update(_RESERVED.findall(condition))
-        given.update(_DEFINE.findall(text))
-    vendor = facts.vendor.upper()
-    absent = tuple(prefix for prefix, who in prelude.VENDOR_PREFIXES.items() if who not in vendor)
-    return frozenset(
-        name
-        for name in tested - given - prelude.KNOWN_ABSENT - prelude.KNOWN_PRESENT
-        if not name.startswith((*absent, "__opencl_c_"))
-    )
-
-
 def is_kernel(cursor: Any) -> bool:
     """Whether a function definition is a kernel."""
     # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
@@ -321,11 +335,22 @@ def is_kernel(cursor: Any) -> bool:
 
 def declaration_text(cursor: Any) -> str:
     """A function's declaration with its attributes, without its body, macros expanded."""
+    return printed(cursor, whole=False)
+
+
+def printed(cursor: Any, whole: bool = True) -> str:
+    """A declaration as the parser prints it, macros expanded."""
     cindex = library().cindex
     lib = cindex.conf.lib
     policy = lib.clang_getCursorPrintingPolicy(cursor)
     try:
-        lib.clang_PrintingPolicy_setProperty(policy, 17, 1)  # terse: no body
+        lib.clang_PrintingPolicy_setProperty(policy, 17, not whole)  # terse: no body
         return str(cindex._CXString.from_result(lib.clang_getCursorPrettyPrinted(cursor, policy)))
     finally:
         lib.clang_PrintingPolicy_dispose(policy)
+
+
+def is_of_prelude(cursor: Any) -> bool:
+    """Whether a declaration is the header's that is put before every source."""
+    where = cursor.location.file
+    return where is None or where.name == _PRELUDE_PATH

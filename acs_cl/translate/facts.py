@@ -6,6 +6,7 @@ to be known of both before anything is parsed; `CannotParse`, for where that fai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +36,7 @@ class DeviceFacts(NamedTuple):
     features: frozenset[str] | None = None  # of OpenCL C 3.0; None: not said
     images: bool = True
     little_endian: bool = True
+    platform: str = ""  # its version: some name the compiler in it
 
     @classmethod
     def of(cls, device: cl.Device | None) -> DeviceFacts:
@@ -54,7 +56,7 @@ class DeviceFacts(NamedTuple):
             device.name, device.vendor, device.driver_version,
             100 * int(number[0]) + 10 * int(number[1]), device.address_bits,
             frozenset(device.extensions.split()), features or None,
-            bool(device.image_support), bool(device.endian_little),
+            bool(device.image_support), bool(device.endian_little), device.platform.version,
         )  # fmt: skip
 
 
@@ -91,3 +93,17 @@ def split_options(options: str | Sequence[str] | None) -> list[str]:
         return shlex.split(text)
     except ValueError:  # an unbalanced quote: the words as they stand
         return text.split()
+
+
+_NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|include$|cl-kernel-arg-info|cl-nv-verbose)")
+
+
+def options_for_code(options: str | Sequence[str] | None) -> list[str]:
+    """The options that matter once macros and includes are worked off."""
+    kept: list[str] = []
+    skip = False
+    for word in split_options(options):
+        if not skip and not _NOT_FOR_CODE.match(word):
+            kept.append(word)
+        skip = not skip and word in ("-D", "-I", "-U", "-s", "-include")
+    return kept

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from acs_cl.kernel_files import kernel_source
 from acs_cl.translate import cache, clang, hoist, rename
 from acs_cl.translate.blob import Blob, CannotTranslate, Field, blob_of, entry
-from acs_cl.translate.facts import may_include
-from acs_cl.translate.preprocess import preprocess
+from acs_cl.translate.facts import may_include, options_for_code
+from acs_cl.translate.preprocess import plain_unit
 from acs_cl.translate.survey import About, Survey
 from acs_cl.translate.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 
-_FORMAT = 2  # raise it when the translation or the record changes
+_FORMAT = 3  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
@@ -37,7 +37,6 @@ _AS_A_GROUP = frozenset(
      "get_enqueued_local_size"}
 )  # fmt: skip
 _DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
-_NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|cl-kernel-arg-info|cl-nv-verbose)")
 
 
 class Function(NamedTuple):
@@ -94,10 +93,8 @@ def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
 
 
 def _translate(source: str, words: list[str], device: Any) -> Functions:
-    # Before preprocessing, to refuse what may read differently on the device.
-    clang.parse(source, words, device)
-    options = _for_code(words)
-    text = plain(preprocess(source, words, device)[0])
+    options = options_for_code(words)
+    text = plain(plain_unit(source, words, device).text)
     try:
         return _edit(text, options, device, constants=True)
     except clang.CannotParse:
@@ -132,17 +129,6 @@ def _edit(text: str, options: list[str], device: Any, constants: bool) -> Functi
     if functions:
         clang.parse(kernel_source("context.h") + out, options, device)
     return Functions(out, functions, reasons, tuple(options))
-
-
-def _for_code(words: list[str]) -> list[str]:
-    """The options that matter once macros and includes are worked off."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if not skip and not _NOT_FOR_CODE.match(word):
-            kept.append(word)
-        skip = not skip and word in ("-D", "-I", "-U", "-s")
-    return kept
 
 
 # ---- who calls whom ----

@@ -1,13 +1,16 @@
 """The declarations that OpenCL C promises and that the parser's own headers would bring.
 
-In: what is known of the device. Out: text of a header that is put before every source, and the
-macros that it leaves undefined. The wheel of libclang has no OpenCL headers, but it knows the
-built-in functions by itself; types, constants and `as_type` are ours. Invariant: a macro that
-tells devices apart is defined here exactly if the device's own compiler defines it; the names
-that this cannot be said of are refused by `clang.parse`.
+In: what is known of the device. Out: text of a header that is put before every source, and what
+OpenCL promises of macros, for where no compiler can be asked. The wheel of libclang has no OpenCL
+headers, but it knows the built-in functions by itself; types, constants and `as_type` are ours.
+Invariant: what the parser's own compiler would define, and the device's may not, is undefined here.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from acs_cl.translate.facts import DeviceFacts
 
@@ -17,6 +20,13 @@ _SCALARS = {
     "float": "float",
 }  # fmt: skip
 _WIDTHS = (2, 3, 4, 8, 16)
+
+_HIDDEN = """
+__has_builtin __has_feature __has_extension __has_attribute __has_c_attribute __has_cpp_attribute
+__has_declspec_attribute __has_warning __is_identifier __FILE__ __DATE__ __TIME__ __TIMESTAMP__
+__COUNTER__ __BASE_FILE__ __FILE_NAME__ __INCLUDE_LEVEL__
+"""
+"""Macros of every compiler of this kind that stand for something else in each."""
 
 _CONSTANTS = """
 typedef __SIZE_TYPE__ size_t;
@@ -81,6 +91,9 @@ typedef uint cl_mem_fence_flags;
 #define NAN __builtin_nanf("")
 #define ATOMIC_VAR_INIT(x) (x)
 #define ATOMIC_FLAG_INIT 0
+#define asm __asm__
+#define __kernel_exec(X, T) __kernel
+#define __opencl_c_named_address_space_builtins 1
 #define kernel_exec(X, T) __kernel __attribute__((work_group_size_hint(X, 1, 1), vec_type_hint(T)))
 typedef enum memory_scope {
   memory_scope_work_item = __OPENCL_MEMORY_SCOPE_WORK_ITEM,
@@ -117,9 +130,10 @@ _MATH = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, ...] = ()) -> str:
-    """The header for a device. `predefined` are the macros of extensions and features that the
-    parser defines by itself; `undeclared` are functions that a source calls and nobody declares."""
+    """The header for a device. `predefined` are the macros that the parser defines by itself;
+    `undeclared` are functions that a source calls and nobody declares."""
     scalars = dict(_SCALARS)
     if "cl_khr_fp64" in facts.extensions or "__opencl_c_fp64" in (facts.features or ()):
         scalars["double"] = "double"
@@ -140,34 +154,54 @@ def text(facts: DeviceFacts, predefined: frozenset[str], undeclared: tuple[str, 
     lines += [f"#define CLK_{name} {0x10D0 + i}" for i, name in enumerate(_CHANNEL_TYPES.split())]
     for name, value in _MATH.items():
         lines.append(f"#define M_{name} {value!r}\n#define M_{name}_F {value!r}f")
+    # The parser's compiler is another than the device's: but for what turns built-in functions on,
+    # which the device decides, none of its macros stay.
+    lines += [f"#undef {name}" for name in _HIDDEN.split()]
     lines += [f"#undef {name}" for name in predefined if not _has(facts, name)]
     lines += [f"#define {name} 1" for name in facts.extensions - predefined if name.isidentifier()]
     lines += [f"int {name}(...) __attribute__((overloadable));" for name in undeclared]
     return "\n".join(lines) + "\n"
 
 
+@lru_cache(maxsize=16)
+def macros(header: str) -> frozenset[str]:
+    """The names that a header defines as macros."""
+    return frozenset(re.findall(r"^#define (\w+)", header, re.MULTILINE))
+
+
 def _has(facts: DeviceFacts, name: str) -> bool:
+    if name == "__opencl_c_int64":
+        return True
     if name.startswith("__opencl_c_"):
         return facts.features is None or name in facts.features
     return name in facts.extensions
 
 
-def macros(facts: DeviceFacts) -> dict[str, str]:
-    """What the device's compiler defines besides extensions and what the parser defines too."""
-    out = {
-        "__OPENCL_VERSION__": str(facts.version),
-        "__opencl_c_named_address_space_builtins": "1",
-        "__kernel_exec(X,T)": "__kernel",
-        # Two ways of writing the same keyword; the parser only knows the reserved one.
-        "asm": "__asm__",
-    }
-    if facts.images:
-        out["__IMAGE_SUPPORT__"] = "1"
-    if facts.little_endian:
-        out["__ENDIAN_LITTLE__"] = "1"
-    if "NVIDIA" in facts.vendor.upper():
-        out["__NV_CL_C_VERSION"] = "120"
-    return out
+def promised(facts: DeviceFacts, options: Sequence[str], name: str) -> tuple[bool, str | None]:
+    """Whether OpenCL says what a name stands for in the program of a device, and what: None for
+    what is no macro, the name itself for what the header here defines."""
+    standard = next((word for word in reversed(options) if word.startswith("-cl-std=")), "1.2")
+    version = int("".join(re.findall(r"\d", standard)) or "12") * 10
+    numbers = {
+        "__OPENCL_VERSION__": facts.version, "__OPENCL_C_VERSION__": version,
+        "__IMAGE_SUPPORT__": int(facts.images), "__ENDIAN_LITTLE__": int(facts.little_endian),
+        "__FAST_RELAXED_MATH__": len({"-cl-fast-relaxed-math", "-ffast-math"} & set(options)),
+        "__kernel_exec": 1, "__NV_CL_C_VERSION": 120 * ("NVIDIA" in facts.vendor.upper()),
+    }  # fmt: skip
+    if name in numbers:
+        return True, str(numbers[name]) if numbers[name] else None
+    match = re.match(r"CL_VERSION_(\d)_(\d)$", name)
+    if match:
+        number = 100 * int(match[1]) + 10 * int(match[2])
+        return True, str(number) if number <= version else None
+    if name.startswith(("cl_", "__opencl_c_")):
+        return True, "1" if _has(facts, name) else None
+    if name == "__LINE__" or name in macros(text(facts, frozenset())):
+        return True, name
+    vendor = facts.vendor.upper()
+    absent = tuple(prefix for prefix, who in VENDOR_PREFIXES.items() if who not in vendor)
+    reserved = re.match(r"_[_A-Z]|\?\?=", name)
+    return not reserved or name in KNOWN_ABSENT or name.startswith(absent), None
 
 
 # Macros that other languages' compilers define, or those of the vendor named. What else begins
@@ -176,12 +210,6 @@ KNOWN_ABSENT = frozenset(
     {
         "__cplusplus", "__OPENCL_CPP_VERSION__", "__CUDACC__", "__CUDA_ARCH__", "__CUDACC_RTC__",
         "__METAL_VERSION__", "__HIPCC__", "__HIP_DEVICE_COMPILE__", "__SYCL_DEVICE_ONLY__",
-    }
-)  # fmt: skip
-KNOWN_PRESENT = frozenset(
-    {
-        "__OPENCL_VERSION__", "__OPENCL_C_VERSION__", "__IMAGE_SUPPORT__", "__ENDIAN_LITTLE__",
-        "__LINE__", "__FILE__", "__FAST_RELAXED_MATH__", "__NV_CL_C_VERSION",
     }
 )  # fmt: skip
 VENDOR_PREFIXES = {"__NV": "NVIDIA", "__AMD": "ADVANCED MICRO", "__INTEL": "INTEL"}

@@ -1,0 +1,182 @@
+"""The names in a source that its compiler, and nobody else, may have given a meaning.
+
+In: texts, build options. Out: `Asked`: which names decide what is compiled, which reserved names
+stand anywhere, which questions (`__has_builtin(x)`) are put. Pure: a scan of the text, after what
+the language does to it first (trigraphs, continued lines, comments). Invariant: too many names may
+be found, never too few, but for those that `##` makes; the parser reports these when it meets them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+CONTINUED = re.compile(r"\\[ \t\v\f]*\r?\n")
+TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
+_MEANT = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_RESERVED = re.compile(r"(?<![\w.])_[_A-Z]\w*")
+_QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_]\w*)\s*\)")
+_DIRECTIVE = re.compile(r"^[ \t\v\f]*#[ \t\v\f]*([a-z]+)\b(.*)$", re.MULTILINE)
+_DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(?:\(([^)]*)\))?(.*)$")
+_MAKES_STRINGS = re.compile(r"(?<!#)#(?!#)")
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+_LEFT_OUT = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
+_OUR_NAME = re.compile(r"\bacs_\w+")
+_OURS = re.compile(r"acs_|ACS_")
+
+_LANGUAGE = """
+    __kernel __global __local __constant __private __generic __read_only __write_only __read_write
+    __attribute__ __attribute __asm__ __asm __const __const__ __restrict __restrict__ __volatile
+    __volatile__ __inline __inline__ __signed __signed__ __alignof __alignof__ __typeof __typeof__
+    __extension__ __func__ __FUNCTION__ __PRETTY_FUNCTION__ __VA_ARGS__ __VA_OPT__ _Pragma _Bool
+    __aligned__ __packed__ __unroll__ __noinline__ __always_inline__ __reqd_work_group_size__
+    __work_group_size_hint__ __vec_type_hint__ __overloadable__ __may_alias__ __unused__
+"""
+_KEYWORDS = frozenset(_LANGUAGE.split())
+"""Reserved names that the language itself gives a meaning."""
+
+
+class Asked(NamedTuple):
+    """What of a text is for its compiler to say."""
+
+    tested: frozenset[str] = frozenset()
+    """Names of which it matters whether they are macros at all."""
+    named: frozenset[str] = frozenset()
+    """Reserved names that stand anywhere else."""
+    questions: frozenset[str] = frozenset()
+    """`__has_builtin(x)` and the like; and `??=`, where trigraphs stand."""
+    unclear: str = ""
+    """Why a condition cannot be followed, '' if all can."""
+    stringizes: bool = False
+    """A macro makes strings of what it is given."""
+
+    def joined(self, other: Asked) -> Asked:
+        """What both are asked."""
+        return Asked(
+            self.tested | other.tested, self.named | other.named,
+            self.questions | other.questions, self.unclear or other.unclear,
+            self.stringizes or other.stringizes,
+        )  # fmt: skip
+
+
+def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
+    """What some texts, and the `-D` and `-U` among the options, leave to their compiler."""
+    lines, given = _options(words)
+    found = _Found(given)
+    for text in ("\n".join(lines), *texts):
+        for version in {text, without_trigraphs(text)}:
+            if "#" in version or "%:" in version or _RESERVED.search(version):
+                found.look(bare(version))
+        if TRIGRAPH.search(text):
+            found.questions.add("??=")
+    return found.asked()
+
+
+def without_trigraphs(text: str) -> str:
+    """The text with each trigraph replaced by what it means."""
+    return TRIGRAPH.sub(lambda match: _MEANT[match[0][2]], text) if "??" in text else text
+
+
+def bare(text: str) -> str:
+    """A text to search: continued lines joined, no comments, nothing in strings, no digraphs."""
+    text = CONTINUED.sub("", text)
+    text = _LEFT_OUT.sub(lambda match: '""' if match[0][0] in "\"'" else " ", text)
+    return text.replace("%:", "#")
+
+
+def in_strings(text: str) -> set[str]:
+    """The reserved names, and our own, that stand in the strings of a text."""
+    strings = " ".join(_STRING.findall(text))
+    return {*_RESERVED.findall(strings), *_OUR_NAME.findall(strings)} - _KEYWORDS
+
+
+def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
+    """The definitions among options as lines of a source, and the names that they settle."""
+    lines, given = [], set()
+    joined = [
+        word + words[at + 1] if word in ("-D", "-U") and at + 1 < len(words) else word
+        for at, word in enumerate(words)
+    ]
+    for word in joined:
+        name = _WORD.match(word[2:])
+        if name and word[:2] in ("-D", "-U"):
+            given.add(name[0])
+            head, _, body = word[2:].partition("=")
+            lines.append(f"#define {head} {body}" if word[:2] == "-D" else "")
+    return lines, given
+
+
+class _Found:
+    """What is found in texts, one after the other."""
+
+    def __init__(self, given: set[str]) -> None:
+        self.questions: set[str] = set()
+        self._given = given
+        self._tested: set[str] = set()
+        self._valued: set[str] = set()  # those of them whose value a condition asks for
+        self._named: set[str] = set()
+        self._made: set[str] = set()
+        self._bodies: dict[str, set[str]] = {}
+        self._unclear = ""
+        self._stringizes = False
+
+    def look(self, text: str) -> None:
+        """Look at a text that is bare."""
+        settled: set[str] = set()  # defined here whatever the conditions are, before any test
+        tested: set[str] = set()
+        valued: set[str] = set()
+        depth = 0
+        for name, rest in _DIRECTIVE.findall(text):
+            depth += name.startswith("if") - (name == "endif")
+            words = _WORD.findall(rest)
+            if name == "define" and words:
+                self._define(rest)
+                if not depth and words[0] not in tested:
+                    settled.add(words[0])
+            elif name in ("if", "elif", "include"):
+                valued.update(words)
+                tested.update(set(words) - settled)
+            elif name in ("ifdef", "ifndef", "elifdef", "elifndef", "undef"):
+                tested.update(set(words[:1]) - settled)
+        questions = _QUESTION.findall(text)
+        self.questions.update(f"{name}({what})" for name, what in questions)
+        self._tested |= tested
+        self._valued |= valued
+        self._named.update(_RESERVED.findall(text))
+
+    def _define(self, rest: str) -> None:
+        match = _DEFINITION.match(rest)
+        if match is None:
+            return
+        name, parameters, body = match.groups()
+        words = set(_WORD.findall(body)) - set(_WORD.findall(parameters or ""))
+        self._made.add(name)
+        self._bodies.setdefault(name, set()).update(words)
+        self._stringizes |= bool(_MAKES_STRINGS.search(body))
+        if "defined" in words:
+            self._tested |= words - _KEYWORDS
+            if "##" in body:
+                self._unclear = "a condition asks for a name that a macro puts together"
+
+    def asked(self) -> Asked:
+        """All of it."""
+        inside = {question.partition("(")[2][:-1] for question in self.questions}
+        tested, reached = set(self._tested), set(self._valued)
+        new = list(reached)
+        while new:
+            more = self._bodies.get(new.pop(), set()) - reached
+            reached |= more
+            tested |= more - _KEYWORDS
+            new += more
+        settled = self._given | inside | {"defined", "__LINE__"}
+        named = self._named - self._made - tested - _KEYWORDS - self._given - inside
+        tested = {name for name in tested - settled if not _OURS.match(name)}
+        return Asked(
+            frozenset(tested), frozenset(named), frozenset(self.questions), self._unclear,
+            self._stringizes,
+        )  # fmt: skip
