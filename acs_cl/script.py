@@ -36,6 +36,7 @@ from .pipes import LEFT, nobody_reads
 from .queue import Queue
 from .runtime import Runtime
 
+HOW_TO_COMPARE = "  --compare says what that gained in time\n"
 CHECKED = "launches", "kernels", "runs", "passed", "found"
 """What is said of checks."""
 
@@ -112,7 +113,8 @@ def main(args: argparse.Namespace) -> int:
         took_s = perf_counter() - began
         text = report(account)
     if args.compare:
-        text += compared(took_s, _seconds_of_its_own(args) if code == 0 else None)
+        own_s = _seconds_of_its_own(args) if code == 0 else None
+        text = text.removesuffix(HOW_TO_COMPARE) + compared(took_s, own_s)
     if args.out:
         Path(args.out).write_text(text, encoding="utf-8")
     else:
@@ -224,7 +226,7 @@ def report(account: Account) -> str:
             + f"; not checked: {_counts(unchecked) or 'nothing'}"
         )
     lines += sorted({f"  {one['why']}" for one in stats})
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + HOW_TO_COMPARE
 
 
 def _in_flight(timed: list[dict[str, Any]]) -> list[str]:
