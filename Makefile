@@ -59,8 +59,8 @@ lint: $(STAMP)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
-	    tests/test_core.py tests/test_quick.py $(ARGS)
-	$(RUN) tests/random_batches.py --programs $(FUZZ)
+	    tests/test_core.py tests/test_quick.py
+	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
 
 # Python itself is not built that way: what it never frees is not reported, and the sanitizer's
 # library has to come first.

@@ -1,11 +1,15 @@
-"""Many random programs of random kernels, in processes of 50 pools each.
+"""Many random programs, in processes of their own, over every configuration; a report as JSON.
 
-In: how many, and the seed of the first pool. Out: the sums of what `random_launches.py` counted, as
-JSON, and for each process that died where it was, and how that pool came out in a process of its
-own. A driver that crashes ends one process, not the count: programs of the pool at which it
-happened count only if the second run of it passes.
+    python tests/random_batches.py --programs 100000 --kernels 2000 --json out.json
+    python tests/random_batches.py --device NVIDIA --processes 16 --seconds 420 --json out.json
+    python tests/random_batches.py --seed 1234                 # one again, here; or --pool 17
+    python tests/random_batches.py --merge one.json other.json --json both.json
 
-    python tests/random_batches.py --programs 20000 --out benchmarks/results/inference.json
+`--programs` counts programs of kernels that are built once a process, `--kernels` programs of newly
+made kernels, which are counted apart. A process that dies ends its range of seeds, not the count:
+its seed is run again alone, and counts only if it passes there. `--continue` goes on behind the
+seeds of the file; so may another machine, and the files be merged. What ran is known by its commit,
+or by the stamp in ACS_CL_COMMIT where there is no checkout.
 """
 
 from __future__ import annotations
@@ -13,84 +17,251 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import random_worker
 from random_launches import PROGRAMS
 
-POOLS = 50
-"""In one process."""
-LIMIT_S = 1800
-"""For one process; a single program that hangs ends it sooner."""
+from acs_cl.benchmarks import provenance
 
-TOOL = Path(__file__).with_name("random_launches.py")
+BLOCK = {"pool": 3000, "kernels": 50}
+"""Most seeds of a process. PoCL dies after some hundred sources."""
+LEAST = 40
+MOST_WRONG = 20
+TOOL = Path(__file__).with_name("random_worker.py")
+SAME = ("commit", "digest", "device", "platform", "driver", "core")
+"""What two reports have in common that may be merged."""
 Report = dict[str, Any]
 
 
-def batch(first: int, programs: int) -> tuple[int, Report]:
-    """A process of its own. Its exit status, and what it counted as far as it came."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "report.json")
-        words = ["--programs", str(programs), "--first", str(first), "--out", str(out)]
-        try:
-            done = subprocess.run(
-                [sys.executable, str(TOOL), *words], timeout=LIMIT_S, check=False,
+class Section:
+    """What was counted of a kind."""
+
+    def __init__(self, kind: str, report: Report | None = None) -> None:
+        known = report or {}
+        self.kind = kind
+        self.counts: Counter[str] = Counter(_flat(known))
+        self.seeds: list[list[int]] = known.get("seeds", [])
+        self.wrong: list[Any] = known.get("wrong", [])
+        self.died: list[Any] = known.get("died", [])
+        self.behind = max((end for _, end in self.seeds), default=0)
+
+    def add(self, first: int, state: Report) -> None:
+        """What a process did."""
+        self.counts += Counter(state["counts"])
+        self.wrong += state["wrong"]
+        if state["next"] > first:
+            self.seeds.append([first, state["next"]])
+
+    def plain(self) -> Report:
+        """For JSON."""
+        ways: dict[str, dict[str, int]] = {}
+        plain: Report = {}
+        for name, value in sorted(self.counts.items()):
+            way, _, what = name.rpartition(": ")
+            (ways.setdefault(way, {}) if way else plain)[what] = value
+        whole = {"configurations": ways} if ways else {}
+        return {**plain, **whole, "seeds": _joined(self.seeds), "wrong": self.wrong,
+                "died": self.died}  # fmt: skip
+
+
+def _flat(report: Report) -> dict[str, int]:
+    flat = {name: value for name, value in report.items() if isinstance(value, int)}
+    for way, counts in report.get("configurations", {}).items():
+        flat |= {f"{way}: {name}": value for name, value in counts.items()}
+    return flat
+
+
+def _joined(seeds: Sequence[Sequence[int]]) -> list[list[int]]:
+    found: list[list[int]] = []
+    for first, end in sorted(seeds):
+        if found and first <= found[-1][1]:
+            found[-1][1] = max(end, found[-1][1])
+        else:
+            found.append([first, end])
+    return found
+
+
+class Run:
+    """Processes side by side, and what they found."""
+
+    def __init__(self, device: str, until: float, known: Report) -> None:
+        self._device, self._until = device, until
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+        self._known = known
+        self.about: Report = {}
+        self.sections = {kind: Section(kind, known.get(kind)) for kind in random_worker.KINDS}
+
+    def all_of(self, kind: str, programs: int, first: int | None, processes: int) -> None:
+        """At least so many more programs of a kind, if the time lasts."""
+        section = self.sections[kind]
+        goal, seed = section.counts["programs"] + programs, first or section.behind
+        each = PROGRAMS if kind == "kernels" else 1
+        while not self.is_over(section, goal):
+            seeds = max(1, (goal - section.counts["programs"]) // each)
+            block = max(min(seeds, LEAST), min(BLOCK[kind], -(-seeds // processes)))
+            ranges = [(start, min(block, seed + seeds - start))
+                      for start in range(seed, seed + seeds, block)]  # fmt: skip
+            seed += seeds
+            with ThreadPoolExecutor(processes) as pool:
+                list(pool.map(lambda one: self._range(section, *one), ranges))
+
+    def is_over(self, section: Section, goal: int) -> bool:
+        """Whether nothing more is to be run of a kind."""
+        return (section.counts["programs"] >= goal or time.time() >= self._until
+                or len(section.wrong) >= MOST_WRONG)  # fmt: skip
+
+    def _range(self, section: Section, first: int, count: int) -> None:
+        """Seeds in a process; where it dies, in several."""
+        todo = [(first, count)]
+        while todo and time.time() < self._until and len(section.wrong) < MOST_WRONG:
+            first, count = todo.pop()
+            status, state, now = self._process(section.kind, first, count)
+            with self._lock:
+                if state:
+                    self.about = {name: state[name] for name in SAME if name in state}
+                    section.add(first, state)
+                if status not in (0, 1):
+                    begin = state.get("next", first) if state else first
+                    self._dead(section, status, now, count)
+                    behind = (now + 1, first + count - now - 1)
+                    alone = [(now, 1)] if count > 1 else []
+                    todo += [one for one in (behind, *alone, (begin, now - begin)) if one[1] > 0]
+            self._say(section)
+
+    def _dead(self, section: Section, status: int, seed: int, count: int) -> None:
+        what = "took too long" if status == random_worker.HANGS else f"exit status {status}"
+        section.died.append({"seed": seed, "what": what, "alone": count == 1})
+        if count == 1:
+            wrong = {"seed": seed, "kind": section.kind, "what": f"alone: {what}"}
+            section.wrong.append(wrong)
+
+    def _process(self, kind: str, first: int, count: int) -> tuple[int, Report, int]:
+        """Exit status, what it counted, and the seed that it came to."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, "state.json")
+            words = ["--kind", kind, "--first", str(first), "--count", str(count), "--out",
+                     str(out), "--device", self._device, "--until", str(self._until)]  # fmt: skip
+            environment = dict(os.environ)
+            if kind == "kernels":  # which nobody builds a second time
+                environment["POCL_CACHE_DIR"] = folder
+            status = subprocess.run(
+                [sys.executable, str(TOOL), *words], check=False, env=environment,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env={**os.environ, "POCL_CACHE_DIR": folder},
             ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired:
-            done = -9
-        return done, json.loads(out.read_text()) if out.exists() else {}
+            state = json.loads(out.read_text()) if out.exists() else {}
+            now = Path(f"{out}.now")
+            return status, state, int(now.read_text() or first) if now.exists() else first
+
+    def _say(self, section: Section) -> None:
+        counts, took = section.counts, time.monotonic() - self._began
+        print(f"{section.kind}: {counts['programs']} programs, {took:.0f} s, "
+              f"{len(section.wrong)} wrong, {len(section.died)} processes died",
+              flush=True)  # fmt: skip
+
+    def report(self, processes: int) -> Report:
+        """What there is to say."""
+        seconds = time.monotonic() - self._began
+        versions = {name: version(name) for name in ("acs_cl", "pyopencl", "numpy", "libclang")}
+        return {
+            "what": "random programs, bit by bit beside NumPy",
+            "date": time.strftime("%Y-%m-%d"),
+            **provenance.sources().plain(),
+            **{name: self._known[name] for name in SAME if name in self._known},
+            **self.about,
+            "versions": {"python": platform.python_version(), **versions},
+            "processes": processes,
+            "seconds": round(seconds + self._known.get("seconds", 0)),
+            **{kind: one.plain() for kind, one in self.sections.items() if one.counts},
+        }
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """The sum of reports on the same sources and device."""
+    first = reports[0]
+    for other in reports[1:]:
+        for name in SAME:
+            if first.get(name) != other.get(name):
+                raise SystemExit(f"{name}: {first.get(name)!r} is not {other.get(name)!r}")
+    sections = {}
+    for kind in random_worker.KINDS:
+        whole = Section(kind)
+        for section in (Section(kind, report.get(kind)) for report in reports):
+            whole.counts += section.counts
+            whole.seeds += section.seeds
+            whole.wrong += section.wrong
+            whole.died += section.died
+        if sum(end - begin for begin, end in _joined(whole.seeds)) != sum(
+            end - begin for begin, end in whole.seeds
+        ):
+            raise SystemExit(f"{kind}: some seeds are in several reports")
+        if whole.counts:
+            sections[kind] = whole.plain()
+    return {**first, "seconds": sum(one["seconds"] for one in reports), **sections}
+
+
+def again(kind: str, seed: int, device: str) -> int:
+    """A seed in this process, with whatever it raises."""
+    chosen = random_worker.chosen(device)
+    runner = random_worker.Pool(chosen) if kind == "pool" else random_worker.Kernels(chosen)
+    runner.one(seed)
+    print(f"{kind}, seed {seed}, {runner.about(seed)}: right")
+    return 0
+
+
+def _save(report: Report, path: Path | None) -> None:
+    text = json.dumps(report, indent=1) + "\n"
+    if path is None:
+        print(text)
+        return
+    new = path.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """The tool."""
     parser = argparse.ArgumentParser(description="random programs, in several processes")
-    parser.add_argument("--programs", type=int, default=20_000)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first pool")
-    parser.add_argument("--out", help="JSON of what was counted")
+    parser.add_argument("--programs", type=int, default=0, help="of kernels that are built once")
+    parser.add_argument("--kernels", type=int, default=0, help="programs of newly made kernels")
+    parser.add_argument("--device", default="", help="a part of its name, or of its platform's")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
+    parser.add_argument("--first", type=int, help="the first seed of both kinds")
+    parser.add_argument("--json", type=Path, help="where the report goes")
+    parser.add_argument("--continue", dest="goes_on", action="store_true")
+    parser.add_argument("--merge", type=Path, nargs="+", help="reports to add up")
+    parser.add_argument("--seed", type=int, help="one seed, in this process")
+    parser.add_argument("--pool", type=int, help="one pool of new kernels, in this process")
     args = parser.parse_args(words)
-    counts: Counter[str] = Counter()
-    wrong: list[str] = []
-    died: list[dict[str, Any]] = []
-    about: Report = {}
-    seed, started = args.first, time.perf_counter()
-    while counts["programs"] < args.programs and len(wrong) < 10:
-        left = min(args.programs - counts["programs"], POOLS * PROGRAMS)
-        status, report = batch(seed, left)
-        counts += _numbers(report)
-        about = about or {name: report[name] for name in ("what", "device", "driver") if report}
-        wrong += report.get("wrong", [])
-        came = report.get("pools", [seed, seed])[1]
-        if status not in (0, 1):
-            again, more = batch(came, PROGRAMS)
-            died.append({"status": status, "pool": came, "again": again})
-            if again == 0:
-                counts += _numbers(more)
-            else:
-                wrong += more.get("wrong", [f"pool {came}: the process ended with {again}"])
-            came += 1
-        seed = came
-        print(f"{counts['programs']} programs, {time.perf_counter() - started:.0f} s, pool {seed}, "
-              f"edges {counts['edges_whole']} -> {counts['edges_inferred']}, {len(wrong)} wrong, "
-              f"{len(died)} processes died {wrong or ''}", flush=True)  # fmt: skip
-        result = {**about, "date": time.strftime("%Y-%m-%d"), "pools": [args.first, seed],
-                  "seconds": round(time.perf_counter() - started), "wrong": wrong, "died": died,
-                  **dict(sorted(counts.items()))}  # fmt: skip
-        if args.out:
-            Path(args.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return bool(wrong)
-
-
-def _numbers(report: Report) -> Counter[str]:
-    return Counter({name: value for name, value in report.items()
-                    if isinstance(value, int) and name != "seconds"})  # fmt: skip
+    if args.merge:
+        _save(merged([json.loads(path.read_text()) for path in args.merge]), args.json)
+        return 0
+    if args.seed is not None:
+        return again("pool", args.seed, args.device)
+    if args.pool is not None:
+        return again("kernels", args.pool, args.device)
+    known = json.loads(args.json.read_text()) if args.goes_on and args.json.exists() else {}
+    here = provenance.sources().plain()
+    if any(known.get(name, value) != value for name, value in here.items()):
+        raise SystemExit(f"{args.json} is of {known['commit']} {known['digest']}, not of {here}")
+    run = Run(args.device, time.time() + args.seconds, known)
+    for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
+        run.all_of(kind, programs, args.first, args.processes)
+        _save(run.report(args.processes), args.json)
+    return any(section.wrong for section in run.sections.values())
 
 
 if __name__ == "__main__":

@@ -7,24 +7,14 @@ without, on one backend after another, and once more under `check="access"`; the
 the oracle's each time, and the bytes that inference gives a launch have to hold those that the
 oracle touched.
 
-    python tests/random_launches.py --programs 1000 --first 50
-
-prints where it is, ends with the seed of whatever is wrong, or of what takes longer than five
-minutes.
-`random_batches.py` runs many of them, each in a process of its own.
+`random_batches.py` runs many of them, in processes of their own.
 """
 
-# Long because: drawing, running and counting are one pipeline, and a tool besides.
+# Long because: drawing, running and counting are one pipeline.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -47,8 +37,6 @@ PROGRAMS = 20
 LAUNCHES = 8
 TRIES = 12
 """Draws of arguments for a launch before it is left out."""
-LONGEST_S = 300.0
-"""A program that takes longer hangs; building for the scheduler takes a while beside other work."""
 
 ARRAYS = (
     ("int", 600), ("int", 300), ("uint", 200), ("short", 300), ("uchar", 500), ("long", 150),
@@ -179,6 +167,11 @@ class Runner:
         """All of them."""
         for runtime, _ in self._made.values():
             runtime.close()
+
+    def renew(self) -> None:
+        """Have new runtimes: what the old ones are in is not known."""
+        self._made.clear()
+        self._kernels.clear()
 
     def pool(self, seed: int, count: int) -> None:
         """The first `count` programs of a pool."""
@@ -347,85 +340,3 @@ def _edges(accesses: Sequence[Access]) -> int:
         len(hazards.enter(number, access.reads, access.writes) or ())
         for number, access in enumerate(accesses, 1)
     )
-
-
-class _Watch:
-    """Ends the process where one program hangs, and says which."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self._last, self._since = "", time.monotonic()
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def _look(self) -> None:
-        while True:
-            time.sleep(1)
-            if self._runner.now != self._last:
-                self._last, self._since = self._runner.now, time.monotonic()
-            elif time.monotonic() - self._since > LONGEST_S:
-                print(f"HANGS: {self._last}", flush=True)
-                os._exit(3)
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """The tool."""
-    parser = argparse.ArgumentParser(description="random programs of random kernels")
-    parser.add_argument("--programs", type=int, default=20_000)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first pool")
-    parser.add_argument("--out", help="JSON of what was counted")
-    args = parser.parse_args(words)
-    runner = Runner()
-    _Watch(runner)
-    started, wrong, seed = time.perf_counter(), [], args.first
-    while runner.counts["programs"] < args.programs and len(wrong) < 10:
-        left = args.programs - runner.counts["programs"]
-        try:
-            runner.pool(seed, min(PROGRAMS, left))
-        except Exception as error:
-            wrong.append(f"{runner.now}: {type(error).__name__}: {error}")
-            print("WRONG", wrong[-1], flush=True)
-            runner.close()
-            runner = _renewed(runner)
-        seed += 1
-        if args.out:  # after each pool, so that a process that dies has told what it did
-            _save(_report(runner, args.first, seed, started, wrong), args.out)
-        if seed % 10 == 0:
-            took = time.perf_counter() - started
-            print(f"{runner.counts['programs']} programs, {took:.0f} s, pool {seed}, "
-                  f"edges {runner.counts['edges whole']} -> {runner.counts['edges inferred']}, "
-                  f"{len(wrong)} wrong", flush=True)  # fmt: skip
-    print(json.dumps(_report(runner, args.first, seed, started, wrong), indent=1))
-    return bool(wrong)
-
-
-def _report(
-    runner: Runner, first: int, seed: int, started: float, wrong: list[str]
-) -> dict[str, Any]:
-    return {
-        "what": "random programs of random kernels, inference on and off, check=access",
-        "date": time.strftime("%Y-%m-%d"),
-        "device": runner.device.name.strip(),
-        "driver": runner.device.platform.version.strip(),
-        "pools": [first, seed],
-        "seconds": round(time.perf_counter() - started),
-        "wrong": wrong,
-        **{name.replace(" ", "_"): value for name, value in sorted(runner.counts.items())},
-    }
-
-
-def _save(report: dict[str, Any], path: str) -> None:
-    """At once, or not at all."""
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=1)
-        file.write("\n")
-    os.replace(f"{path}.new", path)
-
-
-def _renewed(runner: Runner) -> Runner:
-    """The same with new runtimes."""
-    runner._made.clear()
-    return runner
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,172 @@
+"""One process of random programs: a range of seeds in, counts out, as far as it came.
+
+In: a kind, a range of seeds, a device, a time to end at. Out: a file of JSON with what was counted
+and the first seed that was not, written every few seeds and at the end; beside it the seed that is
+being run, which says where a process died. Kind `pool` is programs of kernels that are built once
+(`fuzz`), a seed each. Kind `kernels` is programs of newly made kernels (`random_launches`), of
+which a seed stands for several. Exit code 3: a seed took too long.
+
+`random_batches.py` runs many of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
+os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
+
+import random_launches
+from fuzz.runtimes import Ways, configuration_of
+
+from acs_cl import core, devices
+
+KINDS = ("pool", "kernels")
+LONGEST_S = 300.0
+"""A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
+SAVED_EVERY = 25
+MOST_WRONG = 10
+"""Mismatches after which a process ends."""
+HANGS = 3
+
+State = dict[str, Any]
+
+
+class Pool:
+    """Programs of kernels that are built once."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._ways = Ways(device)
+        self.counts: Counter[str] = Counter()
+
+    def one(self, seed: int) -> None:
+        """The programs of a seed."""
+        try:
+            done = self._ways.one(seed)
+        except Exception:
+            self._ways = Ways(self._device)  # what the old runtimes are in is not known
+            raise
+        for name, value in (("programs", done.programs), ("operations", done.operations)):
+            self.counts[name] += value
+            self.counts[f"{done.configuration}: {name}"] += value
+
+    def about(self, seed: int) -> str:
+        """What a seed is run on."""
+        return configuration_of(seed)
+
+
+class Kernels:
+    """Programs of newly made kernels; a seed is a pool of them."""
+
+    def __init__(self, device: Any) -> None:
+        self._runner = random_launches.Runner(device)
+        self.counts = self._runner.counts
+
+    def one(self, seed: int) -> None:
+        """The programs of a seed."""
+        try:
+            self._runner.pool(seed, random_launches.PROGRAMS)
+        except Exception:
+            self._runner.renew()
+            raise
+
+    def about(self, seed: int) -> str:
+        """Where it is."""
+        return self._runner.now
+
+
+def run(kind: str, first: int, count: int, device: Any, until: float, path: Path) -> bool:
+    """A range of seeds; whether all came out right."""
+    runner: Pool | Kernels = Pool(device) if kind == "pool" else Kernels(device)
+    state: State = {"next": first, "counts": {}, "wrong": [], **machine(device)}
+    now = os.open(f"{path}.now", os.O_WRONLY | os.O_CREAT, 0o644)
+    _save(state, path)
+    seed, began = first, time.monotonic()
+
+    def watch() -> None:
+        last, since = seed, began
+        while True:
+            time.sleep(1)
+            if seed != last:
+                last, since = seed, time.monotonic()
+            elif time.monotonic() - since > LONGEST_S:
+                os._exit(HANGS)
+
+    threading.Thread(target=watch, daemon=True).start()
+    while seed < first + count and time.time() < until and len(state["wrong"]) < MOST_WRONG:
+        os.pwrite(now, f"{seed:20}".encode(), 0)
+        try:
+            runner.one(seed)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            wrong = {"seed": seed, "kind": kind, "where": runner.about(seed), "what": text[:2000]}
+            state["wrong"].append(wrong)
+            traceback.print_exc()
+        seed += 1
+        if (seed - first) % SAVED_EVERY == 0 or kind == "kernels":
+            state |= {"next": seed, "counts": dict(runner.counts)}
+            _save(state, path)
+    state |= {"next": seed, "counts": dict(runner.counts)}
+    _save(state, path)
+    return not state["wrong"]
+
+
+def machine(device: Any) -> dict[str, str]:
+    """What it runs on."""
+    device = devices.choose(device)
+    return {
+        "device": device.name.strip(),
+        "platform": device.platform.version.strip(),
+        "driver": device.driver_version.strip(),
+        "core": "native" if core.NATIVE else "Python",
+    }
+
+
+def chosen(name: str) -> Any:
+    """The device whose name or platform holds a text; the one by default for none."""
+    if not name:
+        return None
+    for device in devices.devices():
+        about = f"{device.name} {device.platform.name} {device.platform.version}"
+        if name.lower() in about.lower():
+            return device
+    raise SystemExit(f"no device is called {name!r}")
+
+
+def _save(state: State, path: Path) -> None:
+    """At once, or not at all."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(state), encoding="utf-8")
+    new.replace(path)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The tool."""
+    parser = argparse.ArgumentParser(description="random programs, in one process")
+    parser.add_argument("--kind", choices=KINDS, default="pool")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--device", default="")
+    parser.add_argument("--until", type=float, default=float("inf"))
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(words)
+    device = chosen(args.device)
+    right = run(args.kind, args.first, args.count, device, args.until, args.out)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(not right)  # what a failed program left does not keep the process
+
+
+if __name__ == "__main__":
+    sys.exit(main())
