@@ -75,6 +75,15 @@ def context_for(device: Any, context: Any) -> tuple[Any, Any]:
     return context, chosen
 
 
+def context_to_ask(device: cl.Device) -> Any:
+    """A context in which to ask a device's compiler: the shared one if there is one, else one that
+    nobody keeps, since a context takes memory of a GPU."""
+    devices.repair(device)
+    with _lock:
+        one = _shared.get(device.int_ptr)
+    return cl.Context([device]) if one is None else one.context
+
+
 def shared(context: Any) -> Shared | None:
     """What is shared in this context, if it is one of those."""
     with _lock:

@@ -146,7 +146,7 @@ def _build(
         stands[name] = len(lines) - 2
     source = "\n".join([*lines, "__kernel void acs_last(__global char *a) { }", ""])
     try:
-        context = contexts.context_for(device, None)[0]
+        context = contexts.context_to_ask(device)
         program = building.build(context, device, source, [*words, "-w"])
         kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
         told = {

@@ -72,8 +72,6 @@ typedef uint cl_mem_fence_flags;
 #define FLT_MAX 0x1.fffffep127f
 #define FLT_MIN 0x1.0p-126f
 #define FLT_EPSILON 0x1.0p-23f
-#define FP_ILOGB0 INT_MIN
-#define FP_ILOGBNAN INT_MAX
 #define DBL_DIG 15
 #define DBL_MANT_DIG 53
 #define DBL_MAX_10_EXP 308
@@ -180,7 +178,9 @@ def _has(facts: DeviceFacts, name: str) -> bool:
 def promised(facts: DeviceFacts, options: Sequence[str], name: str) -> tuple[bool, str | None]:
     """Whether OpenCL says what a name stands for in the program of a device, and what: None for
     what is no macro, the name itself for what the header here defines."""
-    standard = next((word for word in reversed(options) if word.startswith("-cl-std=")), "1.2")
+    standard = next((word for word in reversed(options) if word.startswith("-cl-std=")), "")
+    if name.startswith(_BY_STANDARD) and not standard and facts != DeviceFacts():
+        return False, None  # which language a driver takes without the option is its own business
     version = int("".join(re.findall(r"\d", standard)) or "12") * 10
     numbers = {
         "__OPENCL_VERSION__": facts.version, "__OPENCL_C_VERSION__": version,
@@ -212,4 +212,5 @@ KNOWN_ABSENT = frozenset(
         "__METAL_VERSION__", "__HIPCC__", "__HIP_DEVICE_COMPILE__", "__SYCL_DEVICE_ONLY__",
     }
 )  # fmt: skip
+_BY_STANDARD = ("__OPENCL_C_VERSION__", "CL_VERSION_", "__opencl_c_")
 VENDOR_PREFIXES = {"__NV": "NVIDIA", "__AMD": "ADVANCED MICRO", "__INTEL": "INTEL"}
