@@ -43,6 +43,23 @@ def sweeps_block(results: Path) -> str:
     return "\n\n".join(parts)
 
 
+def beside_pytorch_block(results: Path) -> str:
+    """A network in PyTorch and ours, on the same card."""
+    parts = []
+    for path in sorted(results.glob("torch-*.json")):
+        document = _read(path)
+        rows = [
+            [name, row["ms"]["median"], row.get("over_eager", {}).get("median")]
+            for name, row in document["rows"].items()
+        ]
+        there = document["machine"]
+        unrest = max(one["unrest"] for one in document["noise"])
+        run = documents.Run(there["commit"], "", there["date"], unrest)
+        head = [f"`{document['network']}`, size `{document['preset']}`", "ms", "over eager PyTorch"]
+        parts += [suite_tables.table(rows, head, STYLE), f"{there['device']}: {run}."]
+    return "\n\n".join(parts)
+
+
 def corpus_block(results: Path) -> str:
     """How many kernels of other people become functions, and why the rest does not."""
     found = _read(results / "corpus.json")

@@ -31,6 +31,7 @@ BLOCKS = {
     "workloads": "workload_tables:workloads",
     "sweeps": "other_tables:sweeps_block",
     "beside-cuda": "other_tables:beside_cuda_block",
+    "beside-pytorch": "other_tables:beside_pytorch_block",
     "few-groups": "other_tables:few_groups_block",
     "corpus": "other_tables:corpus_block",
     "gains": "gains:gains",

@@ -310,6 +310,14 @@ def test_errors_are_those_of_time_on_serial_and_of_speed_ups_beside_it() -> None
     assert found == {"serial": 0.25, "lanes": 0.1, "device": 0.25, "all": 0.25}
 
 
+def test_each_backend_is_held_to_its_bar_by_itself() -> None:
+    said = validation_tables._errors({"serial": 0.08, "lanes": 0.15, "device": 0.19, "all": 0.11})
+    assert "| `serial` | 8.0% |" in said
+    assert "| `lanes` | 15.0% |" in said
+    assert "| `device` | **19.0%** (missed) |" in said
+    assert "| all together, for comparison only | 11.0% |" in said
+
+
 def test_the_command_measures_and_models(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -397,6 +397,9 @@ def test_what_falls_short_is_named_with_its_figure(document: dict[str, Any]) -> 
         "over the expert's, the best of the host's backends": ({"vec": 0.5}, ["vec"]),
     }
     said = suite_targets.text(found)
+    refuted = copy.deepcopy(found)
+    refuted["workloads"]["vec"]["bound"]["least_ms"] = None
+    assert "share of the bound (refuted: vec), `auto`" in suite_targets.text(refuted)
     assert "vec 0.90 (0.80 to 1.00)" in said
     assert "vec 0.50 (0.47 to 0.53)" in said
     assert suite_targets.text({**found, "preset": "tiny"}).count("\n") == 2  # the expert's alone
