@@ -16,6 +16,7 @@ from acs_cl.benchmarks import (
     figure_tables,
     harness,
     merge,
+    overlap,
     provenance,
     report,
 )
@@ -374,6 +375,18 @@ def test_no_launch_is_delayed_is_said_of_the_longest() -> None:
         [row] for what, row in rows.items() if what.startswith("longest launch of all while")
     ]
     assert row["value"] == pytest.approx((longest["building"]["max"] - own) / 1e3, abs=0.01)
+
+
+def test_kernels_whose_times_nobody_knows_are_not_said_to_be_in_flight() -> None:
+    row = {"speed_up": {"median": 4.0, "p25": 4.0, "p75": 4.0}, "backend": "lanes"}
+    row |= {"in_flight": {"median": 2.0, "p25": 2.0, "p75": 2.0}}
+    in_epochs = row | {"in_epochs": {"median": 0.9}}
+    machine = {"kind": "GPU", "device": "NVIDIA CUDA / some"}
+    found = overlap.bars({"rows": {"auto": in_epochs, "lanes": row}}, machine)
+    values = {one["what"]: one["value"] for one in found}
+    assert values["kernels in flight, by profiling intervals, `auto`"] is None
+    assert values["kernels in flight, by profiling intervals, `lanes`"] == 2.0
+    assert 0.9 in values.values()
 
 
 # ---- everything ----------------------------------------------------------------------------------
