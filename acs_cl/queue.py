@@ -386,13 +386,16 @@ class Queue(cl.CommandQueue):
             self._forget_ended()
 
     def _pass_on(self, section: Section) -> None:
-        """Let the next commands go to the driver's queue, if nobody is concerned but this queue."""
+        """Let the next commands go to the driver's queue. A command of another queue, or of the
+        runtime, ends that."""
         runtime = self._runtime
         with runtime._lock:
             self._trim()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
-            if not busy and len(_users.get(id(runtime), ())) == 1 and may_begin(runtime):
+            if busy or not may_begin(runtime):
+                section.refuse()
+            else:
                 section.begin(runtime)
 
     def _stop_passing(self) -> None:

@@ -49,6 +49,12 @@ LONGEST_REST = 1 << 20
 """The factor doubles up to here. A look of a microsecond then already rests for the longest time,
 and a program that never overlaps may run for weeks."""
 
+GAINS = 32
+"""Commands of a section that make up for its begin and its end. After fewer, as where commands of
+two queues alternate, launches until the next section are twice as many, and so on."""
+
+MOST_DOUBLED = 8
+
 BEHIND = 16
 """Kernels in flight from which on the device does not keep up."""
 
@@ -110,6 +116,10 @@ class Section(Passing):
         self.open = False
         self.look = Look()
         self.wanted = LOOKED
+        self._goes_on = False
+        """Not long ago, launches were looked at and did not overlap."""
+        self._in_vain = 0
+        """Sections in a row that did not gain what they cost."""
         self._rest = REST
 
     def wants(self, number: int, runtime: Runtime) -> bool:
@@ -133,11 +143,12 @@ class Section(Passing):
     def decides(self) -> bool:
         """Enough launches were looked at: whether the commands after them had better pass."""
         look, self.look = self.look, Look()
-        if self.wanted < LOOKED:
+        if self._goes_on:
             return True
         if look.overlap >= ENOUGH:
             self.satisfied, self.wanted = SATISFIED, LOOKED
             self._rest = REST
+            self._in_vain = 0
             return False
         self.rest(min(LONGEST_S, self._rest * (perf_counter() - self.began)))
         self._rest = min(2 * self._rest, LONGEST_REST)
@@ -160,17 +171,27 @@ class Section(Passing):
         self.passed = 0
         self.open = self.passing = True
 
+    def refuse(self) -> None:
+        """Commands had better pass, and may not: whatever is in the way may last."""
+        self._in_vain += 1
+        self.satisfied = self._patience(LOOKED)
+
+    def _patience(self, launches: int) -> int:
+        return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
+
     def end(self, runtime: Runtime) -> None:
         """They do not any more. Called under the runtime's lock."""
         runtime._sections.remove(self)
         with self.lock:
             self.open = self.passing = False
+            self._in_vain = self._in_vain + 1 if self.passed < GAINS else 0
+            self._goes_on = self.rests
+            self.wanted = self._patience(AGAIN if self._goes_on else LOOKED)
             if not self.passed:
                 return
             last = _MARK(self.native, None)
             self.native.flush()
         runtime._stats.straight += self.passed
-        self.wanted = AGAIN if self.rests else LOOKED
 
         def behind(queue: Any, wait_for: Any) -> Any:
             return _MARK(queue, [*(wait_for or ()), last])
