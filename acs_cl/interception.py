@@ -159,6 +159,9 @@ def _replace_all() -> None:
         replacement = _named(setter(name, original), original, name)
         _replace(cl.Kernel, name, original, replacement)
     _replace(cl.Program, "build", cl.Program.build, _building(cl.Program.build))
+    for name, replacement in _releases(cl.SVMAllocation).items():
+        original = getattr(cl.SVMAllocation, name)
+        _replace(cl.SVMAllocation, name, original, _named(replacement, original, name))
 
 
 def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
@@ -178,6 +181,13 @@ def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callabl
     replacement.__name__ = name
     replacement.__doc__ = original.__doc__
     return replacement
+
+
+def _keep_words() -> None:
+    """Somebody does something that cannot be made to wait for launches of ours."""
+    for reference in list(_queues.values()):
+        if (queue := reference()) is not None:
+            queue._keep_word()
 
 
 def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:
@@ -213,9 +223,7 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
             given = dict(zip(parameters, args, strict=False)) if parameters else None
             return found._command(name, original, args, keywords, given)
         seen_elsewhere[name] += 1
-        for reference in list(_queues.values()):
-            if (one := reference()) is not None:
-                one._keep_word()
+        _keep_words()
         if "wait_for" in keywords:
             keywords["wait_for"] = native_events(keywords["wait_for"])
         elif 0 <= waits < len(args):
@@ -238,6 +246,30 @@ def _building(original: Any) -> Callable[..., Any]:
         return found
 
     return build
+
+
+def _releases(allocation: Any) -> dict[str, Callable[..., Any]]:
+    """What the methods of shared memory that give it back are replaced by: PyOpenCL has the
+    driver's own queue free it, which knows nothing of our launches."""
+    at_once, behind = allocation.release, allocation.enqueue_release
+
+    def enqueue_svm_free(svm: Any, queue: Any, wait_for: Any = None) -> Any:
+        return behind(svm, queue, wait_for)
+
+    enqueue = _command("enqueue_svm_free", enqueue_svm_free, ("svm", "queue", "wait_for"))
+
+    def enqueue_release(self: Any, queue: Any = None, wait_for: Any = None) -> Any:
+        queue = self._queue if queue is None else queue
+        return enqueue(self, ours(queue) or queue, wait_for)
+
+    def release(self: Any) -> None:
+        if self._queue is not None:
+            enqueue_release(self)
+            return
+        _keep_words()
+        at_once(self)
+
+    return {"release": release, "enqueue_release": enqueue_release}
 
 
 def _waiting(original: Any) -> Callable[..., Any]:

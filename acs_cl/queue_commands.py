@@ -567,6 +567,17 @@ def svm_unmap(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> An
     return queue._submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
 
 
+def svm_free(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any:
+    """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
+    the object stays: PoCL 3.0 looks there for what to free."""
+    access = Access((), (part(queue, svm, 0, None),))
+    command = Call("free", original, {"svm": svm}, True)
+    if queue.runtime._lock._is_owned():
+        queue._deferred.append((command, access))
+        return None
+    return queue._submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)
+
+
 # ---- order ---------------------------------------------------------------------------------------
 
 
@@ -648,6 +659,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "_enqueue_svm_memfill": svm_memfill,
     "_enqueue_svm_map": svm_map,
     "_enqueue_svm_unmap": svm_unmap,
+    "enqueue_svm_free": svm_free,
     "_enqueue_marker": marker,
     "_enqueue_marker_with_wait_list": marker,
     "_enqueue_barrier": barrier,

@@ -607,6 +607,25 @@ def test_shared_virtual_memory(queue: acs.Queue, kernels: Kernels) -> None:
     gc.collect()
 
 
+def test_shared_memory_is_not_freed_under_a_launch(queue: acs.Queue, kernels: Kernels) -> None:
+    from pyopencl.characterize import has_coarse_grain_buffer_svm
+
+    if not has_coarse_grain_buffer_svm(queue.device):
+        pytest.skip("no shared virtual memory")
+    flags = cl.svm_mem_flags.READ_WRITE
+    one, other = (cl.SVMAllocation(queue.context, 4 * N, 64, flags, queue) for _ in range(2))
+    gate = cl.UserEvent(queue.context)
+    kernels["add"](queue, (N,), None, one, np.int32(1), wait_for=[gate])
+    freed: Any = one.enqueue_release()
+    cl.CommandQueue.finish(cl.CommandQueue.from_int_ptr(queue._pointer))  # the driver's own queue
+    assert freed.command_execution_status != COMPLETE
+    gate.set_status(COMPLETE)
+    freed.wait()
+    kernels["add"](queue, (N,), None, other, np.int32(1))
+    other.release()
+    queue.finish()
+
+
 def test_objects_that_share_memory_of_the_host(queue: acs.Queue, kernels: Kernels) -> None:
     """Buffers on the program's memory, parts of them and SVM are the same bytes."""
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
