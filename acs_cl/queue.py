@@ -260,7 +260,7 @@ class Queue(cl.CommandQueue):
         """A call of one of PyOpenCL's functions with this queue."""
         if self._section is not None and self._section.open:
             with self._runtime._lock:
-                self._runtime._end_sections()
+                self._runtime._end_sections(self._section)
         handler = HANDLERS.get(name)
         if given is None:
             return self._serially(name, original, args, keywords)
@@ -386,14 +386,14 @@ class Queue(cl.CommandQueue):
             self._forget_ended()
 
     def _pass_on(self, section: Section) -> None:
-        """Let the next commands go to the driver's queue. A command of another queue, or of the
-        runtime, ends that."""
+        """Let the next commands go to the driver's queue, if no other queue has work in flight that
+        they may overlap with. A command of another queue, or of the runtime, ends that."""
         runtime = self._runtime
         with runtime._lock:
             self._trim()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
-            if busy or not may_begin(runtime):
+            if busy or not may_begin(runtime) or not {*runtime._launches} <= {*self._numbers}:
                 section.refuse()
             else:
                 section.begin(runtime)

@@ -544,10 +544,11 @@ class Runtime:
         if self._backend.unsent:
             self._backend.flush()
 
-    def _end_sections(self) -> None:
-        """Make launches of what queues gave to the driver. Called under the lock."""
+    def _end_sections(self, own: Any = None) -> None:
+        """Make launches of what queues gave to the driver. Called under the lock. `own`: the
+        section of the queue whose command ends them."""
         while self._sections:
-            self._sections[0].end(self)
+            self._sections[0].end(self, by_own=self._sections[0] is own)
 
     def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
         from .many import launch_many

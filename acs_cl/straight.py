@@ -50,8 +50,9 @@ LONGEST_REST = 1 << 20
 and a program that never overlaps may run for weeks."""
 
 GAINS = 32
-"""Commands of a section that make up for its begin and its end. After fewer, as where commands of
-two queues alternate, launches until the next section are twice as many, and so on."""
+"""Commands of a section that make up for its begin and its end. After fewer, launches until the
+next section are twice as many, and so on. Where another queue's command ended it, the two could
+have overlapped, and it takes `SATISFIED` commands to make up for that."""
 
 MOST_DOUBLED = 8
 
@@ -179,12 +180,14 @@ class Section(Passing):
     def _patience(self, launches: int) -> int:
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
-    def end(self, runtime: Runtime) -> None:
-        """They do not any more. Called under the runtime's lock."""
+    def end(self, runtime: Runtime, by_own: bool) -> None:
+        """They do not any more. Called under the runtime's lock. `by_own`: a command of this queue
+        ends it."""
         runtime._sections.remove(self)
         with self.lock:
             self.open = self.passing = False
-            self._in_vain = self._in_vain + 1 if self.passed < GAINS else 0
+            gains = self.passed >= (GAINS if by_own else SATISFIED)
+            self._in_vain = 0 if gains else self._in_vain + 1
             self._goes_on = self.rests
             self.wanted = self._patience(AGAIN if self._goes_on else LOOKED)
             if not self.passed:

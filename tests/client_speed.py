@@ -35,6 +35,7 @@ class Side:
     """A process that runs the program when told to."""
 
     def __init__(self, python: str, program: Path, side: str) -> None:
+        self.name = f"{program.stem} on {side}"
         self.process = subprocess.Popen(
             [python, str(WORKER), str(program), side],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -52,7 +53,7 @@ class Side:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.process.args} ended with {self.process.wait()}")
+            raise RuntimeError(f"{self.name} ended with {self.process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -107,7 +108,8 @@ def _in_turns(made: dict[str, Side], name: str, path: Path, seconds: float) -> d
         found[side]["speed"] = plain["median_ms"] / found[side]["median_ms"]
         found[side]["same_bits"] = first[side]["digest"] == first[PLAIN]["digest"]
         found[side]["distance"] = first[side].get("distance")
-        pairs = [one["seconds"] / two["seconds"] for one, two in zip(rounds[PLAIN], rounds[side])]
+        both = zip(rounds[PLAIN], rounds[side], strict=True)
+        pairs = [one["seconds"] / two["seconds"] for one, two in both]
         found[side]["speed_of_pairs"] = _quartiles(pairs)
         found[side]["cpu"] = found[side]["cpu_ms"] / plain["cpu_ms"]
         found[side]["counts"] = _counts(rounds[side])

@@ -67,7 +67,8 @@ def _load(path: Path) -> Any:
 
 
 def _device(device: Any) -> str:
-    return f"{device.platform.name.strip()} / {device.name.strip()}, {device.driver_version.strip()}"
+    names = device.platform.name, device.name, device.driver_version
+    return " / ".join(str(name).strip() for name in names)
 
 
 def _told(results: Results, order: dict[str, Any]) -> dict[str, Any]:
@@ -106,25 +107,25 @@ def _distance(one: Any, other: Any) -> float:
 
 def _count_bypasses(counts: Counter[str]) -> None:
     """Have each begin and end of a bypass, and each sample of overlap, counted."""
-    from acs_cl.straight import Section
+    from acs_cl import straight
 
-    begin, end, decides = Section.begin, Section.end, Section.decides
+    section: Any = straight.Section
+    begin, end, decides = section.begin, section.end, section.decides
 
-    def counted_begin(self: Any, runtime: Any) -> None:
+    def counted_begin(self: Any, *how: Any) -> None:
         counts["bypasses begun"] += 1
-        begin(self, runtime)
+        begin(self, *how)
 
-    def counted_end(self: Any, runtime: Any) -> None:
+    def counted_end(self: Any, *how: Any, **more: Any) -> None:
         counts["bypasses ended"] += 1
-        end(self, runtime)
+        end(self, *how, **more)
 
     def counted_decides(self: Any) -> bool:
         counts["samples"] += 1
         counts["launches sampled"] += self.look.many
-        return decides(self)
+        return bool(decides(self))
 
-    Section.begin, Section.end = counted_begin, counted_end  # type: ignore[method-assign]
-    Section.decides = counted_decides  # type: ignore[method-assign]
+    section.begin, section.end, section.decides = counted_begin, counted_end, counted_decides
 
 
 @contextlib.contextmanager
@@ -134,7 +135,8 @@ def _counted(account: Any, counts: Counter[str]) -> Iterator[Counter[str]]:
     before = _now(account, counts)
     yield found
     after = _now(account, counts)
-    found.update({name: after[name] - before[name] for name in after if after[name] != before[name]})
+    after.subtract(before)
+    found.update({name: count for name, count in after.items() if count})
 
 
 def _now(account: Any, counts: Counter[str]) -> Counter[str]:

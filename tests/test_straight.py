@@ -98,6 +98,37 @@ def test_a_chain_goes_straight(context: cl.Context) -> None:
     assert (x.get() == 4 * straight.LOOKED).all()
 
 
+def test_other_queues_that_idle_are_no_hindrance(context: cl.Context) -> None:
+    queues = [acs.Queue(context) for _ in range(3)]
+    for turn, queue in enumerate(queues, 1):
+        x = cl.array.zeros(queue, N, np.int32)
+        for _ in range(4 * straight.LOOKED):
+            x += turn
+        assert passed(queue) > turn * straight.LOOKED
+        assert (x.get() == 4 * straight.LOOKED * turn).all()
+
+
+def test_queues_in_turns_soon_stay_launches(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands of two queues may overlap, and each ends the section of the other."""
+    begun: list[straight.Section] = []
+    begin = straight.Section.begin
+    monkeypatch.setattr(straight, "ENOUGH", 1e9)
+    monkeypatch.setattr(
+        straight.Section, "begin", lambda self, runtime: (begun.append(self), begin(self, runtime))
+    )
+    queues = [acs.Queue(context) for _ in range(2)]
+    arrays = [cl.array.zeros(queue, N, np.int32) for queue in queues]
+    turns = 40
+    for _ in range(turns):
+        for x in arrays:
+            for _ in range(2 * straight.LOOKED):
+                x += 1
+    assert all((x.get() == turns * 2 * straight.LOOKED).all() for x in arrays)
+    assert 0 < len(begun) < turns / 2
+
+
 def test_a_backend_by_name_sees_every_command(context: cl.Context, often: None) -> None:
     queue = acs.Queue(context, backend="out_of_order")
     x = cl.array.zeros(queue, N, np.int32)
