@@ -26,7 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,8 @@ def _joined(seeds: Sequence[Sequence[int]]) -> list[list[int]]:
 class Run:
     """Processes side by side, and what they found."""
 
-    def __init__(self, device: str, until: float, known: Report) -> None:
-        self._device, self._until = device, until
+    def __init__(self, device: str, until: float, block: int | None, known: Report) -> None:
+        self._device, self._until, self._block = device, until, block
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._known = known
@@ -111,7 +111,8 @@ class Run:
         each = PROGRAMS if kind == "kernels" else 1
         while not self.is_over(section, goal):
             seeds = max(1, (goal - section.counts["programs"]) // each)
-            block = max(min(seeds, LEAST), min(BLOCK[kind], -(-seeds // processes)))
+            block = self._block or min(BLOCK[kind], -(-seeds // processes))
+            block = max(min(seeds, LEAST), block)
             ranges = [(start, min(block, seed + seeds - start))
                       for start in range(seed, seed + seeds, block)]  # fmt: skip
             seed += seeds
@@ -174,7 +175,7 @@ class Run:
     def report(self, processes: int) -> Report:
         """What there is to say."""
         seconds = time.monotonic() - self._began
-        versions = {name: version(name) for name in ("acs_cl", "pyopencl", "numpy", "libclang")}
+        versions = {name: _version(name) for name in ("acs_cl", "pyopencl", "numpy", "libclang")}
         return {
             "what": "random programs, bit by bit beside NumPy",
             "date": time.strftime("%Y-%m-%d"),
@@ -186,6 +187,13 @@ class Run:
             "seconds": round(seconds + self._known.get("seconds", 0)),
             **{kind: one.plain() for kind, one in self.sections.items() if one.counts},
         }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def merged(reports: Sequence[Report]) -> Report:
@@ -239,6 +247,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="", help="a part of its name, or of its platform's")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
+    parser.add_argument("--block", type=int, help="most seeds of a process")
     parser.add_argument("--first", type=int, help="the first seed of both kinds")
     parser.add_argument("--json", type=Path, help="where the report goes")
     parser.add_argument("--continue", dest="goes_on", action="store_true")
@@ -257,7 +266,7 @@ def main(words: Sequence[str] | None = None) -> int:
     here = provenance.sources().plain()
     if any(known.get(name, value) != value for name, value in here.items()):
         raise SystemExit(f"{args.json} is of {known['commit']} {known['digest']}, not of {here}")
-    run = Run(args.device, time.time() + args.seconds, known)
+    run = Run(args.device, time.time() + args.seconds, args.block, known)
     for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
         run.all_of(kind, programs, args.first, args.processes)
         _save(run.report(args.processes), args.json)

@@ -18,7 +18,7 @@ from fuzz.kernels import MODES, SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
 from fuzz.runtimes import ORDER, Ways
-from fuzz.steps import Step, compare, programs, run
+from fuzz.steps import NAMES, Step, compare, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +40,12 @@ Maker = Callable[..., tuple[acs.Runtime, acs.Program]]
 
 windows = st.sampled_from((None, 5, 2, 1))
 memories = st.sampled_from(("svm", "buffers"))
+
+
+def programs(most: int = 30) -> st.SearchStrategy[list[Step]]:
+    """Programs of up to `most` steps."""
+    steps = st.tuples(st.sampled_from(NAMES), st.binary(min_size=11, max_size=11))
+    return st.lists(steps, max_size=most)
 
 
 @pytest.fixture(scope="module")

@@ -267,7 +267,8 @@ class AcsMachine:
         for graph in self.graphs:
             for slot in slots_of(graph.calls):
                 self._promise(graph.arrays[slot].get(wait=False))
+        blocking = len(self.handles) % 2 == 0
+        for slot in range(len(SHAPES)):
+            self.get(View(slot, "whole"), blocking)
         for index, handle in reversed(self.promised):
             self.results[index] = self._wait(handle)
-        for slot in range(len(SHAPES)):
-            self.get(View(slot, "whole"), True)

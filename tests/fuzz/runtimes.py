@@ -14,6 +14,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.translate.facts import facts_of
 from fuzz.kernels import (
     GROUP,
     HEADERS,
@@ -80,7 +81,7 @@ class Ways:
         self.device = devices.choose(device)
         self.context = cl.Context([self.device])
         self._made: dict[str, _Way] = {}
-        self._has = Abilities(bool(self.device.image_support), _has_variables(self.context), True)
+        self._has = Abilities(bool(self.device.image_support), _has_variables(self.device), True)
 
     def close(self) -> None:
         """All of them."""
@@ -154,10 +155,6 @@ def _together(work: Any, several: Sequence[Any]) -> None:
         raise errors[0]
 
 
-def _has_variables(context: cl.Context) -> bool:
+def _has_variables(device: cl.Device) -> bool:
     """Whether programs may have variables of their own."""
-    try:
-        cl.Program(context, KEEPING).build(["-cl-std=CL3.0"], cache_dir=False)  # type: ignore[arg-type]
-    except cl.Error:
-        return False
-    return True
+    return "__opencl_c_program_scope_global_variables" in (facts_of(device).features or ())

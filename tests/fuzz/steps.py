@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from hypothesis import strategies as st
 
 from fuzz.kernels import GROUP, MODES, UPDATED, unsigned
 from fuzz.views import (
@@ -309,13 +308,9 @@ IMAGES, IMAGE = 2, (4, 8)
 _OTHERS = "copy copy copy host host new new fill set set get get done event flush open wait finish"
 _MORE_OF = "sized many many graph graph replay replay replay replay update update swap swap"
 _RARE = "draw look look mixed keep keep"
-_names = st.sampled_from([*MODES, *MODES, *_OTHERS.split(), *_MORE_OF.split()])
+NAMES = [*MODES, *MODES, *_OTHERS.split(), *_MORE_OF.split()]
+"""Of the steps that every driver runs."""
 _WEIGHTED = [*MODES, *_OTHERS.split(), *_MORE_OF.split(), *_RARE.split()]
-
-
-def programs(most: int = 30) -> st.SearchStrategy[list[Step]]:
-    """Programs of up to `most` steps."""
-    return st.lists(st.tuples(_names, st.binary(min_size=11, max_size=11)), max_size=most)
 
 
 def program_of(seed: str) -> list[Step]:
