@@ -78,7 +78,8 @@ MAY_IMPORT = {
     "building": "contexts devices errors translate.facts",
     "translate.macros": "building contexts translate.cache translate.facts errors",
     "translate.environment": "translate.facts translate.macros translate.names translate.prelude",
-    "translate.clang": "translate.environment translate.facts translate.names translate.prelude",
+    "translate.clang": "translate.environment translate.facts translate.macros translate.names"
+    " translate.prelude",
     "translate.nodes": "translate.clang",
     "translate.builtins": "",
     "translate.bodies": "translate.builtins translate.clang translate.nodes",

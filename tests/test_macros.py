@@ -71,6 +71,10 @@ BODIES = {
         "#define S(x) #x\n#define T(x) S(x)\n#define P(a,b) a##b\n"
         + WRITE.format("sizeof(T(P(__clang_,major__)))")
     ),
+    "a string in the length of an array": (
+        "#define S(x) #x\n#define T(x) S(x)\n#define P(a,b) a##b\n"
+        "kernel void k(global int *y) { char a[sizeof(T(P(__clang_,major__)))]; y[sizeof(a)] = 1; }"
+    ),
     "a string of the compiler's": WRITE.format("sizeof(__VERSION__)"),
     "a type": WRITE.format("sizeof(__SIZE_TYPE__)"),
     "has builtin": WRITE.format("__has_builtin(__builtin_popcount) + 7"),

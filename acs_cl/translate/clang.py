@@ -18,12 +18,12 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from acs_cl.translate import names, prelude
+from acs_cl.translate import macros, names, prelude
 from acs_cl.translate.environment import Environment
 from acs_cl.translate.facts import CannotParse, facts_of, split_options
 
@@ -34,6 +34,7 @@ SOURCE_PATH = "/acs_cl_source.cl"
 _HERE = "-I."
 """Some drivers look for files that a source includes in the current folder first."""
 _PRELUDE_PATH = "/acs_cl_prelude.h"
+_STRING_LITERAL = 109
 
 _HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
 """Options that change how code is made, not how the source reads."""
@@ -212,8 +213,11 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         if environment.ask(names.asked(texts, words)):
             continue
         strange = complaints.undeclared | complaints.undefined
-        if environment.stringizes:  # of what may be the name of a macro that `##` made
-            strange |= names.in_strings(" ".join(map(printed, library().collect(tree.cursor))))
+        if environment.stringizes:
+            made = names.in_strings(_made_strings(tree.cursor, "\n".join(texts)))
+            strange |= {name for name in made if name.startswith(macros.UNKNOWN)}
+            if environment.ask(names.Asked(named=frozenset(made))):
+                continue
         if environment.meet(strange):
             continue
         if not complaints.errors:
@@ -237,6 +241,14 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
             if is_kernel(cursor):
                 kernels[cursor.spelling] = cursor
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
+
+
+def _made_strings(cursor: Any, text: str) -> Iterator[str]:
+    """The strings below a cursor that macros made: a text does not have them."""
+    for child in library().collect(cursor):
+        if child._kind_id == _STRING_LITERAL and child.spelling not in text:
+            yield child.spelling
+        yield from _made_strings(child, text)
 
 
 def _tree(

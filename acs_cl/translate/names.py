@@ -22,11 +22,9 @@ _QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_
 _DIRECTIVE = re.compile(r"^[ \t\v\f]*#[ \t\v\f]*([a-z]+)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(?:\(([^)]*)\))?(.*)$")
 _MAKES_STRINGS = re.compile(r"(?<!#)#(?!#)")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 _LEFT_OUT = re.compile(
     r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
 )
-_OUR_NAME = re.compile(r"\bacs_\w+")
 _OURS = re.compile(r"acs_|ACS_")
 
 _LANGUAGE = """
@@ -89,10 +87,9 @@ def bare(text: str) -> str:
     return text.replace("%:", "#")
 
 
-def in_strings(text: str) -> set[str]:
-    """The reserved names, and our own, that stand in the strings of a text."""
-    strings = " ".join(_STRING.findall(text))
-    return {*_RESERVED.findall(strings), *_OUR_NAME.findall(strings)} - _KEYWORDS
+def in_strings(strings: Iterable[str]) -> set[str]:
+    """The names that stand in strings."""
+    return set(_WORD.findall(" ".join(strings))) - _KEYWORDS
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
