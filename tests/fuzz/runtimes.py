@@ -1,7 +1,7 @@
 """Every way in which random programs run, and the runtimes for them, made once in a process.
 
 In: a device. Out: `Ways`, which runs a program of a seed in the configuration of that seed, beside
-NumPy. All runtimes share one context, so that what is built for one of them is built for all.
+NumPy. All runtimes share the device's context, and what is built for one of them is built for all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl import devices
+from acs_cl import contexts, devices
 from acs_cl.translate.facts import facts_of
 from fuzz.kernels import (
     GROUP,
@@ -51,6 +51,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 ORDER = [name for name in CONFIGURATIONS if name != "checked"] * 3 + ["checked"]
 """Which configuration the program of a seed has, in turns; checks take their time."""
+PROGRAMS_KEPT = 4096
+"""For all runtimes: each kernel has its versions, which take longer to build than to run."""
 THREADED = 10
 """Seeds of which one is several programs at once, in threads on one runtime."""
 
@@ -79,7 +81,7 @@ class Ways:
 
     def __init__(self, device: cl.Device | None = None) -> None:
         self.device = devices.choose(device)
-        self.context = cl.Context([self.device])
+        contexts.KEPT = max(contexts.KEPT, PROGRAMS_KEPT)
         self._made: dict[str, _Way] = {}
         self._has = Abilities(bool(self.device.image_support), _has_variables(self.device), True)
 
@@ -109,7 +111,7 @@ class Ways:
     def _way(self, name: str) -> _Way:
         made = self._made.get(name)
         if made is None:
-            runtime = acs.Runtime(context=self.context, **CONFIGURATIONS[name])
+            runtime = acs.Runtime(self.device, **CONFIGURATIONS[name])
             program = runtime.build(SOURCE)
             more = {"includes": runtime.build(INCLUDING, ["-I", HEADERS])}
             if self._has.images:
