@@ -71,6 +71,13 @@ BODIES = {
         "#define S(x) #x\n#define T(x) S(x)\n#define P(a,b) a##b\n"
         + WRITE.format("sizeof(T(P(__clang_,major__)))")
     ),
+    "a string of a constant": (
+        "#define S(x) #x\n#define T(x) S(x)\n" + WRITE.format("sizeof(T(CLK_LOCAL_MEM_FENCE))")
+    ),
+    "a string of a pasted constant": (
+        "#define S(x) #x\n#define T(x) S(x)\n#define P(a,b) a##b\n"
+        + WRITE.format("sizeof(T(P(CLK_LOCAL,_MEM_FENCE)))")
+    ),
     "a string in the length of an array": (
         "#define S(x) #x\n#define T(x) S(x)\n#define P(a,b) a##b\n"
         "kernel void k(global int *y) { char a[sizeof(T(P(__clang_,major__)))]; y[sizeof(a)] = 1; }"

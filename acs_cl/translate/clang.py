@@ -214,8 +214,11 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
             continue
         strange = complaints.undeclared | complaints.undefined
         if environment.stringizes:
-            made = names.in_strings(_made_strings(tree.cursor, "\n".join(texts)))
+            made = names.words_of(_made_strings(tree.cursor, "\n".join(texts)))
             strange |= {name for name in made if name.startswith(macros.UNKNOWN)}
+            # also the text of constants, which OpenCL leaves to the driver
+            constants = prelude.macros(prelude.text(environment.facts, frozenset()))
+            made |= {name for name in constants if name[0].isupper()}
             if environment.ask(names.Asked(named=frozenset(made))):
                 continue
         if environment.meet(strange):

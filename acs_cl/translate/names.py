@@ -87,9 +87,9 @@ def bare(text: str) -> str:
     return text.replace("%:", "#")
 
 
-def in_strings(strings: Iterable[str]) -> set[str]:
-    """The names that stand in strings."""
-    return set(_WORD.findall(" ".join(strings))) - _KEYWORDS
+def words_of(texts: Iterable[str]) -> set[str]:
+    """The names that stand anywhere in texts, the language's own left out."""
+    return set(_WORD.findall(" ".join(texts))) - _KEYWORDS
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], set[str]]:
