@@ -525,6 +525,8 @@ def test_what_cannot_be_a_function_says_why(bench: Bench, source: str, reason: s
         ("__kernel void k(__global int *a, queue_t q) { *a = 1; }", "queue"),
         ("__kernel void k(__global int *a) { void (^b)(void) = ^{ *a = 1; }; b(); }", "blocks"),
         ("__kernel void k(__global int *a) { *a = get_sub_group_id(); }", "sub-groups"),
+        ("__kernel void k(__global int *a) { __local int t[0]; *a = 0 * sizeof(t); }",
+         "no size for the variable t"),
     ],
 )  # fmt: skip
 def test_what_newer_opencl_adds_says_why(source: str, reason: str) -> None:

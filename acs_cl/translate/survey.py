@@ -180,6 +180,8 @@ class Survey:
             cursor.spelling, self._offset(cursor), [], self._statement, spelled.get_size(),
             spelled.get_align(),
         )  # fmt: skip
+        if space in (n.LOCAL, n.CONSTANT) and variable.bytes <= 0:
+            about.refuse(f"the parser gives no size for the variable {cursor.spelling}")
         if space == n.LOCAL:
             about.locals[key] = variable
         elif space == n.CONSTANT:
