@@ -212,7 +212,12 @@ def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Even
 def wait_for_pinned(
     queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Host memory that the driver allocated for fast transfers, mapped while the array lives."""
+    """Host memory that the driver allocated for fast transfers, mapped while the array lives.
+
+    The array is unmapped when it is dropped, maybe behind the last use of everything else, so that
+    it has a queue of its own, in order: Intel's CPU runtime waits for ever where a queue without
+    order is released while a command on it runs."""
+    queue = CommandQueue(queue.context, queue.device)
     flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
     buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
     both: Any = cl.map_flags.READ | cl.map_flags.WRITE

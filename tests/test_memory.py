@@ -8,6 +8,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+import acs_cl as acs
 from acs_cl import memory
 from acs_cl.errors import OutOfMemory
 
@@ -89,3 +90,23 @@ def test_a_block_may_be_as_large_as_the_device_allows(
     assert max(asked) == memory.SLAB
     with pytest.raises(OutOfMemory, match="allows at most"):
         store.allocate(memory.SLAB + 1, never)
+
+
+def test_pinned_memory_is_not_mapped_on_a_queue_without_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is unmapped when the array goes, and on Intel's runtime a queue without order must not be
+    released while that runs."""
+    queues: list[Any] = []
+    real = cl.enqueue_map_buffer
+
+    def noted(queue: Any, *arguments: Any) -> Any:
+        queues.append(queue)
+        return real(queue, *arguments)
+
+    monkeypatch.setattr(cl, "enqueue_map_buffer", noted)
+    with acs.Runtime(backend="out_of_order") as rt:
+        host = rt.pinned(16)
+        assert host.size == 16
+    (queue,) = queues
+    assert not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE

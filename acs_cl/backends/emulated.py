@@ -104,6 +104,7 @@ class Emulated(Backend):
         """Numbers in the model, ended and not reported."""
         self._errors: dict[int, BaseException] = {}
         self._is_news = False
+        self._is_flushed = True
 
     # ---- in --------------------------------------------------------------------------------------
 
@@ -148,6 +149,7 @@ class Emulated(Backend):
     def _began(self, place: int) -> None:
         """In the model a launch has begun: so it does on the queue."""
         launch, event = self._launches[place]
+        self._is_flushed = False
         try:
             event.real = launch.command.enqueue(self.queues[0], None)
         except Exception as error:  # the launch's own failure, whatever it is
@@ -207,6 +209,9 @@ class Emulated(Backend):
             del self._places[launch.number], self._events[launch.number]
             ended.append((launch.number, event.status, event, 0))
         self._over = behind
+        if behind and not self._is_flushed:  # some drivers begin nothing before they are told
+            self.queues[0].flush()
+            self._is_flushed = True
         ended.sort(key=lambda one: one[0])
         return ended
 
