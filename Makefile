@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize wheels demo bench measure figures stamp bundle clients clean
+.PHONY: help venv test lint fuzz sanitize wheels demo bench measure figures stamp bundle clients drivers clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -32,6 +32,7 @@ help:
 	@echo "make stamp   the commit of these sources, for a machine without a checkout"
 	@echo "make bundle  that and a wheel, to measure there (BUNDLE_PYTHON=python3.12)"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
+	@echo "make drivers  the tests on Intel's runtime, Oclgrind, Rusticl and PoCL (ARGS=names)"
 	@echo "make clean   removes what the other targets made"
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
@@ -50,9 +51,24 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	rm -f $(VENV)/.installed-*
 	touch $@
 
-test: $(STAMP)
+# Other drivers, in build/drivers: tests/drivers/install.py. Tests that need Intel's runtime say so
+# where there is none for the machine.
+DRIVERS := PYTHONPATH=tests $(RUN) -m drivers
+INTEL := build/drivers/.intel
+$(INTEL): pyproject.toml | $(STAMP)
+	$(DRIVERS).install Intel
+	mkdir -p $(@D)
+	touch $@
+
+test: $(STAMP) $(INTEL)
 	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not alone" $(ARGS)
 	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
+
+# By name, for instance ARGS="Intel Rusticl"; `make drivers ARGS='"at hand"'` is the device of the
+# machine, and fetches nothing.
+DRIVERS_OUT ?= benchmarks/results/drivers
+drivers: $(STAMP)
+	$(DRIVERS) --out $(DRIVERS_OUT) $(ARGS)
 
 lint: $(STAMP)
 	$(PYTEST) tests/test_quality.py tests/test_house.py $(ARGS)

@@ -28,6 +28,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 BLOCKS = {
     "figures": "figure_tables:figures",
+    "drivers": "driver_tables:drivers",
     "workloads": "workload_tables:workloads",
     "sweeps": "other_tables:sweeps_block",
     "beside-cuda": "other_tables:beside_cuda_block",
