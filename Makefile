@@ -16,12 +16,13 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint fuzz sanitize wheels demo bench measure figures stamp bundle clients drivers clean
+.PHONY: help venv test lint signals fuzz sanitize wheels demo bench measure figures stamp bundle clients drivers clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
 	@echo "make test    style, types and all tests"
 	@echo "make lint    style and types only"
+	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
@@ -72,6 +73,12 @@ drivers: $(STAMP)
 
 lint: $(STAMP)
 	$(PYTEST) tests/test_quality.py tests/test_house.py $(ARGS)
+
+SIGNALS ?= 200
+SIGNALS_JSON ?= build/signals.json
+signals: $(STAMP)
+	mkdir -p $(dir $(SIGNALS_JSON))
+	$(RUN) tests/interrupts.py --signals $(SIGNALS) --out $(SIGNALS_JSON) $(ARGS)
 
 fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \

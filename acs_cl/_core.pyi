@@ -34,6 +34,9 @@ Number 0 stands for launches that the core retired itself; the status then count
 INTERFACE: Final[int]
 """Counts the versions of this border. `core.py` refuses a module with another number."""
 
+SOURCES: Final[str]
+"""Tells the sources that it was built from: a digest."""
+
 # ---- hazards ----------------------------------------------------------------------------------
 
 class Footprint:
@@ -86,10 +89,29 @@ class Hazards:
 
 # ---- the runtime's lock and books -------------------------------------------------------------
 
-class Lock:
-    """Lock as `threading.RLock` does; the core can test whether another thread holds it."""
+def use_main_thread(thread: int) -> None:
+    """Tell the core in which thread Python handles signals: at import, and after a fork."""
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+def signals() -> int:
+    """Count the signals that have come and that Python handles."""
+
+def hook_signals() -> None:
+    """Look for new handlers of signals, as locks do now and then."""
+
+def end_process(seconds: float, status: int) -> None:
+    """End the process after so many seconds, whatever it does then."""
+
+def wait_for_event(event: int, seconds: float = -1) -> bool:
+    """Wait until the event with this handle has ended; False after so many seconds.
+
+    A handler of a signal that raises ends the wait."""
+
+class Lock:
+    """Lock as `threading.RLock` does; the core can test whether another thread holds it.
+
+    While the main thread holds one, signals wait: handlers run once it was given back."""
+
+    def acquire(self) -> bool: ...
     def release(self) -> None: ...
     def __enter__(self) -> bool: ...
     def __exit__(
@@ -100,8 +122,12 @@ class Lock:
         /,
     ) -> None: ...
     def _is_owned(self) -> bool: ...
-    def _release_save(self) -> Any: ...
-    def _acquire_restore(self, state: Any, /) -> None: ...
+    def wait(self, event: int = 0, seconds: float = -1, /) -> bool:
+        """Wait without the lock for an event, or for `notify`; False after so many seconds.
+
+        The lock is held again whatever happens."""
+    def notify(self) -> None:
+        """Wake who waits for anything to move."""
 
 class Ledger:
     """Keep where each launch in flight is: in which epoch, on a lane, or in neither.

@@ -10,7 +10,7 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
-from . import contexts, devices
+from . import contexts, core, devices
 from .errors import BuildError, UsageError
 from .translate.facts import may_include
 
@@ -40,9 +40,16 @@ def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any
     known = None if kept is None else kept.find((source, words))
     if known is not None:
         return cl.Program(known)
-    program = _cl._Program(context, source)
+    program, signals = _cl._Program(context, source), core.signals()
     try:
-        program._build(words, [device])
+        try:
+            program._build(words, [device])
+        except cl.Error:
+            if core.signals() == signals:
+                raise
+            # at a signal, compilers of LLVM remove the files that they are at
+            program = _cl._Program(context, source)
+            program._build(words, [device])
         if kept is not None:
             kept.keep((source, words), program)
         return cl.Program(program)

@@ -46,6 +46,9 @@ def _run(words: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
+        from . import ending  # which who only asks for help need not load
+
+        ending.interrupted = True
         return 130
 
 

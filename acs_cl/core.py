@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import epochs
+from . import epochs, waiting
 from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 20
+INTERFACE = 21
 """What this module expects of the native core; a core of other sources is not used."""
 
 
@@ -62,8 +62,24 @@ def ledger() -> Ledger:
 
 
 def lock() -> Any:
-    """A new lock for a runtime, as `threading.RLock`."""
-    return native.Lock() if NATIVE else threading.RLock()
+    """A new lock, as `threading.RLock`, that can be waited with. While the main thread holds the
+    native one, signals wait (`_core/signals.hpp`)."""
+    return native.Lock() if NATIVE else waiting.Lock()
+
+
+def signals() -> int:
+    """How many have come that programs handle in Python, for who wants to know of new ones."""
+    return int(native.signals()) if NATIVE else 0
+
+
+def use_this_thread() -> None:
+    """After a fork: the calling thread is the main one."""
+    if NATIVE:
+        native.use_main_thread(threading.get_ident())
+
+
+if NATIVE:
+    native.use_main_thread(threading.main_thread().ident)
 
 
 def _recorder() -> type[epochs.Recorder]:

@@ -23,6 +23,8 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import _cl, invoker
 
+from . import core, waiting
+
 _invoker: Any = invoker
 
 COMPLETE = int(cl.command_execution_status.COMPLETE)
@@ -40,7 +42,7 @@ _read: Any = _cl._enqueue_read_buffer
 _write: Any = _cl._enqueue_write_buffer
 _copy: Any = _cl._enqueue_copy_buffer
 _fill: Any = _cl._enqueue_fill_buffer
-_wait: Any = _cl.wait_for_events
+_marker: Any = _cl._enqueue_marker_with_wait_list
 _svm_copy: Any = _cl._enqueue_svm_memcpy
 _svm_fill: Any = _cl._enqueue_svm_memfill
 
@@ -144,6 +146,9 @@ def functions() -> list[int]:
     return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
 
 
+if core.NATIVE:
+    core.native.open_driver(functions())
+
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
 
 
@@ -232,16 +237,25 @@ def status(event: Any) -> int:
 
 
 def wait_for_event(event: Any) -> int:
-    """Block until the event ended (other threads run meanwhile); its status."""
-    with contextlib.suppress(cl.Error):
-        event.wait()
+    """Block until the event ended (other threads run meanwhile, and signals are handled); its
+    status. What it belongs to was flushed."""
+    if core.NATIVE:
+        core.native.wait_for_event(event.int_ptr)
+    else:
+        waiting.wait_for_event(event)
     return status(event)
 
 
 def wait_for_events(events: Sequence[Any]) -> None:
-    """Block until all of them ended, in one call. PoCL gives back what a command holds a moment
-    after the next one may begin; who waits for each of them meets that less than who waits for the
-    last one alone."""
-    if events:
-        with contextlib.suppress(cl.Error):
-            _wait(events)
+    """Block until all of them ended. PoCL gives back what a command holds a moment after the next
+    one may begin; who waits for each of them meets that less than who waits for the last one
+    alone."""
+    for event in events:
+        wait_for_event(event)
+
+
+def wait_for_queue(queue: Any) -> None:
+    """Block until all that an in-order queue has was done, as its `finish`, which nothing ends."""
+    marker = _marker(queue)
+    queue.flush()
+    wait_for_event(marker)

@@ -9,17 +9,16 @@ events, host tasks may not wait for launches, and a forked child refuses every c
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
-import threading
 import weakref
 from itertools import islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from . import driver
+from . import core, driver
 from .access import foreign_span, span_by_address
 from .commands import KernelCommand
 from .errors import DeviceError, UsageError
@@ -46,28 +45,21 @@ def register(runtime: Runtime) -> None:
     _runtimes.add(runtime)
 
 
-def _all() -> list[Runtime]:
+def all_runtimes() -> list[Runtime]:
     """Those there are. While another thread makes one a weak set cannot be gone through."""
     while True:
         with contextlib.suppress(RuntimeError):
             return list(_runtimes)
 
 
-@atexit.register
-def _at_exit() -> None:
-    for runtime in _all():
-        close(runtime, quiet=True)
-
-
 def _after_fork() -> None:
-    for runtime in _all():
+    core.use_this_thread()
+    for runtime in all_runtimes():
         runtime._state = FORKED
         runtime._ledger.usable = False
         for section in runtime._sections:
             section.passing = False
-        # a thread that is not in this process may have held the lock
-        runtime._lock = threading.RLock()
-        runtime._moved = threading.Condition(runtime._lock)
+        runtime._lock = core.lock()  # a thread that is not in this process may have held it
 
 
 if hasattr(os, "register_at_fork"):
@@ -94,23 +86,22 @@ def wait(runtime: Runtime, number: int) -> None:
 
 
 def _wait(runtime: Runtime, number: int) -> None:
-    with runtime._lock:
+    lock, backend = runtime._lock, runtime._backend
+    with lock:
         if number not in runtime._launches:
             return
         refuse_on_host_task("waiting for a launch")
-        event = runtime._backend.event(number)
+        event = backend.to_wait_for(number)
         while event is None:
             runtime._pump()
             if number not in runtime._launches:
                 return
-            event = runtime._backend.event(number)
+            event = backend.to_wait_for(number)
             if event is None:
-                runtime._moved.wait(TICK_S)
-        runtime._backend.flush()
-    driver.wait_for_event(event)
-    del event
-    with runtime._lock:
-        runtime._retire(runtime._backend.poll_up_to(number))
+                lock.wait(0, TICK_S)
+        backend.flush()
+        lock.wait(event.int_ptr)
+        runtime._retire(backend.poll_up_to(number))
 
 
 def is_done(runtime: Runtime, number: int) -> bool:
@@ -168,8 +159,7 @@ def _status(runtime: Runtime, number: int) -> int:
 
 
 def wait_for_half(runtime: Runtime) -> None:
-    """The backlog is full: wait until half of it has retired. Called under the lock, which is let
-    go."""
+    """The backlog is full: wait until half of it has retired. Called under the lock."""
     runtime._pump()
     if len(runtime._launches) < runtime._backlog or on_host_task():
         return
@@ -182,11 +172,16 @@ def wait_for_half(runtime: Runtime) -> None:
         runtime._retire(runtime._backend.poll(runtime._backlog))
 
 
-def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = None) -> None:
+def drain(
+    runtime: Runtime,
+    gives_up: bool = False,
+    patience: Patience | None = None,
+    until: float | None = None,
+) -> bool:
     """Wait until everything launched before this call has ended. `gives_up`: what waits for another
-    library's event fails instead. `patience`: what waits for the program itself is an error."""
-    lock = runtime._lock
-    with lock:
+    library's event fails instead. `patience`: what waits for the program itself is an error.
+    `until`: a time on `perf_counter` at which waiting ends; False if that came first."""
+    with runtime._lock:
         if runtime._sections:
             runtime._end_sections()
         last = runtime._number
@@ -194,32 +189,32 @@ def drain(runtime: Runtime, gives_up: bool = False, patience: Patience | None = 
         while 0 < oldest(launches, ledger) <= last:
             if gives_up:
                 _give_up_gated(runtime)
-            _wait_for_any(runtime, newest(launches, ledger, last), patience)
+            left_s = -1.0 if until is None else until - perf_counter()
+            if until is not None and left_s <= 0:
+                return False
+            _wait_for_any(runtime, newest(launches, ledger, last), patience, left_s)
             runtime._retire(runtime._backend.poll_up_to(runtime._number))
+    return True
 
 
-def _wait_for_any(runtime: Runtime, best: int, patience: Patience | None) -> None:
-    """Let the lock go, which the caller holds once, until something may have ended: launch `best`,
-    for a thread that wakes up for each one takes time from a CPU's kernels, or the oldest while
-    others are held and have to be moved along."""
-    lock = runtime._lock
+def _wait_for_any(
+    runtime: Runtime, best: int, patience: Patience | None, seconds: float = -1
+) -> None:
+    """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
+    each one takes time from a CPU's kernels, or the oldest while others are held and have to be
+    moved along."""
     runtime._pump()
     backend = runtime._backend
-    event = None if runtime._window.held else backend.event(best)
+    event = None if runtime._window.held else backend.to_wait_for(best)
     if event is None:
         event = backend.oldest()
-    if event is None:
-        if runtime._launches:
-            if patience is not None:
-                patience.spend(runtime, _promised())
-            runtime._moved.wait(TICK_S)
-        return
-    backend.flush()
-    lock.release()
-    try:
-        driver.wait_for_event(event)
-    finally:
-        lock.acquire()
+    if event is not None:
+        backend.flush()
+        runtime._lock.wait(event.int_ptr, seconds)
+    elif runtime._launches:
+        if patience is not None:
+            patience.spend(runtime, _promised())
+        runtime._lock.wait(0, TICK_S)
 
 
 def keep_foreign(runtime: Runtime, launch: Launch) -> None:
@@ -246,13 +241,14 @@ def keep_foreign(runtime: Runtime, launch: Launch) -> None:
 
 def _promised() -> list[Any]:
     """User events that runtimes of this process have handed out and will set."""
-    return [event for runtime in _all() for event in list(runtime._user_events.values())]
+    return [event for runtime in all_runtimes() for event in list(runtime._user_events.values())]
 
 
-def close(runtime: Runtime, quiet: bool) -> None:
-    """Finish and let go. `quiet`: raise nothing, for garbage collection, exit and other errors."""
+def close(runtime: Runtime, quiet: bool, until: float | None = None) -> bool:
+    """Finish and let go. `quiet`: raise nothing, for garbage collection, exit and other errors.
+    `until`: as for `drain`; False if something was still under way then, and it is not closed."""
     if getattr(runtime, "_state", "closed"):
-        return
+        return True
     if not quiet:
         refuse_on_host_task("close")
     found: Exception | None = None
@@ -261,30 +257,37 @@ def close(runtime: Runtime, quiet: bool) -> None:
             runtime._sync()
         except Exception as error:  # what a check found comes after everything is let go
             found = error
-        drain(runtime, gives_up=True)
+        if not drain(runtime, gives_up=True, until=until):
+            return False
         if runtime._checker is not None and not quiet:
             runtime._checker.close()
-        with runtime._lock:
-            runtime._end_sections()
-            runtime._state = "closed"
-            runtime._ledger.usable = False
-        drain(runtime, gives_up=True)  # what other threads and host tasks launched meanwhile
+        _shut(runtime)
+        # what other threads and host tasks launched meanwhile
+        if not drain(runtime, gives_up=True, until=until):
+            return False
         with runtime._lock:
             runtime._backend.close()
         if runtime._trace is not None and runtime.options.trace_file:
             runtime._trace.save(runtime.options.trace_file)
     except cl.Error:
-        runtime._state = "closed"
-        runtime._ledger.usable = False
+        _shut(runtime)
         if not quiet:
             raise
-    finally:
-        runtime._programs.clear()
-        runtime._user_events.clear()
+    runtime._programs.clear()
+    runtime._user_events.clear()
     if not quiet:
         if found is not None:
             raise found
         runtime._failures.raise_untold()
+    return True
+
+
+def _shut(runtime: Runtime) -> None:
+    """No more launches."""
+    with runtime._lock:
+        runtime._end_sections()
+        runtime._state = "closed"
+        runtime._ledger.usable = False
 
 
 def _give_up_gated(runtime: Runtime) -> None:

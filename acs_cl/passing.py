@@ -25,7 +25,7 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from . import core
-from .driver import functions, status
+from .driver import status, wait_for_event
 from .progress import on_host_task
 from .queue_events import QueueEvent
 
@@ -49,6 +49,9 @@ _STEADY = (
 JOINS = {"enqueue_nd_range_kernel": 1, "_enqueue_read_buffer": 2, "_enqueue_write_buffer": 3}
 """What the core launches where it does not pass, by its own numbers."""
 
+_unfinished: list[Any] = []
+"""Events of transfers that were not waited for to the end, which keep the program's memory."""
+
 _generation = 0
 """Counts how often noting began: arguments that a kernel remembers from before may not be its
 arguments now."""
@@ -59,7 +62,6 @@ def begin_noting() -> None:
     global _generation
     _generation += 1
     if core.NATIVE:
-        core.native.open_driver(functions())
         events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
         core.native.begin_noting(Arguments, _STEADY)
         core.native.use_events(events)
@@ -140,7 +142,13 @@ def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords:
     blocks, given["is_blocking"] = given.get("is_blocking", True), False
     event = passed(section, original, parameters, (), given)
     if blocks and event is not LATE:
-        event.wait()
+        try:
+            wait_for_event(event)
+        except BaseException:
+            _unfinished[:] = [one for one in _unfinished if status(one) > 0]
+            _unfinished.append(event)
+            raise
+        event.wait()  # which says what failed
     return event
 
 

@@ -30,6 +30,7 @@ from pyopencl import _cl
 
 from . import core, interception, life
 from .commands import KernelCommand
+from .driver import wait_for_queue
 from .errors import AcsError, OutOfMemory, UsageError
 from .gates import all_held
 from .queue_commands import (
@@ -184,6 +185,7 @@ class Queue(cl.CommandQueue):
         """Wait for everything enqueued so far."""
         section = self._section
         if section is not None and section.open:
+            wait_for_queue(section.native)
             _FINISH(self)
             if section.passing and not self._runtime._failures.any:
                 return
@@ -564,7 +566,7 @@ class Queue(cl.CommandQueue):
                 runtime._pump()
                 if number not in runtime._launches or runtime._backend.event(number) is not None:
                     return
-                runtime._moved.wait(life.TICK_S)
+                runtime._lock.wait(0, life.TICK_S)
             if perf_counter() > until and all_held(runtime):
                 raise UsageError(
                     "a map has to give an address at once, and it waits for a user event that "
@@ -639,7 +641,7 @@ def _end_gates(runtime: Runtime) -> None:
     with runtime._lock:
         while runtime._gates and not runtime._state and not all_held(runtime, life._promised()):
             runtime._pump()
-            runtime._moved.wait(life.TICK_S)
+            runtime._lock.wait(0, life.TICK_S)
 
 
 def _kept(command: Any) -> Any:

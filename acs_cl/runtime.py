@@ -17,7 +17,6 @@ Invariants (all under `_lock`, except that waiting for the device never holds it
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ import pyopencl as cl
 
 # what a program may never ask for (recording, tracing, explaining) is imported where it is asked
 # for: its start waits for all that is imported here
-from . import backends, core, life, teaching, transfers
+from . import backends, core, ending, life, teaching, transfers
 from .arrays import Array
 from .building import build, driver_options, macro_options, read_source
 from .choice import Choice
@@ -151,7 +150,6 @@ class Runtime:
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self._ready_first = issue == "ready_first" and not self._backend.in_order
         self._lock = core.lock()
-        self._moved = threading.Condition(self._lock)
         self._hazards = core.hazards()
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
@@ -168,6 +166,8 @@ class Runtime:
         self._host_queue: Any = None
         self._bases = 0
         self._launches: dict[int, Launch] = {}
+        self._ended: deque[tuple[int, int, Any, int]] = deque()
+        """What the backend has told of, and nobody has taken note of yet."""
         self._skipped = Skipped()
         self._gates: dict[int, list[Any]] = {}
         self._user_events: dict[int, Any] = {}
@@ -311,10 +311,10 @@ class Runtime:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        life.close(self, quiet=kind is not None)
+        ending.leave(self, kind)
 
     def __del__(self) -> None:
-        life.close(self, quiet=True)
+        ending.collected(self)
 
     def __repr__(self) -> str:
         return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}>"
@@ -441,7 +441,7 @@ class Runtime:
             if ended is None:
                 self._pump()
             elif self._retire(self._backend.from_queues(ended)):
-                self._moved.notify_all()
+                self._lock.notify()
 
     @property
     def _number(self) -> int:
@@ -585,18 +585,35 @@ class Runtime:
             queue.extend(self._window.done(number))
 
     def _retire(self, ended: backends.Ended) -> bool:
-        """The backend reports ended launches: free their slots, dispatch what waited for them."""
-        launches, retire, done = self._launches, self._hazards.retire, self._window.done
-        for number, status, event, lane in ended:
-            if number <= 0:  # quick launches, on a queue or in an epoch
-                if number:
-                    self._retire_epoch(-number, event)
-                else:
-                    self._let_others_in()
-                continue
-            if status < 0 and self._ledger.quick:
-                self._settle()
-            launch = launches.pop(number)
+        """The backend reports ended launches: free their slots, dispatch what waited for them. It
+        tells of each once, so that what an exception keeps from its turn is kept here."""
+        waiting = self._ended
+        waiting.extend(ended)
+        moved = bool(waiting)
+        while waiting:
+            one = waiting.popleft()
+            try:
+                self._retire_one(*one)
+            except BaseException:
+                if one[0] <= 0 or one[0] in self._launches:
+                    waiting.appendleft(one)
+                raise
+        if moved and self._window.waiting:
+            self._send_what_there_is()
+        return moved
+
+    def _retire_one(self, number: int, status: int, event: Any, lane: int) -> None:
+        if number < 0:  # quick launches in an epoch
+            settled = self._ledger.retire(-number)
+            self._ended.extendleft((one, 0, event, -1) for one in (0, *reversed(settled)))
+            return
+        if not number:  # quick launches
+            self._let_others_in()
+            return
+        if status < 0 and self._ledger.quick:
+            self._settle()
+        launch = self._launches.pop(number)
+        try:
             if status < 0:
                 self._fail(launch, self._what_ended(launch, status))
             if self._trace is not None:
@@ -606,19 +623,11 @@ class Runtime:
                 self._counted.discard(number)
             if type(command) is DecidedCommand and (error := command.error(number)) is not None:
                 self._fail(launch, error)
-            retire(number)
-            handed_out = done(number)
+        finally:  # whatever was raised, it has ended
+            self._hazards.retire(number)
+            handed_out = self._window.done(number)
             if handed_out or self._skipped or self._user_events:
                 self._after(number, handed_out)
-        if ended and self._window.waiting:
-            self._send_what_there_is()
-        return bool(ended)
-
-    def _retire_epoch(self, epoch: int, event: Any) -> None:
-        """The quick launches of an epoch have ended, and well."""
-        settled = self._ledger.retire(epoch)
-        self._retire([(number, 0, event, -1) for number in settled])
-        self._let_others_in()
 
     def _let_others_in(self) -> None:
         """Quick launches have ended, of which the window and stand-ins learn only now."""
@@ -672,7 +681,7 @@ class Runtime:
                     self._trace.ran_on_host(launch, started_ns, perf_counter_ns())
                 self._hazards.retire(launch.number)
                 self._after(launch.number, self._window.done(launch.number))
-                self._moved.notify_all()
+                self._lock.notify()
 
         self._backend.flush()
         self._host_tasks.run(task)
@@ -696,7 +705,7 @@ class Runtime:
                 self._gates[number] = left
         held = bool(self._window.held)
         if moved:
-            self._moved.notify_all()
+            self._lock.notify()
         if held or (moved and not self._backend.unsent):
             self._backend.flush()
         # an epoch that waits to be sent needs a look now and then, whatever else moves

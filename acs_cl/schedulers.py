@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyopencl as cl
 
-from . import devices, epochs
+from . import core, devices, epochs
 from .digest import digest
 from .driver import OwnKernel, declare_svm
 from .errors import AcsError
@@ -154,7 +154,7 @@ class Schedulers:
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
-        self._lock = threading.Condition()
+        self._lock = core.lock()
         self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
         self._programs: dict[tuple[str, tuple[str, ...]], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
@@ -236,7 +236,7 @@ class Schedulers:
                 )
                 _threads[self._thread] = self
                 self._thread.start()
-            self._lock.notify_all()
+            self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
         """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
@@ -260,8 +260,11 @@ class Schedulers:
         """Block until everything asked for is built or refused."""
         with self._lock:
             self._waiting += 1
-            self._lock.wait_for(lambda: self._closed or not (self._asked or self._busy))
-            self._waiting -= 1
+            try:
+                while not self._closed and (self._asked or self._busy):
+                    self._lock.wait()
+            finally:
+                self._waiting -= 1
 
     def reason(self, origin: Origin, group: int) -> str | None:
         """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
@@ -275,19 +278,20 @@ class Schedulers:
         """No more builds."""
         with self._lock:
             self._closed = True
-            self._lock.notify_all()
+            self._lock.notify()
 
     # ---- building, in a thread -----------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                self._lock.wait_for(lambda: self._asked or self._closed, IDLE_S)
+                if not (self._asked or self._closed):
+                    self._lock.wait(0, IDLE_S)
                 if self._closed or not self._asked:
                     self._thread = None
                     _threads.pop(threading.current_thread(), None)
                     return
-                self._lock.wait(BATCH_S)
+                self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}
                 self._busy = True
             try:
@@ -300,7 +304,7 @@ class Schedulers:
                 with self._lock:
                     self._busy = False
                     self._pending.difference_update(asked)
-                    self._lock.notify_all()
+                    self._lock.notify()
 
     def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
         # here, so that programs whose kernels never get hot do not load it

@@ -46,8 +46,13 @@ MAY_IMPORT = {
     "skipped": "",
     "failures": "records poison errors",
     "explain": "records ranges errors",
+    # which core there is
+    "epochs": "",
+    "ledger": "records window errors",
+    "waiting": "",
+    "core": "waiting footprints epochs ledger records",
     # the driver's side
-    "driver": "records errors",
+    "driver": "core waiting records errors",
     "pocl": "errors",
     "devices": "_version pocl errors",
     "memory": "driver records errors",
@@ -58,7 +63,7 @@ MAY_IMPORT = {
     "backends.out_of_order": "backends.base driver records errors",
     "backends.lanes": "backends.base driver records errors",
     "backends.emulate": "errors emu",
-    "backends.emulated": "backends.base backends.emulate driver records errors emu",
+    "backends.emulated": "backends.base backends.emulate core driver records errors emu",
     # what a device can do
     "probe.record": "errors",
     "probe.facts": "devices errors",
@@ -75,7 +80,7 @@ MAY_IMPORT = {
     "translate.cache": "_version digest own_files translate.facts",
     "translate.names": "",
     "contexts": "devices errors",
-    "building": "contexts devices errors translate.facts",
+    "building": "contexts core devices errors translate.facts",
     "translate.macros": "building contexts translate.cache translate.facts errors",
     "translate.environment": "translate.facts translate.macros translate.names translate.prelude",
     "translate.clang": "translate.environment translate.facts translate.macros translate.names"
@@ -113,14 +118,11 @@ MAY_IMPORT = {
     "scalars": "signature errors",
     "views": "errors",
     # the scheduler on the device
-    "epochs": "",
-    "ledger": "records window errors",
-    "core": "footprints epochs ledger records",
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
     "warming": "devices digest epochs building driver isolated translate.cache",
-    "schedulers": "devices digest epochs building driver errors scheduler_source tasks warming"
+    "schedulers": "core devices digest epochs building driver errors scheduler_source tasks warming"
     " translate.cache translate.clang translate.functions translate.worker",
     "segments": "core epochs tasks schedulers decisions hazards poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
@@ -160,7 +162,8 @@ MAY_IMPORT = {
     "plan": "options probe backends errors",
     "progress": "",
     "gates": "access driver errors",
-    "life": "access commands records gates ledger driver progress failures errors",
+    "life": "core access commands records gates ledger driver progress failures errors",
+    "ending": "core life",
     "captured": "records arrays commands decisions deciding memory",
     "graph_handles": "driver records explain handle life errors",
     "many": "core records access graph_handles errors",
@@ -196,7 +199,8 @@ MAY_IMPORT = {
     " choice contexts devices"
     " records window failures"
     " driver skipped memory arrays views building kernel program commands decisions"
-    " transfers reading handle explain stats trace sites options plan progress gates life backends"
+    " transfers reading handle explain stats trace sites options plan progress gates life ending"
+    " backends"
     " errors"
     " check.checker",
     # PyOpenCL's own queues
@@ -205,8 +209,8 @@ MAY_IMPORT = {
     "interception": "built passing queue_events",
     "queue_commands": "access commands core driver interception passing program records errors",
     "straight": "core passing queue_commands",
-    "queue": "commands core gates interception life queue_commands queue_events records runtime"
-    " straight errors",
+    "queue": "commands core driver gates interception life queue_commands queue_events records"
+    " runtime straight errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands
     "doctor": "_version core devices probe errors",
@@ -215,7 +219,7 @@ MAY_IMPORT = {
     "demo": "__init__ arrays runtime devices trace stats kernel_files pictures demo_filter errors",
     "pipes": "",
     "script": "devices interception pipes queue runtime errors",
-    "cli": "_version pipes devices doctor demo script benchmarks errors",
+    "cli": "_version ending pipes devices doctor demo script benchmarks errors",
     "__main__": "cli",
     "pytest_plugin": "__init__",
 }

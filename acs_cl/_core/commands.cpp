@@ -4,6 +4,7 @@
 #include <array>
 
 #include "joining.hpp"
+#include "waiting.hpp"
 
 namespace acs_cl {
 
@@ -156,6 +157,25 @@ PyObject *pass_kernel(Passing *way, PyObject *const *args) {
     return event;
 }
 
+// Waits for a blocking transfer. False with an error: a signal's handler has raised, and the event,
+// which keeps the memory, is kept until the driver has done with that.
+bool wait_here(PyObject *event) {
+    static PyObject *const kept = PyList_New(0);
+    void *handle = handle_of(event);
+    if (!handle) return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();
+    if (wait_for_event(handle) != Wait::RAISED) {
+        if (event_status(handle) >= 0) return true;
+        return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();  // says what failed
+    }
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (Py_ssize_t at = PyList_GET_SIZE(kept); at-- > 0;)
+        if (event_status(handle_of(PyList_GET_ITEM(kept, at))) <= 0) PySequence_DelItem(kept, at);
+    PyList_Append(kept, event);
+    PyErr_Restore(type, value, trace);
+    return false;
+}
+
 // Any command, made by PyOpenCL; a blocking one waits outside of the lock. False: not here.
 bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
@@ -179,11 +199,7 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     if (event) way->count(event, nullptr);
     lock->give_back();
     Py_DECREF(way);
-    if (event && blocks) {
-        PyObject *waited = PyObject_CallMethodNoArgs(event, wait_name);
-        if (!waited) Py_CLEAR(event);
-        Py_XDECREF(waited);
-    }
+    if (event && blocks && !wait_here(event)) Py_CLEAR(event);
     return true;
 }
 

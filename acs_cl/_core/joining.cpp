@@ -486,7 +486,8 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
         note(self, is_on_queue, !writes, taken, launched);
     }
     if (launched.upstream.is_valid()) return finish_transfer(self, writes, original, args, launched);
-    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, reading.take());
+    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, reading.take(),
+                                     args[2]);
     if (!is_well || has_others) {  // which says what failed
         PyObject *turns[] = {self->queue, launched.number_object.ptr()};
         if (!nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr)).is_valid())

@@ -6,6 +6,10 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include "caller.hpp"
 #include "joining.hpp"
 #include "ledger.hpp"
@@ -15,6 +19,7 @@
 #include "queues.hpp"
 #include "reading.hpp"
 #include "recorder.hpp"
+#include "waiting.hpp"
 
 namespace acs_cl {
 
@@ -73,7 +78,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 20;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 21;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -107,6 +112,23 @@ NB_MODULE(_core, module) {
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();
     module.attr("Lock") = lock;
+    module.def("use_main_thread", [](unsigned long thread) {
+        signals::use_main_thread(thread);
+        forget_waiters();
+    }, "thread"_a);
+    module.def("signals", &signals::many);
+    module.def("hook_signals", &signals::hook_all);
+    module.def("end_process", [](double seconds, int status) {
+        std::thread([seconds, status] {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            std::_Exit(status);
+        }).detach();
+    }, "seconds"_a, "status"_a);
+    module.def("wait_for_event", [](std::uintptr_t event, double seconds) {
+        Wait found = wait_for_event(reinterpret_cast<void *>(event), seconds);
+        if (found == Wait::RAISED) throw PythonError();
+        return found == Wait::ENDED;
+    }, "event"_a, "seconds"_a = -1);
 
     nb::class_<Ledger>(module, "Ledger")
         .def(nb::init<>())

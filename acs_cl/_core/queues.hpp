@@ -196,6 +196,18 @@ public:
             if (lane.unflushed) start(lane);
     }
 
+    // Have the device start on a launch that will be waited for.
+    void flush_for(std::int64_t number) {
+        const Flying *one = find(number);
+        if (one && lanes_[one->lane].unflushed) start(lanes_[one->lane]);
+    }
+
+    // Memory that the driver has lives until this launch has ended.
+    void keep(std::int64_t number, nb::handle memory) {
+        Flying *one = find(number);
+        if (one && !one->bytes) one->bytes = Py_NewRef(memory.ptr());
+    }
+
     // Let go of all events.
     void forget() {
         for (Flying &one : rows_) release(one);
@@ -305,9 +317,10 @@ private:
         return failed;
     }
 
+    // In this order: without the GIL, what another thread puts there meanwhile is not forgotten.
     static void start(Lane &lane) {
-        driver.flush(lane.queue);
         lane.unflushed = false;
+        driver.flush(lane.queue);
     }
 
     // ---- launches in flight -------------------------------------------------------------------

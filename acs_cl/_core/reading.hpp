@@ -7,18 +7,25 @@
 
 #include "arguments.hpp"
 #include "queues.hpp"
+#include "waiting.hpp"
 
 namespace acs_cl {
 
-// Waits for a launch of the core's own by its event, which is given back, and has what ended told.
-// Whether it ended well.
-inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, void *event) {
-    {
-        nb::gil_scoped_release others;
-        driver.wait_for_events(1, &event);
+// Waits for a read of the core's own into `host` by its event, which is given back, and has what ended
+// told. Whether it ended well. Where a signal's handler raises meanwhile, the driver still has the
+// memory, which lives until then.
+inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, void *event,
+                     nb::handle host) {
+    struct Given {
+        void *event;
+        ~Given() { driver.release_event(event); }
+    } given{event};
+    queues.flush_for(number);
+    if (wait_for_event(event) == Wait::RAISED) {
+        queues.keep(number, host);
+        throw PythonError();
     }
     bool has_ended_well = !event_status(event);
-    driver.release_event(event);
     Ledger &ledger = *queues.ledger();
     if (ledger.lock->try_take()) {
         Taken taken(ledger.lock);
@@ -67,7 +74,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
             handle = runtime.attr("_finish_read")(number, upstream_of(queues.edges()), array, host);
     }
     if (handle.is_valid()) return handle;
-    bool has_ended_well = wait_for(queues, runtime, number, event);
+    bool has_ended_well = wait_for(queues, runtime, number, event, host);
     if (ledger->should_look()) runtime.attr("_look")();
     return nb::bool_(has_ended_well);
 }

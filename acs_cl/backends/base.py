@@ -99,6 +99,10 @@ class Backend:
         """The event of a launch in flight, or None when it has been seen to end."""
         return self._events.get(number)
 
+    def to_wait_for(self, number: int) -> Any:
+        """An event of the driver that ends with a launch in flight, or None."""
+        return self.event(number)
+
     def event_for_others(self, number: int) -> Any:
         """The same as a `pyopencl.Event` that another library can wait for."""
         return self.event(number)
@@ -117,7 +121,7 @@ class Backend:
         return self._ended(list(takewhile(lambda item: item[0] <= number, self._events.items())))
 
     def oldest(self) -> Any:
-        """The event of the oldest launch in flight, or None."""
+        """An event of the driver to wait for before looking again, or None."""
         return next(iter(self._events.values()), None)
 
     def _ended(self, candidates: list[tuple[int, Any]]) -> Ended:

@@ -18,14 +18,13 @@ Invariants:
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
 import pyopencl as cl
 
-from ..driver import STATUS, status, wait_for_event
+from .. import core
+from ..driver import STATUS, status
 from ..emu.live import Live
 from ..emu.spec import MACHINES, Machine
 from ..emu.trace import KERNEL, Entry
@@ -62,6 +61,8 @@ class ModelEvent:
         self._backend = backend
         self.number = number
         self.real: Any = None
+        self.is_over = False
+        """In the model."""
         self.status = RUNNING
         self.start_ns = self.end_ns = 0
 
@@ -74,11 +75,7 @@ class ModelEvent:
         """Its status."""
         if what != STATUS:
             raise DeviceError(f"an emulated launch has a status, and no {what}")
-        return self.status
-
-    def wait(self) -> None:
-        """The model goes on until it has ended."""
-        self._backend.advance(self.number)
+        return self._backend.status(self)
 
 
 class Emulated(Backend):
@@ -94,7 +91,7 @@ class Emulated(Backend):
         self.guessed = 0
         self._live = Live(settings.policy, self.machine, self._began, self._has_ended)
         self._live.model.gpu.on_start = self._runs
-        self._lock = threading.RLock()
+        self._lock = core.lock()
         """Of the model: events are waited for without the runtime's lock."""
         self._places: dict[int, int] = {}
         """{launch: its number in the model}."""
@@ -160,23 +157,42 @@ class Emulated(Backend):
 
     def _has_ended(self, place: int) -> None:
         event = self._launches[place][1]
+        event.is_over = True
         event.end_ns = self._live.now
         self._over.append(place)
 
     def advance(self, number: int) -> None:
-        """On to the end of a launch, in the model and then on the queue."""
+        """On to the end of a launch in the model."""
         with self._lock:
             place = self._places.get(number)
-            if place is None:
-                return
-            self._live.wait(place)
-            self._settle(place)
+            if place is not None:
+                self._live.wait(place)
 
-    def _settle(self, place: int, look: Callable[[Any], int] = wait_for_event) -> bool:
+    def to_wait_for(self, number: int) -> Any:
+        """The real event of a launch that the model has gone on to the end of; None where that was
+        refused."""
+        self.advance(number)
+        event = self._events.get(number)
+        return None if event is None else event.real
+
+    def oldest(self) -> Any:
+        """The same of the oldest launch."""
+        number = next(iter(self._events), None)
+        return None if number is None else self.to_wait_for(number)
+
+    def status(self, event: ModelEvent) -> int:
+        """Of a launch: what it came to for real, once it is over in the model."""
+        with self._lock:
+            place = self._places.get(event.number)
+            if place is not None and event.is_over:
+                self._settle(place)
+            return event.status
+
+    def _settle(self, place: int) -> bool:
         """What a launch that is over in the model came to for real; whether it has come to that."""
         launch, event = self._launches[place]
         if event.status > 0:
-            event.status = REFUSED if launch.number in self._errors else look(event.real)
+            event.status = REFUSED if launch.number in self._errors else status(event.real)
         return event.status <= 0
 
     # ---- out -------------------------------------------------------------------------------------
@@ -202,7 +218,7 @@ class Emulated(Backend):
         behind: list[int] = []
         for place in self._over:
             # in the order of the model's ends: nothing before what is upstream of it
-            if behind or not self._settle(place, status):
+            if behind or not self._settle(place):
                 behind.append(place)
                 continue
             launch, event = self._launches.pop(place)
@@ -236,7 +252,6 @@ class Emulated(Backend):
         with self._lock:
             for place in list(self._launches):
                 self._live.wait(place)
-                self._settle(place)
         super().wait_all()
 
     def about(self) -> dict[str, Any]:

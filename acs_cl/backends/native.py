@@ -16,7 +16,6 @@ import pyopencl as cl
 
 from .. import core
 from ..commands import KernelCommand
-from ..driver import functions
 from .base import Backend, Ended
 
 _CLASSES = (cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, KernelCommand)
@@ -35,7 +34,6 @@ class Native(Backend):
         self.in_order = twin.in_order
         self.profiling = twin.profiling
         self.queues = twin.queues
-        core.native.open_driver(functions())
         self._kept: Any = core.queues()(
             self.queues, self.name == "out_of_order", self.profiling, _CLASSES,
             cl.Event.from_int_ptr,
@@ -81,7 +79,7 @@ class Native(Backend):
         return ended
 
     def oldest(self) -> Any:
-        """The event of the oldest launch in flight, or None."""
+        """An event of the driver to wait for before looking again, or None."""
         return self._kept.oldest()
 
     def flush(self) -> None:

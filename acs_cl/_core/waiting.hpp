@@ -1,0 +1,26 @@
+// Waits for the device that a signal can end.
+//
+// A driver's wait cannot be left, and Python runs handlers in its main thread only. So that thread
+// looks at the event for a moment, in which most waits end. Then another thread waits for the event in
+// the driver, and the main one for that thread, in slices between which signals are handled. Any other
+// thread waits in the driver itself.
+
+#pragma once
+
+#include <Python.h>
+
+namespace acs_cl {
+
+// How long a wait goes without a look at signals.
+constexpr double SLICE_S = 0.05;
+
+enum class Wait { ENDED, LATE, RAISED };  // the last one with an error of Python's
+
+// Until the driver's event has ended; in the main thread for so many seconds at most, where that is not
+// below 0. What it belongs to was flushed. Called with the GIL, which is let go.
+Wait wait_for_event(void *event, double seconds = -1);
+
+// The threads of before are not in this process.
+void forget_waiters();
+
+}  // namespace acs_cl

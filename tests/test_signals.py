@@ -1,0 +1,207 @@
+"""Ctrl-C: heard while the device works, without a launch or a value lost, and the program can end.
+
+Signals come at random moments, by a timer, since that is what is tested. `make signals` sends many
+more (`interrupts.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import pytest
+from interrupted_programs import SOURCE
+from interrupts import BACKENDS, interrupted
+
+import acs_cl as acs
+from acs_cl import core, ending
+
+HEARD_S = 0.2
+"""Ctrl-C is heard so soon while a kernel runs; and a machine with other work is late by as much."""
+
+ENDLESS = """
+import sys
+import acs_cl as acs
+rt = acs.Runtime(backend="{backend}")
+program = rt.build("kernel void spin(global volatile int *x) {{ while (x[0] == 0) ; x[1] = 1; }}")
+x = rt.zeros(64, "i4")
+x.fill(1)
+program.spin((1,), None, x).wait()
+x.fill(0).wait()
+program.spin((1,), None, x)
+print("runs", flush=True)
+{then}
+"""
+
+
+@contextmanager
+def interrupt(seconds: float) -> Iterator[list[float]]:
+    """Send SIGINT to this process after a while; when it was sent."""
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, send)
+    timer.start()
+    try:
+        yield sent
+    finally:
+        timer.join()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_everything_goes_on_after_ctrl_c_at_random_moments(backend: str) -> None:
+    found, said = interrupted(backend, signals=1, seed=int(perf_counter() * 1e6) % 1_000_000)
+    bad = [one for one in found if one.wrong or one.errors or one.hangs]
+    assert not bad, said[-3000:]
+    assert sum(one.signals for one in found) >= 10
+
+
+@pytest.mark.parametrize("call", ["get", "wait", "finish", "close"])
+@pytest.mark.parametrize("backend", BACKENDS[:-1])
+def test_ctrl_c_is_heard_while_a_kernel_runs(backend: str, call: str) -> None:
+    rt = acs.Runtime(backend=backend)
+    add, x = rt.build(SOURCE).add, rt.zeros(1, "i4")
+    add((1,), None, x, 10).wait()
+    took = perf_counter()
+    add((1,), None, x, 20_000_000).wait()
+    took = perf_counter() - took
+    for _ in range(max(1, int(2 * HEARD_S / took))):
+        handle = add((1,), None, x, 40_000_000)
+    calls = {"get": x.get, "wait": handle.wait, "finish": rt.finish, "close": rt.close}
+    with interrupt(0.02) as sent:
+        with pytest.raises(KeyboardInterrupt):
+            calls[call]()
+        heard = perf_counter() - sent[0]
+    assert heard < 2 * HEARD_S
+    assert int(x.get()[0]) == handle.number - 1  # what came before the launches is a fill
+    rt.close()
+
+
+@pytest.mark.parametrize(
+    ("backend", "then"), [("lanes", "x.get()"), ("device", "with rt:\n    x.get()")]
+)
+def test_a_kernel_that_never_ends_can_be_interrupted(backend: str, then: str) -> None:
+    code, said, took = end_of(backend, then, signals=1)
+    assert code in (-signal.SIGINT, ending.INTERRUPTED)
+    assert "still running: launch 5 (spin)" in said
+    assert took < ending.GRACE_S + ending.LAST_S + 5
+
+
+def test_another_ctrl_c_ends_at_once() -> None:
+    _, said, took = end_of("serial", "x.get()", signals=2)
+    assert "still running" in said
+    assert took < ending.GRACE_S
+
+
+def test_a_program_that_catches_ctrl_c_ends_too() -> None:
+    then = "try:\n    x.get()\nexcept KeyboardInterrupt:\n    print('caught', flush=True)"
+    code, said, _ = end_of("serial", then, signals=2)
+    assert code == ending.INTERRUPTED
+    assert "still running" in said
+
+
+def end_of(backend: str, then: str, signals: int) -> tuple[int, str, float]:
+    """How a program with an endless kernel ends that gets SIGINT: its status, what it says, and
+    after how long. Another signal is sent when it has shown that it heard the first one."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS.format(backend=backend, then=then)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    began = perf_counter()
+    said = ""
+    try:
+        for turn in range(signals):
+            if turn and "caught" in then:
+                process.stdout.readline()
+            elif turn:
+                while "another Ctrl-C" not in (line := process.stderr.readline()) and line:
+                    said += line
+            process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, said + rest, perf_counter() - began
+
+
+@pytest.mark.skipif(not core.NATIVE, reason="signals wait for locks of the native core only")
+def test_a_signal_waits_until_the_lock_was_given_back() -> None:
+    lock, seen = core.lock(), []
+
+    def signalled() -> None:
+        with lock:
+            signal.raise_signal(signal.SIGINT)
+            seen.append("inside")
+            with lock:
+                seen.append("inside twice")
+
+    with pytest.raises(KeyboardInterrupt):
+        signalled()
+    assert seen == ["inside", "inside twice"]
+    assert not lock._is_owned()
+
+
+@pytest.mark.skipif(not core.NATIVE, reason="signals wait for locks of the native core only")
+def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
+    class ToldError(Exception):
+        pass
+
+    def tell(*_: object) -> None:
+        raise ToldError
+
+    def signalled() -> None:
+        with lock:
+            signal.raise_signal(signal.SIGUSR1)
+            seen.append("inside")
+
+    lock, seen = core.lock(), []
+    before = signal.signal(signal.SIGUSR1, tell)
+    try:
+        assert signal.getsignal(signal.SIGUSR1) is tell
+        core.native.hook_signals()
+        with pytest.raises(ToldError):
+            signalled()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == ["inside"]
+
+
+def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
+    lock = core.lock()
+    with interrupt(0.02), lock:
+        with pytest.raises(KeyboardInterrupt):
+            lock.wait(0, 30)
+        assert lock._is_owned()
+    assert not lock._is_owned()
+
+
+def test_what_ended_is_kept_when_noting_it_fails() -> None:
+    with acs.Runtime(backend="lanes") as rt:
+        x, one, failed = rt.zeros(16, "i4"), rt._retire_one, []
+
+        def fails_once(number: int, *rest: Any) -> None:
+            if not failed:
+                failed.append(number)
+                raise MemoryError
+            one(number, *rest)
+
+        x.fill(1)
+        rt._retire_one = fails_once  # type: ignore[method-assign]
+        with pytest.raises(MemoryError):
+            rt.finish()
+        rt.finish()
+        assert failed
+        assert not rt._launches
+        assert (x.get() == 1).all()
