@@ -33,6 +33,7 @@ from .narrow import Narrow, narrow
 from .packer import Pack, packer, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
+from .sizes import MOST, Unsuitable
 from .teaching import PATIENCE, teach, teach_queues
 
 if TYPE_CHECKING:
@@ -139,16 +140,24 @@ class Kernel(core.Caller):
         if type(global_size) is not tuple:
             global_size = _sizes(global_size, "global_size", self.name)
         for length in global_size:
-            if length.__class__ is not int or length < 1:
+            if length.__class__ is not int or not 0 < length <= MOST:
                 global_size = self._lengths(global_size, "global size", decides=True)
                 break
         if local_size is not None:
             if type(local_size) is not tuple:
                 local_size = _sizes(local_size, "local_size", self.name)
             for length in local_size:
-                if length.__class__ is not int or length < 1:
+                if length.__class__ is not int or not 0 < length <= MOST:
                     local_size = self._lengths(local_size, "local size")
                     break
+        if offset is not None:
+            offset = self._offset(offset)
+        if local_size is not None or offset is not None or not 0 < len(global_size) <= 3:
+            try:
+                required = self.signature.group_size
+                self._runtime._sizes.check(global_size, local_size, offset, required)
+            except Unsuitable as why:
+                raise UsageError(f"{self._next()}: {why}") from None
         offer, plain = self._native.offer, None
         if self._runtime._recorders and (graph := self._runtime._recorder()) is not None:
             if not graph._capturing:
@@ -186,8 +195,6 @@ class Kernel(core.Caller):
         else:
             deciding = None
         native, pointers, values, access = self._convert(self, args)
-        if offset is not None:
-            offset = self._offset(offset)
         narrower = self._narrow if deciding is None or not deciding.counts else None
         if narrower is not None and self._standing is None:
             access = narrower.access(access, global_size, local_size, offset, args)
@@ -406,7 +413,7 @@ class Kernel(core.Caller):
                 found.append(length)
                 continue
             try:
-                plain = length.__index__()
+                plain = _whole(length)
             except (AttributeError, TypeError):
                 raise UsageError(
                     f"{self._next()}: {what} {lengths}: every length is an integer, "
@@ -414,13 +421,17 @@ class Kernel(core.Caller):
                 ) from None
             if plain < 1:
                 raise UsageError(f"{self._next()}: {what} {lengths}: every length is at least 1")
+            if plain > MOST:
+                raise UsageError(f"{self._next()}: {what} {lengths}: a length has 64 bits at most")
             found.append(plain)
         return tuple(found)
 
     def _offset(self, offset: Any) -> tuple[int, ...]:
         found = _sizes(offset, "offset", self.name)
-        if any(one < 0 for one in found):
-            raise UsageError(f"{self._next()}: offset {found}: every one is at least 0")
+        if any(not 0 <= one <= MOST for one in found):
+            raise UsageError(
+                f"{self._next()}: offset {found}: every one is at least 0 and has 64 bits at most"
+            )
         return found
 
     def _where(self, index: int, parameter: Parameter) -> str:
@@ -526,12 +537,19 @@ def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
         if type(value) is size:
             return (value,)  # `Deciding` puts its bound there
         if hasattr(value, "__index__"):
-            return (value.__index__(),)
-        return tuple(one if type(one) is size else one.__index__() for one in value)
+            return (_whole(value),)
+        return tuple(one if type(one) is size else _whole(one) for one in value)
     except (TypeError, AttributeError):
         raise UsageError(
             f"kernel {kernel!r}: {what} takes one to three integers, got {accesses.describe(value)}"
         ) from None
+
+
+def _whole(number: Any) -> int:
+    """An integer of Python's, NumPy's or others'; a truth value is none."""
+    if isinstance(number, bool):
+        raise TypeError
+    return int(number.__index__())
 
 
 def origin_of(runtime: Runtime, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:

@@ -56,6 +56,7 @@ from .reading import finish_read, read_now
 from .records import Access, Command, Launch
 from .segments import apart, failed, is_counted
 from .sites import caller
+from .sizes import Sizes
 from .skipped import Skipped
 from .stats import Stats
 from .views import contiguous_strides, normal_shape
@@ -125,6 +126,7 @@ class Runtime:
         self.options = options(backend, issue, window, lanes, backlog, memory, trace, check)
         self.context, self.device = context_for(device, context)
         self.plan = plan(self.device, self.options)
+        self._sizes = Sizes(self.device)
         self._store = store_for(self.context, self.device, self.plan.memory)
         if self.plan.backend == "emulated":
             self._backend = backends.create_emulated(self.context, self.device, emulate)

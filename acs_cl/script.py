@@ -98,8 +98,11 @@ def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
 
 def main(args: argparse.Namespace) -> int:
     """Run it; its exit code."""
-    if not args.module and not Path(args.program).exists():
+    program = Path(args.program)
+    if not args.module and not program.exists():
         raise UsageError(f"there is no program {args.program!r}")
+    if not args.module and program.is_dir() and not (program / "__main__.py").exists():
+        raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
     for device in devices.devices():
         devices.repair(device)
     options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}

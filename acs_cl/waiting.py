@@ -12,28 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from time import perf_counter, sleep
 from typing import Any
 
 import pyopencl as cl
-
-LOOKS_S = 60e-6
-"""How long an event is looked at before a thread waits for it: longer than most waits take."""
 
 _STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 
 
 def wait_for_event(event: Any, seconds: float = -1) -> bool:
     """Block until an event has ended, for so many seconds at most; below 0: without end."""
-    until = perf_counter() + LOOKS_S
-    while event.get_info(_STATUS) > 0:
-        if perf_counter() > until:
-            return _by_another(event, seconds)
-        sleep(0)
-    return True
-
-
-def _by_another(event: Any, seconds: float) -> bool:
+    if event.get_info(_STATUS) <= 0:
+        return True
     done = threading.Event()
 
     def wait() -> None:

@@ -117,6 +117,7 @@ MAY_IMPORT = {
     "reach": "ranges",
     "scalars": "signature errors",
     "views": "errors",
+    "sizes": "",
     # the scheduler on the device
     "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
@@ -145,8 +146,8 @@ MAY_IMPORT = {
     "narrow": "arrays converter needed ranges reach records signature",
     "teaching": "core packer scalars arrays epochs records tasks",
     "built": "",
-    "kernel": "core packer teaching narrow translate.offsets translate.clang inference signature"
-    " scalars standing records arrays access building"
+    "kernel": "sizes core packer teaching narrow translate.offsets translate.clang inference"
+    " signature scalars standing records arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access building built driver errors",
     "strided": "building driver errors",
@@ -198,7 +199,7 @@ MAY_IMPORT = {
     "runtime": "reasons measure many core ledger teaching footprints graph graph_handles segments"
     " choice contexts devices"
     " records window failures"
-    " driver skipped memory arrays views building kernel program commands decisions"
+    " driver sizes skipped memory arrays views building kernel program commands decisions"
     " transfers reading handle explain stats trace sites options plan progress gates life ending"
     " backends"
     " errors"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl.backends import NAMES
 from acs_cl.errors import BuildError, OutOfMemory
 
 SOURCE = """
@@ -132,7 +136,7 @@ BAD_CALLS: dict[str, tuple[Bad, str]] = {
     ),
     "a group size that does not fit": (
         lambda rt, p, x, y: p.add((16,), (5,), x, y, 1),
-        r"launch \d+ \(add\) of global size \(16,\), local size \(5,\)",
+        r"launch \d+ of kernel 'add': global size \(16,\) is not a multiple of local size \(5,\)",
     ),
     "writes= through const": (
         lambda rt, p, x, y: p.add((16,), None, x, y, 1, writes=[x]),
@@ -289,3 +293,52 @@ def test_environment_overrides_the_backend(
     monkeypatch.setenv("ACS_CL_BACKEND", "nonsense")
     with pytest.raises(acs.UsageError, match="'nonsense' in ACS_CL_BACKEND"):
         acs.Runtime(device)
+
+
+SIZES: list[tuple[Any, Any, Any, str]] = [
+    ((2**70,), None, None, "64 bits at most"),
+    ((2**64,), None, None, "64 bits at most"),
+    ((4, 4, 4, 4), None, None, "has 4 lengths, expected 1 to 3"),
+    ((), None, None, "has 0 lengths, expected 1 to 3"),
+    ((8,), (2, 2), None, "has 2 lengths, global size .* has 1"),
+    ((8, 8), (8,), None, "has 1 lengths, global size .* has 2"),
+    ((1 << 40,), (1 << 40,), None, "this device takes"),
+    ((8,), (2**70,), None, "64 bits at most"),
+    ((8,), (0,), None, "at least 1"),
+    ((-8,), None, None, "at least 1"),
+    ((8.0,), None, None, "every length is an integer"),
+    ((True,), None, None, "every length is an integer"),
+    (True, None, None, "takes one to three integers"),
+    ((8,), (8.0,), None, "every length is an integer"),
+    ((8,), None, 2**70, "64 bits at most"),
+    ((8,), None, -1, "at least 0"),
+    ((8,), None, (1, 1), "has 2 lengths, global size .* has 1"),
+]
+
+
+@pytest.mark.parametrize("backend", [*NAMES, "auto"])
+def test_sizes_that_cannot_be_are_refused_in_the_call(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        put = rt.build("kernel void put(global int *x) { x[get_global_id(0)] = 1; }").put
+        four = rt.build(
+            "kernel __attribute__((reqd_work_group_size(4, 1, 1)))"
+            " void four(global int *x) { x[get_global_id(0)] = 1; }"
+        ).four
+        x = rt.zeros(8, "i4")
+        for global_size, local_size, offset, says in SIZES:
+            with pytest.raises(acs.UsageError, match=says):
+                put(global_size, local_size, x, offset=offset)
+        with pytest.raises(acs.UsageError, match="requires"):
+            four((8,), (2,), x)
+        put((np.int64(8),), (np.uint8(4),), x)
+        assert (x.get() == 1).all()
+
+
+def test_a_folder_without_a_program_is_said_in_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", str(tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "no __main__.py" in done.stderr

@@ -18,9 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// To wake a thread for a wait, and to be woken by it, costs more than most waits take.
-constexpr auto LOOKS = std::chrono::microseconds(60);
-
 // A thread that waits for one event after the other.
 struct Waiter {
     std::mutex mutex;
@@ -56,14 +53,6 @@ std::shared_ptr<Waiter> take_waiter() {
         PyErr_SetString(PyExc_MemoryError, "no thread can be started to wait for the device");
         return nullptr;
     }
-}
-
-bool has_ended_soon(void *event, Clock::time_point began) {
-    do {
-        if (event_status(event) <= 0) return true;
-        std::this_thread::yield();
-    } while (Clock::now() - began < LOOKS);
-    return false;
 }
 
 double left_s(Clock::time_point began, double seconds) {
@@ -111,7 +100,7 @@ Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
     PyThreadState *saved = PyEval_SaveThread();
     bool is_over = true;
-    if (PyThread_get_thread_ident() == signals::main_thread) is_over = has_ended_soon(event, began);
+    if (PyThread_get_thread_ident() == signals::main_thread) is_over = event_status(event) <= 0;
     else driver.wait_for_events(1, &event);
     PyEval_RestoreThread(saved);
     return is_over ? Wait::ENDED : by_another(event, began, seconds);

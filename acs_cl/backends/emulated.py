@@ -173,6 +173,9 @@ class Emulated(Backend):
         refused."""
         self.advance(number)
         event = self._events.get(number)
+        if not self._is_flushed:
+            self.queues[0].flush()
+            self._is_flushed = True
         return None if event is None else event.real
 
     def oldest(self) -> Any:

@@ -1,0 +1,104 @@
+"""Sizes of launches: what no device, or not this one, can take.
+
+In: the sizes of one launch, as they were given. Out: tuples of plain integers, or `Unsuitable` with
+what is wrong with them. A driver finds out when the launch comes to it; launches that are held come
+to it later, and then nobody knows any more which call was wrong.
+
+Invariant: what is refused here, the driver would refuse. What it is not asked for here, such as
+how a kernel's registers bound its groups, it decides itself.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import pyopencl as cl
+
+MOST = (1 << 64) - 1
+"""Work-items that fit into a size."""
+
+REMEMBERED = 4096
+"""Sizes that were found to fit."""
+
+
+class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user's error of it)
+    """These sizes cannot be."""
+
+
+class Sizes:
+    """What one device can take."""
+
+    def __init__(self, device: Any) -> None:
+        self._most_items = tuple(device.max_work_item_sizes)
+        self._most_in_group = int(device.max_work_group_size)
+        self._whole_groups = not _has_rests(device)
+        self._fitting: set[tuple[Any, ...]] = set()
+
+    def check(self, global_size: Any, local_size: Any, offset: Any, required: Any) -> None:
+        """Raise `Unsuitable` where a launch cannot have these, of plain integers, or `acs.size` as
+        the first of the global size. `required`: the local size that the kernel requires, or
+        none."""
+        key = global_size, local_size, offset, required
+        is_plain = bool(global_size) and isinstance(global_size[0], int)
+        if is_plain and key in self._fitting:
+            return
+        self._check(*key)
+        if is_plain:
+            if len(self._fitting) >= REMEMBERED:
+                self._fitting.clear()
+            self._fitting.add(key)
+
+    def _check(self, global_size: Any, local_size: Any, offset: Any, required: Any) -> None:
+        many = len(global_size)
+        if not 1 <= many <= 3:
+            raise Unsuitable(f"global size {global_size} has {many} lengths, expected 1 to 3")
+        for at, start in enumerate(offset or ()):
+            length = global_size[at] if at < many and isinstance(global_size[at], int) else 1
+            if start + length > MOST:
+                raise Unsuitable(f"offset {offset}: no work-item is beyond {MOST:,}")
+        if offset is not None and len(offset) > many:
+            raise Unsuitable(
+                f"offset {offset} has {len(offset)} lengths, global size {global_size} has {many}"
+            )
+        if local_size is not None:
+            self._check_groups(global_size, local_size, required)
+
+    def _check_groups(self, global_size: Any, local_size: Any, required: Any) -> None:
+        many = len(global_size)
+        if len(local_size) != many:
+            raise Unsuitable(
+                f"local size {local_size} has {len(local_size)} lengths, global size "
+                f"{global_size} has {many}"
+            )
+        if required and tuple(required)[:many] != local_size:
+            raise Unsuitable(f"local size {local_size}: the kernel requires {tuple(required)}")
+        for at, (length, most) in enumerate(zip(local_size, self._most_items, strict=False)):
+            if length > most:
+                raise Unsuitable(
+                    f"local size {local_size}: this device takes {most:,} at most in dimension {at}"
+                )
+        if prod(local_size) > self._most_in_group:
+            raise Unsuitable(
+                f"local size {local_size}: {prod(local_size):,} work-items, this device takes "
+                f"{self._most_in_group:,} in a group"
+            )
+        for whole, part in zip(global_size, local_size, strict=True):
+            if self._whole_groups and isinstance(whole, int) and whole % part:
+                raise Unsuitable(
+                    f"global size {global_size} is not a multiple of local size {local_size}"
+                )
+
+
+def _has_rests(device: Any) -> bool:
+    """Whether the last group of a launch may be smaller than the others, for kernels that allow
+    it."""
+    version = device.version.split()[1]
+    if version.startswith("1."):
+        return False
+    if version.startswith("2."):
+        return True
+    try:
+        return bool(device.non_uniform_work_group_support)
+    except (cl.Error, AttributeError):
+        return True
