@@ -93,7 +93,7 @@ def in_words(report: Report) -> str:
 
 def _write(folder: Path, name: str, device: dict[str, Any], reports: dict[str, Report]) -> None:
     of = sources()
-    document = {
+    document: dict[str, Any] = {
         KIND: 1,
         "name": name,
         **device,
@@ -108,6 +108,10 @@ def _write(folder: Path, name: str, device: dict[str, Any], reports: dict[str, R
     folder.mkdir(parents=True, exist_ok=True)
     where = name if name != "at hand" else f"{device['device']}"
     path = folder / f"{'-'.join(where.lower().split())}.json"
+    if path.exists():  # suites of the same sources stand beside each other
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if before["sources"] == of.digest and before["driver"] == device["driver"]:
+            document["suites"] = {**before["suites"], **reports}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(f"written to {path}", flush=True)
 
