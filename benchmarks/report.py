@@ -35,6 +35,8 @@ BLOCKS = {
     "beside-pytorch": "other_tables:beside_pytorch_block",
     "few-groups": "other_tables:few_groups_block",
     "corpus": "other_tables:corpus_block",
+    "clients": "client_tables:tests",
+    "clients-speed": "client_tables:speed",
     "gains": "gains:gains",
     "emulator-speed": "emulator_speed:block",
     "emulator-results": "emulated_tables:block",
