@@ -18,7 +18,8 @@ class Client(NamedTuple):
     """What pytest is told besides."""
     needs: tuple[str, ...] = ()
     environment: str = "venv"
-    """Packages that want other versions of the same third one are apart."""
+    """Packages that want other versions of the same third one are apart, as is Nengo, whose plugin
+    does not go with today's pytest."""
     crashing: tuple[tuple[str, str], ...] = ()
     """Tests that end the process at times, then or a while later, on any queue, by a part of their
     names, and why. They are left out."""
@@ -56,7 +57,8 @@ CLIENTS = {
             "module:nengo_ocl.tests.test_clra_gemv",
             "module:nengo_ocl.tests.test_clra_nonlinearities",
         ),
-        needs=("nengo", "scipy", "setuptools<80"),
+        needs=("nengo", "scipy", "setuptools<80", "pytest<8"),
+        environment="venv-nengo",
         without="the tests that are Nengo's own take longer than minutes",
     ),
     "boxtree": Client("boxtree", ("test_tools.py", "test_tree.py"), needs=("islpy<2025.3",)),

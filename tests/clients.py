@@ -261,6 +261,7 @@ def run_file(
                 f"--out={report}",
             ]
         command += [str(runner), str(where), "-q", "-p", "no:cacheprovider", "--tb=no"]
+        command += [f"--rootdir={folder(client)}"]
         command += [
             *with_options(client),
             *chosen(file),
