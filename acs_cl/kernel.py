@@ -402,7 +402,7 @@ class Kernel(core.Caller):
     ) -> tuple[Any, ...]:
         """Lengths as plain integers; drivers divide by them. With `decides`, the first may be
         `acs.size`."""
-        found = []
+        found: list[Any] = []
         for index, length in enumerate(lengths):
             if type(length) is size:
                 if not decides or index:
