@@ -86,11 +86,12 @@ class AcsMachine:
         views = [self._of(view) for view in launch.views]
         arguments: list[Any] = [*views, *launch.numbers]
         said: dict[str, Any] = {"wait_for": wait_for}
-        if launch.declared:  # the whole array goes in, and only the view counts
+        if launch.whole:
             slot = launch.views[0].slot
             whole = View(slot, "flat", (0, LAYOUT[slot].nbytes // 4))
             arguments = [self._of(whole), launch.views[0].numbers[0], *launch.numbers]
-            said |= {"reads": views, "writes": views}
+            if launch.declared:
+                said |= {"reads": views, "writes": views}
         if launch.name in IN_GROUPS:
             arguments.insert(len(views), cl.LocalMemory(4 * GROUP))
         if launch.when is not None:

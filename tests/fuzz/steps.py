@@ -42,7 +42,10 @@ class Launch(NamedTuple):
     views: tuple[View, ...]
     numbers: tuple[int, ...]
     modes: tuple[str, ...]
+    whole: bool = False
+    """It is given all of its array, and the view is what it touches of it."""
     declared: bool = False
+    """That is said in the call; it is inferred otherwise."""
     offset: int = 0
     when: View | None = None
     """The number that decides whether it runs."""
@@ -70,7 +73,7 @@ Recorded = Launch | Copy | Fill
 def decode_kernel(name: str, n: Sequence[int]) -> Launch | None:
     """The launch that integers stand for; None where it would race within itself."""
     launch = _RULES.get(name.partition("_")[0], _simple)(name, n)
-    if launch is None or launch.declared:
+    if launch is None or launch.whole:
         return launch
     written = [v for v, mode in zip(launch.views, launch.modes, strict=True) if "w" in mode]
     if name in ("affine", "add") and n[8] % 5 == 0 and launch.global_size[0] > 1:
@@ -126,7 +129,8 @@ def _simple(name: str, n: Sequence[int]) -> Launch | None:
     if name == "every":
         step = a % 4 + 1
         return Launch(name, (-(-length // step),), (1,), (one,), (step,), modes)
-    return Launch(name, (length,), local, (one,), (a,), modes, declared=True)
+    declared = n[10] % 2 == 0
+    return Launch(name, (length,), local, (one,), (a,), modes, True, declared)
 
 
 def _octets(name: str, n: Sequence[int]) -> Launch | None:
