@@ -30,7 +30,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
         why = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
         if report.failed:
-            why = str(getattr(report.longrepr, "reprcrash", report.longrepr))
+            crash = getattr(report.longrepr, "reprcrash", None)  # its path is this machine's
+            why = str(report.longrepr) if crash is None else f"line {crash.lineno}: {crash.message}"
         _write(report.outcome, report.nodeid, why[-300:])
 
 
