@@ -21,6 +21,7 @@ ENUM_CONSTANT = 7
 CHARACTER_LITERAL, PAREN_EXPR, UNARY_OPERATOR, ARRAY_SUBSCRIPT_EXPR = 110, 111, 112, 113
 BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL, CAST_EXPR = 114, 115, 116, 117
 COMPOUND_LITERAL, INIT_LIST, STATEMENT_EXPRESSION, SIZEOF_EXPR = 118, 119, 121, 136
+OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as it shows a conversion of `i`
 RETURN_STMT, GCC_ASM_STMT, MS_ASM_STMT, DECL_STMT = 214, 215, 229, 231
 
 # What a type is, as far as pointers go.
@@ -49,7 +50,7 @@ _DECAYED = frozenset(
 )  # fmt: skip
 
 
-_LITERALS = frozenset({INTEGER_LITERAL, CHARACTER_LITERAL, SIZEOF_EXPR})
+_LITERALS = frozenset({INTEGER_LITERAL, CHARACTER_LITERAL, SIZEOF_EXPR, OFFSET_EXPR})
 
 
 class Node:
@@ -126,6 +127,8 @@ class _Converter:
         node.children = [self.node(child) for child in below]
         if node.shape == ARRAY and self._is_decayed(node, cursor):
             self._decay(node, cursor.type)
+        if self._is_offset(node, cursor, below):
+            kind = node.kind = OFFSET_EXPR
         if node.number and (kind in _LITERALS or (kind == DECL_REF_EXPR and not below)):
             node.literal = self._constant(node, cursor)
         if kind == DECL_REF_EXPR:
@@ -140,6 +143,15 @@ class _Converter:
             number = node.children[-1].shape in (NUMBER, BOOL)
             node.is_null = number and self._is_zero(below[-1])
         return node
+
+    @staticmethod
+    def _is_offset(node: Node, cursor: Any, below: list[Any]) -> bool:
+        """Whether what looks like a conversion to `size_t` begins before what it converts."""
+        if node.kind != UNEXPOSED_EXPR or node.number != -64 or len(below) != 1:
+            return False
+        if not node.children[0].number:
+            return False
+        return bool(cursor.extent.start != below[0].extent.start)
 
     @staticmethod
     def _is_aside(kind: int) -> bool:

@@ -421,12 +421,16 @@ class _Walk:
             )
         if kind == n.BLOCK_EXPR:
             raise Unclear("a block of code as a value")
+        return self._perhaps(
+            node, node.children, "used in an expression that is not understood"
+        )
+
+    def _perhaps(self, node: Node, children: list[Node], why: str) -> Operation:
+        """The value of something that may evaluate these parts or not."""
         self.assigned.append(set())
         parts: list[Operation] = [
-            self._given_away(child, "used in an expression that is not understood")
-            if n.is_expression(child.kind)
-            else self._statement(child)
-            for child in node.children
+            self._given_away(child, why) if n.is_expression(child.kind) else self._statement(child)
+            for child in children
         ]
         return self._opaque(node, ["maybe", self._list(self._within()), parts])
 
@@ -598,6 +602,8 @@ class _Walk:
         return result
 
     def _builtin(self, name: str, node: Node, arguments: list[Node]) -> Operation:
+        if name.startswith("__builtin_"):  # some take an expression and do not evaluate it
+            return self._perhaps(node, arguments, f"passed to {name}")
         if name in _QUERIES and node.number:
             axis = self._value(arguments[0]) if arguments else ["k", 0]
             return ["q", name, axis, node.number]
