@@ -167,6 +167,20 @@ def test_option_macros_are_not_expanded_twice() -> None:
     assert with_byte_offsets(source, "-Dsize=4", None, "k", (0,))[0].startswith("#undef")
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("#define F(x) -x\nF(-a)", "- -a"),
+        ("#define P +\na+P+b", "a+ + +b"),
+        ("#define D *p\na/D", "a/ *p"),
+        ("a+++b - --c", "a++ +b - --c"),
+    ],
+)
+def test_tokens_that_a_macro_puts_side_by_side_stay_two(source: str, expected: str) -> None:
+    text, _ = preprocessed(source)
+    assert text.strip() == expected
+
+
 def test_counts_of_pragmas_are_worked_off() -> None:
     text, _ = preprocessed("#define N (2*M)\n#define M 4\n#pragma unroll N\n")
     assert text.strip() == "#pragma unroll (2*4)"

@@ -24,6 +24,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
 _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
 _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
+_JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
 _PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
 
 
@@ -165,8 +166,10 @@ def preprocess(
         (reader.define if directive == "define" else reader.undef)(rest)
     defined = _define(reader, options)
     reader.parse(source, "source.cl")
-    out = []
+    out = [""]
     while (token := reader.token()) is not None:
+        if out[-1][-1:] + token.value[:1] in _JOINED_TOKENS:
+            out.append(" ")  # what a macro put side by side are two tokens still
         out.append(token.value)
     return "".join(out), defined, made
 
