@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint signals fuzz sanitize wheels demo bench measure figures stamp bundle clients drivers clean
+.PHONY: help venv test lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint    style and types only"
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
+	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
@@ -84,6 +85,11 @@ fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
 	    tests/test_core.py tests/test_quick.py
 	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
+
+# All of them, each in a program of its own, in every form; `make test` has a short form.
+TRAPS ?= benchmarks/results/traps-pocl.json
+traps: $(STAMP)
+	$(RUN) tests/traps --out $(TRAPS) $(ARGS)
 
 # Python itself is not built that way: what it never frees is not reported, and the sanitizer's
 # library has to come first.

@@ -1,0 +1,169 @@
+"""Traps tried in processes of their own, so that a driver that crashes loses one trap and no more.
+
+In: the names of traps, a device, how closely to look. Out: a result for each. A process gets one
+group of traps after the other as lines of JSON, and says what it begins. Where it dies, the groups
+that are left go to a new process; what it had is tried again one by one, and who kills it alone
+has "crashed" for a result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LIMIT_S = 400.0
+"""Seconds for one group; what takes longer is ended and counts as hung."""
+GROUPS_A_PROCESS = 60
+"""A process is then replaced, so that what drivers never give back does not pile up."""
+
+NOT_WELL = 3
+"""Exit status of a process whose device takes no commands any more."""
+
+Result = dict[str, Any]
+
+
+class Job(NamedTuple):
+    """Traps that are tried together, and the forms of each."""
+
+    names: tuple[str, ...]
+    forms: dict[str, list[str]]
+    step: int
+
+
+class _Worker:
+    """A process, seen from here."""
+
+    def __init__(self, device: str) -> None:
+        read, write = os.pipe()
+        self.cache = tempfile.TemporaryDirectory()
+        self.said = Path(self.cache.name, "said")
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("__main__.py")), "--worker", str(write),
+             "--device", device],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self.said.open("w"), text=True,
+            pass_fds=[write], env={**os.environ, "POCL_CACHE_DIR": self.cache.name,
+                                   "ACS_CL_CACHE": self.cache.name},
+        )  # fmt: skip
+        os.close(write)
+        self.lines = os.fdopen(read, encoding="utf-8")
+        self.done = 0
+        self.last_words = ""
+
+    def try_job(self, job: Job) -> tuple[list[Result], str]:
+        """The results, and what it was at when it died; '' where it lives."""
+        timer = threading.Timer(LIMIT_S, self.process.kill)
+        timer.start()
+        stage = "start"
+        try:
+            assert self.process.stdin is not None
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+            for line in self.lines:
+                said = json.loads(line)
+                if isinstance(said, list):
+                    self.done += 1
+                    return said, ""
+                stage = said
+        except (OSError, ValueError):
+            pass
+        finally:
+            hung = not timer.is_alive()
+            timer.cancel()
+        status = self.close()
+        ended = "took too long" if hung else f"exit status {status}"
+        return [], f"{stage} ({ended}) {self.last_words}"
+
+    def close(self) -> int:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            status = self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        self.lines.close()
+        lines = self.said.read_text(errors="replace").splitlines()
+        self.last_words = " ".join(lines[-3:])[-300:]
+        self.cache.cleanup()
+        return status
+
+
+def run(
+    jobs: Sequence[Job], device: str, processes: int, heard: Callable[[Result], None]
+) -> list[Result]:
+    """Every job's results. `heard` is told each as it comes."""
+    left, results, lock = deque(jobs), [], threading.Lock()
+
+    def note(found: Sequence[Result]) -> None:
+        with lock:
+            results.extend(found)
+            for one in found:
+                heard(one)
+
+    def serve() -> None:
+        worker: _Worker | None = None
+        while True:
+            with lock:
+                job = left.popleft() if left else None
+            if job is None:
+                break
+            worker = worker or _Worker(device)
+            found, died = worker.try_job(job)
+            if died:
+                worker = None
+                found = _after_death(job, died, left, lock)
+            elif worker.done >= GROUPS_A_PROCESS:
+                worker.close()
+                worker = None
+            note(found)
+        if worker is not None:
+            worker.close()
+
+    threads = [threading.Thread(target=serve) for _ in range(processes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def _after_death(job: Job, died: str, left: deque[Job], lock: Any) -> list[Result]:
+    if len(job.names) > 1:
+        with lock:
+            left.extend(Job((name,), {name: job.forms[name]}, job.step) for name in job.names)
+        return []
+    name = job.names[0]
+    form = died.split()[0]
+    # A kernel that the driver itself cannot run says nothing about us.
+    if form in ("build", "plain"):
+        return [{"name": name, "skipped": f"the driver died: {died}"}]
+    return [{"name": name, "ranges": "unknown", "forms": {form: f"crashed: {died}"}}]
+
+
+def serve_jobs(device: Any, write: int) -> None:
+    """The other end: try what comes on standard input."""
+    from traps import all_traps
+    from traps.bench import Bench
+
+    out = os.fdopen(write, "w", encoding="utf-8")
+
+    def say(what: Any) -> None:
+        out.write(json.dumps(what) + "\n")
+        out.flush()
+
+    traps = {trap.name: trap for trap in all_traps()}
+    bench = Bench(device, say)
+    for line in sys.stdin:
+        job = Job(*json.loads(line))
+        found = bench.try_all([traps[name] for name in job.names], job.forms, job.step)
+        if not bench.is_well():
+            os._exit(NOT_WELL)  # as if the driver had crashed, which it has
+        say(found)

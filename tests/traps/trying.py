@@ -1,0 +1,254 @@
+"""One trap tried on a device: what its launch says, and its rewritten forms.
+
+In: a trap in a program. Out: a dictionary. `ranges` is 'exact', 'wider', 'everything' (all of an
+argument where less is touched), or begins with 'missed'. A form is 'same', or says how it differs,
+or that the runtime refused it with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.records import EVERYTHING, Span
+from traps.case import Buffer, Image, Trap
+from traps.measuring import (
+    Measured,
+    Memory,
+    Unsteady,
+    arguments,
+    contents,
+    make_image,
+    measure,
+    plainly,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from traps.bench import Bench
+
+SHIFT = 64
+"""Bytes before a view in the middle: enough for every type, too few for a sub-buffer."""
+FORMS = ("replay", "when", "size", "view", "device")
+Result = dict[str, Any]
+Say = Callable[[str], None]
+
+
+class Try:
+    """A trap, with the name that its kernel has in a program."""
+
+    def __init__(
+        self, bench: Bench, trap: Trap, kernel: str, source: str, options: list[str]
+    ) -> None:
+        self.bench, self.trap, self.kernel = bench, trap, kernel
+        self.source, self.options = source, options
+        self.memory = contents(trap)
+        self.left: Memory = []
+        self.result: Result = {"name": trap.name}
+
+    def measured(self, plain: Any, step: int) -> Result:
+        """Measure the kernel, and compare with what a launch says. Nothing else if it cannot be."""
+        self.bench.say(f"plain {self.trap.name}")
+        try:
+            run = plainly(self.bench.queue, cl.Kernel(plain, self.kernel), self.trap)
+            found = measure(run, self.memory, step)
+        except Unsteady:
+            self.result["skipped"] = "two plain runs differ"
+        except (cl.Error, TypeError) as error:
+            self.result["skipped"] = f"plain launch: {log_of(error)}"
+        else:
+            self.left = found.left
+            self.bench.say(f"ranges {self.trap.name}")
+            self.result |= {**self.ranges(found), "forms": {}}
+        return self.result
+
+    def attempt(self, form: str) -> None:
+        """Compute by a rewritten form, and note how that came out."""
+        if "skipped" in self.result:
+            return
+        self.bench.say(f"{form} {self.trap.name}")
+        try:
+            found = getattr(self, form)()
+        except acs.AcsError as error:
+            found = f"refused: {short(error)}"
+        except Exception as error:
+            found = f"failed: {type(error).__name__}: {short(error)}"
+        self.result["forms"][form] = found
+
+    # ---- ranges ----
+
+    def ranges(self, measured: Measured) -> Result:
+        """How the access of a launch compares with what was measured."""
+        runtime = self.bench.serial
+        try:
+            arrays = self.arrays(runtime)
+            handle = self.launch(runtime, self.program(runtime), arrays)
+            left = self.contents_of(arrays)
+        except acs.AcsError as error:
+            return {"ranges": f"refused: {short(error)}"}
+        wrong = self.compared(left)
+        if wrong != "same":
+            return {"ranges": f"missed: the launch itself is {wrong}"}
+        verdicts: set[str] = set()
+        missed = []
+        for kind in ("reads", "writes"):
+            spans = getattr(handle.access, kind)
+            for index, seen in enumerate(getattr(measured, kind)):
+                inferred = said(spans, arrays[index], len(self.memory[index]))
+                if seen - inferred:
+                    missed.append(f"{kind} of {index}: {_brief(seen - inferred)}")
+                elif inferred == seen:
+                    verdicts.add("exact")
+                else:
+                    whole = len(inferred) == len(self.memory[index])
+                    verdicts.add("everything" if whole else "wider")
+        if missed:
+            return {"ranges": f"missed {'; '.join(missed)}"}
+        order = ("everything", "wider", "exact")
+        return {"ranges": next(one for one in order if one in verdicts or one == "exact")}
+
+    # ---- launches ----
+
+    def program(self, runtime: acs.Runtime) -> Any:
+        return getattr(runtime.build(self.source, self.options), self.kernel)
+
+    def arrays(self, runtime: acs.Runtime) -> list[Any]:
+        kinds = [one for one in self.trap.args if isinstance(one, (Buffer, Image))]
+        return [
+            make_image(runtime.context, one) if isinstance(one, Image) else runtime.array(values)
+            for one, values in zip(kinds, self.memory, strict=True)
+        ]
+
+    def launch(self, runtime: acs.Runtime, kernel: Any, arrays: list[Any], **more: Any) -> Any:
+        size = more.pop("size", self.trap.size)
+        if self.trap.offset is not None:
+            more["offset"] = self.trap.offset
+        return kernel(size, self.trap.local, *arguments(self.trap, arrays), **more)
+
+    def contents_of(self, arrays: list[Any]) -> Memory:
+        return [self.content_of(array) for array in arrays]
+
+    def content_of(self, array: Any) -> Any:
+        if not isinstance(array, cl.Image):
+            return array.get()
+        for runtime in (self.bench.serial, self.bench.views, self.bench.scheduled):
+            if repr(runtime):
+                runtime.finish()
+        values = np.empty(array.width * array.height * 4, np.uint8)
+        region = (array.width, array.height)
+        cl.enqueue_copy(self.bench.queue, values, array, origin=(0, 0), region=region)
+        return values
+
+    def compared(self, got: Memory, wanted: Memory | None = None) -> str:
+        wanted = self.left if wanted is None else wanted
+        for index, (one, other) in enumerate(zip(got, wanted, strict=True)):
+            places = np.nonzero(one != other)[0]
+            if len(places):
+                at = int(places[0])
+                return (
+                    f"different: buffer {index}, {_brief(places.tolist())}: "
+                    f"{one[at : at + 4].tolist()}, plain {other[at : at + 4].tolist()}"
+                )
+        return "same"
+
+    # ---- forms ----
+
+    def replay(self) -> str:
+        """Recorded, and replayed once."""
+        runtime = self.bench.serial
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        with runtime.record() as graph:
+            self.launch(runtime, kernel, arrays)
+        graph.replay()
+        return self.compared(self.contents_of(arrays))
+
+    def when(self) -> str:
+        """Once under a condition that does not hold, once under one that does."""
+        runtime = self.bench.serial
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        flags = runtime.array([0, 1], "u4")
+        self.launch(runtime, kernel, arrays, when=flags[0])
+        found = self.compared(self.contents_of(arrays), self.memory)
+        if found != "same":
+            return f"when=0 {found}"
+        self.launch(runtime, kernel, arrays, when=flags[1])
+        return self.compared(self.contents_of(arrays))
+
+    def size(self) -> str:
+        """With a size that stands in memory, of at most twice as many."""
+        runtime = self.bench.serial
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        count = runtime.array([self.trap.size[0]], "u4")
+        counted = acs.size(count, upto=2 * self.trap.size[0])
+        self.launch(runtime, kernel, arrays, size=(counted, *self.trap.size[1:]))
+        return self.compared(self.contents_of(arrays))
+
+    def view(self) -> str:
+        """On views in the middle of buffers, whose other bytes have to stay."""
+        runtime = self.bench.views
+        around = [np.full(len(values) + 2 * SHIFT, 0xA5, np.uint8) for values in self.memory]
+        for values, whole in zip(self.memory, around, strict=True):
+            whole[SHIFT:-SHIFT] = values
+        if any(isinstance(one, Image) for one in self.trap.args):
+            return "refused: images have no views"
+        arrays = [runtime.array(whole) for whole in around]
+        self.launch(runtime, self.program(runtime), [whole[SHIFT:-SHIFT] for whole in arrays])
+        for left, whole in zip(self.left, around, strict=True):
+            whole[SHIFT:-SHIFT] = left
+        return self.compared(self.contents_of(arrays), around)
+
+    def device(self) -> str:
+        """By the scheduler on the device, into which it was built before."""
+        runtime = self.bench.scheduled
+        arrays, kernel = self.arrays(runtime), self.program(runtime)
+        before = _tasks(runtime)
+        self.launch(runtime, kernel, arrays)
+        found = self.compared(self.contents_of(arrays))
+        return found if found != "same" or _tasks(runtime) > before else "same, on a lane"
+
+
+def _tasks(runtime: acs.Runtime) -> int:
+    count: int = runtime.stats()["scheduler"]["tasks"]
+    return count
+
+
+def said(spans: Sequence[Span], array: Any, count: int) -> set[int]:
+    """Which bytes of an array are among some spans."""
+    if any(span.base == EVERYTHING for span in spans):
+        return set(range(count))
+    if isinstance(array, cl.Image):
+        return set(range(count)) if any(span.base == -array.int_ptr for span in spans) else set()
+    own = array._span
+    found: set[int] = set()
+    for span in spans:
+        if span.base == own.base:
+            for row in range(span.rows):
+                begin = span.start - own.start + row * span.pitch
+                found.update(range(begin, begin + span.width))
+    return found & set(range(count))
+
+
+def _brief(places: Any) -> str:
+    """Positions as intervals."""
+    parts: list[list[int]] = []
+    for place in sorted(places):
+        if parts and parts[-1][1] == place:
+            parts[-1][1] += 1
+        else:
+            parts.append([place, place + 1])
+    text = ", ".join(f"{low}..{high}" for low, high in parts[:4])
+    return f"bytes {text}{' ...' if len(parts) > 4 else ''}"
+
+
+def short(error: BaseException) -> str:
+    """An error in a line."""
+    return " ".join(str(error).split())[:300]
+
+
+def log_of(error: Exception) -> str:
+    """What a driver says is wrong."""
+    lines = [line for line in str(error).splitlines() if "error" in line.lower()]
+    return (lines or [str(error)])[0][:200]
