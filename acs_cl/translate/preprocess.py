@@ -24,6 +24,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
 _CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
 _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
+_OTHER_SPACES = str.maketrans("\f\v", "  ")  # which the preprocessor does not know
 _JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
 _PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
 
@@ -177,7 +178,7 @@ def preprocess(
 def _joined(text: str) -> str:
     """The text with continued lines made one, as comments and directives take them, and the
     directives that are written with digraphs as others are."""
-    text = _CONTINUED_LINES.sub(_one_line, text)
+    text = _CONTINUED_LINES.sub(_one_line, text.translate(_OTHER_SPACES))
     return _DIGRAPHS.sub(lambda line: line[0].replace("%:", "#"), text)
 
 
