@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -101,6 +101,8 @@ class Run:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._known = known
+        self.save: Callable[[], None] = lambda: None
+        """Called whenever a process has ended, since this one may end too."""
         self.about: Report = {}
         self.sections = {kind: Section(kind, known.get(kind)) for kind in random_worker.KINDS}
 
@@ -140,7 +142,7 @@ class Run:
                     behind = (now + 1, first + count - now - 1)
                     alone = [(now, 1)] if count > 1 else []
                     todo += [one for one in (behind, *alone, (begin, now - begin)) if one[1] > 0]
-            self._say(section)
+                self._say(section)
 
     def _dead(self, section: Section, status: int, seed: int, count: int) -> None:
         what = "took too long" if status == random_worker.HANGS else f"exit status {status}"
@@ -171,6 +173,7 @@ class Run:
         print(f"{section.kind}: {counts['programs']} programs, {took:.0f} s, "
               f"{len(section.wrong)} wrong, {len(section.died)} processes died",
               flush=True)  # fmt: skip
+        self.save()
 
     def report(self, processes: int) -> Report:
         """What there is to say."""
@@ -267,9 +270,11 @@ def main(words: Sequence[str] | None = None) -> int:
     if any(known.get(name, value) != value for name, value in here.items()):
         raise SystemExit(f"{args.json} is of {known['commit']} {known['digest']}, not of {here}")
     run = Run(args.device, time.time() + args.seconds, args.block, known)
+    if args.json is not None:
+        run.save = lambda: _save(run.report(args.processes), args.json)
     for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
         run.all_of(kind, programs, args.first, args.processes)
-        _save(run.report(args.processes), args.json)
+    _save(run.report(args.processes), args.json)
     return any(section.wrong for section in run.sections.values())
 
 
