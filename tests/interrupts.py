@@ -39,6 +39,9 @@ BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated", "qu
 HANGS_S = 30.0
 """A call that takes so long hangs."""
 
+HEARD_S = 0.5
+"""A signal is heard so long after it was sent at the latest."""
+
 LONGEST_S = 0.008
 """Signals come at most so long after a call began."""
 
@@ -96,14 +99,21 @@ class Sender:
             inside = True
             call()
             inside = False
-            self._wait_until_sent()
+            self._wait_until_heard()
         except KeyboardInterrupt:
             self._wait_until_sent()
         except Exception:
             with contextlib.suppress(KeyboardInterrupt):
-                self._wait_until_sent()
+                self._wait_until_heard()
             raise
         return inside
+
+    def _wait_until_heard(self) -> None:
+        """A signal may come to another thread first, or into a finalizer, and be heard later."""
+        self._wait_until_sent()
+        until = time.perf_counter() + HEARD_S
+        while time.perf_counter() < until:
+            os.sched_yield()
 
     def _wait_until_sent(self) -> None:
         """Lines are left where they are: reading could be interrupted between a line and noting
