@@ -135,7 +135,7 @@ _FUNCTIONS = (
     "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
-    "clWaitForEvents", "clEnqueueWriteBuffer",
+    "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
 )  # fmt: skip
 
 

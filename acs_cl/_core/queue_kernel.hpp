@@ -42,6 +42,7 @@ struct Driver {
     std::int32_t (*wait_for_events)(std::uint32_t, void *const *);
     std::int32_t (*write_buffer)(void *, void *, std::uint32_t, std::size_t, std::size_t,
                                  const void *, std::uint32_t, void *const *, void **);
+    Info queue_info, device_info;
 };
 
 inline Driver driver;
@@ -54,7 +55,9 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 
 // From CL/cl.h.
 constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194,
-                        EVENT_STATUS = 0x11D3;
+                        EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
+                        DEVICE_TYPE = 0x1000;
+constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
 
 inline std::int32_t event_status(void *event) {
     std::int32_t status = 0;

@@ -55,6 +55,26 @@ std::shared_ptr<Waiter> take_waiter() {
     }
 }
 
+// Whether another processor than the host's works on what the event belongs to.
+bool is_on_own_processor(void *event) {
+    void *queue = nullptr, *device = nullptr;
+    std::uint64_t type = DEVICE_IS_CPU;
+    if (driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) || !queue ||
+        driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
+        driver.device_info(device, DEVICE_TYPE, sizeof(type), &type, nullptr))
+        return false;
+    return !(type & DEVICE_IS_CPU);
+}
+
+// Whether the event ends while it is asked again and again, for a short time.
+bool ends_soon(void *event) {
+    if (event_status(event) <= 0) return true;
+    if (!is_on_own_processor(event)) return false;
+    for (const auto began = Clock::now(); Seconds(Clock::now() - began).count() < ASKED_S;)
+        if (event_status(event) <= 0) return true;
+    return false;
+}
+
 double left_s(Clock::time_point began, double seconds) {
     if (seconds < 0) return SLICE_S;
     return std::clamp(seconds - Seconds(Clock::now() - began).count(), 0.0, SLICE_S);
@@ -100,7 +120,7 @@ Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
     PyThreadState *saved = PyEval_SaveThread();
     bool is_over = true;
-    if (PyThread_get_thread_ident() == signals::main_thread) is_over = event_status(event) <= 0;
+    if (PyThread_get_thread_ident() == signals::main_thread) is_over = ends_soon(event);
     else driver.wait_for_events(1, &event);
     PyEval_RestoreThread(saved);
     return is_over ? Wait::ENDED : by_another(event, began, seconds);

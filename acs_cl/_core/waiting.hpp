@@ -2,8 +2,11 @@
 //
 // A driver's wait cannot be left, and Python runs handlers in its main thread only. So another thread
 // waits for the event in the driver, and the main one for that thread, in slices between which signals
-// are handled. Any other thread waits in the driver itself. To look at the event for a moment first
-// takes the processor from a CPU's kernels: measured, it made waits of all lengths longer.
+// are handled. Any other thread waits in the driver itself.
+//
+// To hand an event over to a thread and back costs some microseconds, which a short wait would feel. So
+// an event of a GPU is asked for its status a while first. On a CPU that would take the processor from
+// the kernels that are waited for: measured, it made waits of all lengths longer there.
 
 #pragma once
 
@@ -13,6 +16,9 @@ namespace acs_cl {
 
 // How long a wait goes without a look at signals.
 constexpr double SLICE_S = 0.05;
+
+// How long an event of a GPU is asked first.
+constexpr double ASKED_S = 0.0002;
 
 enum class Wait { ENDED, LATE, RAISED };  // the last one with an error of Python's
 
