@@ -152,6 +152,7 @@ def over_expert(entry: Mapping[str, Any], name: str) -> float | None:
 
 
 NO_BOUND, REFUTED = "not measured", "refuted"
+EMPTY = "none"  # no kernel of it takes longer than an empty one
 
 
 def bound_ms(entry: Mapping[str, Any]) -> float | str:
@@ -160,7 +161,9 @@ def bound_ms(entry: Mapping[str, Any]) -> float | str:
     limits = entry["bound"]
     if "empty_us" not in limits:
         return NO_BOUND
-    return REFUTED if limits["least_ms"] is None else float(limits["least_ms"])
+    if limits["least_ms"] is None:
+        return REFUTED
+    return float(limits["least_ms"]) or EMPTY
 
 
 def of_bound(entry: Mapping[str, Any], name: str) -> float | None:

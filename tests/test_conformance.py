@@ -562,6 +562,8 @@ def test_variables_of_a_program_that_is_not_known_order_its_kernels(
 def test_parts_of_a_buffer_that_the_program_has_released_meet(
     rt: acs.Runtime, program: acs.Program
 ) -> None:
+    if "NVIDIA" in rt.device.platform.name:
+        pytest.skip("its driver crashes on parts of a buffer that overlap, on plain queues too")
     align = rt.device.mem_base_addr_align // 8
     whole = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 4 * align)
     one, other = whole[: 2 * align], whole[align : 3 * align]

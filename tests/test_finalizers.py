@@ -145,7 +145,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
     maker.start()
     try:
         for _ in range(2000):
-            life._all()
+            life.all_runtimes()
     finally:
         stop.set()
         maker.join()

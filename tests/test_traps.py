@@ -1,7 +1,8 @@
 """Hostile kernels: what they really touch is among what a launch says, and every form agrees.
 
 `make traps` tries all of them in every form, each in a program of its own, and flips every byte by
-itself. Here those that can share programs are measured, some of the others, and each form on some.
+itself. Here some of those that can share programs are measured, some of the others, and each form
+on some.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ KNOWN = {
 """Traps that are open, and why."""
 
 TOGETHER = 20
-ALONE_EVERY = 8
+GROUP_EVERY = 2
+ALONE_EVERY = 24
 FORM_EVERY = 6
 STEP = 16
 
@@ -39,7 +41,10 @@ def short_jobs() -> list[Job]:
     traps = all_traps()
     chosen = [trap for place, trap in enumerate(traps) if trap.shares or place % ALONE_EVERY == 0]
     jobs = []
-    for group in bundles(chosen, TOGETHER):
+    groups = bundles(chosen, TOGETHER)
+    shared = [group for group in groups if len(group) > 1]
+    alone = [group for group in groups if len(group) == 1]
+    for group in [*shared[::GROUP_EVERY], *alone]:
         forms = {trap.name: _forms(traps.index(trap), len(group)) for trap in group}
         jobs.append(Job(tuple(forms), forms, STEP))
     return jobs

@@ -421,9 +421,7 @@ class _Walk:
             )
         if kind == n.BLOCK_EXPR:
             raise Unclear("a block of code as a value")
-        return self._perhaps(
-            node, node.children, "used in an expression that is not understood"
-        )
+        return self._perhaps(node, node.children, "used in an expression that is not understood")
 
     def _perhaps(self, node: Node, children: list[Node], why: str) -> Operation:
         """The value of something that may evaluate these parts or not."""

@@ -1,7 +1,7 @@
 """The traps from the command line: all of them, in every form, and a JSON of how they came out.
 
-    python tests/traps --device Intel --jobs 4 --out traps.json
-    python tests/traps --only pointers/ --verbose
+python tests/traps --device Intel --jobs 4 --out traps.json
+python tests/traps --only pointers/ --verbose
 """
 
 from __future__ import annotations
