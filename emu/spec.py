@@ -238,7 +238,8 @@ CUDA = HostSpec(
     queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
     update_ns=410,  # the paper gives none: taken as its cheapest check
     checks=PAPER_CHECKS,
-    # benchmarks/results/nvidia-h200.json: a new graph less its replay, a node, and again the least.
+    # benchmarks/results/constants/cuda-nvidia-h200.json, which was kept since later hosts were slower:
+    # a new graph less its replay, a node, and again the least.
     # Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on
     # it.
     build_node_ns=2_250,

@@ -97,7 +97,7 @@ CITED: dict[str, tuple[int, str, Found]] = {
         spec.CUDA.launch_ns, "nvidia-h200", cuda(lambda one: float(one["stream_us"])),
     ),
     "a node built": (
-        spec.CUDA.build_node_ns, "nvidia-h200",
+        spec.CUDA.build_node_ns, "constants/cuda-nvidia-h200",
         cuda(lambda one: float(one["new_graph_us"] - one["replay_us"])),
     ),
     "a node in 64 chains": (
@@ -155,5 +155,5 @@ def test_constants_of_the_code_are_the_codes() -> None:
 def test_every_result_that_is_cited_is_looked_at() -> None:
     """A file named in emu/spec.py has to be there, and some constant is held against it."""
     text = (ROOT / "emu" / "spec.py").read_text(encoding="utf-8")
-    named = set(re.findall(r"benchmarks/results/([\w-]+)\.json", text))
+    named = set(re.findall(r"benchmarks/results/([\w/-]+)\.json", text))
     assert named == {name for _, name, _ in CITED.values()}

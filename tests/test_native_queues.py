@@ -176,7 +176,7 @@ class Driver:
     def read_buffer(self, *_: Any) -> int:
         return REFUSED  # nothing here reads back, or writes
 
-    copy_svm = write_buffer = read_buffer
+    copy_svm = write_buffer = queue_info = device_info = read_buffer
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -199,6 +199,7 @@ class Driver:
             "copy_svm": (VOID, INT, VOID, VOID, SIZE, INT, some, some),
             "retain_event": (VOID,), "wait_for_events": (INT, some),
             "write_buffer": (VOID, VOID, INT, SIZE, SIZE, VOID, INT, some, some),
+            "queue_info": info, "device_info": info,
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(
