@@ -238,7 +238,7 @@ CUDA = HostSpec(
     queue_depth=1_024,  # documented nowhere; streams are widely reported to block about there
     update_ns=410,  # the paper gives none: taken as its cheapest check
     checks=PAPER_CHECKS,
-    # benchmarks/results/constants/cuda-nvidia-h200.json, which was kept since later hosts were slower:
+    # benchmarks/results/constants/cuda-nvidia-h200.json, kept since later hosts were slower:
     # a new graph less its replay, a node, and again the least.
     # Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on
     # it.
