@@ -11,7 +11,7 @@ launches that one scheduler can run is a segment: one launch for the host, one a
 (`segments`). A segment goes launch by launch too while bytes are poisoned, or something that has
 not run yet could poison them, since a part of it may have to run then, and a part not.
 
-`cl_khr_command_buffer` is not used: what PoCL 3.1's takes is in docs/scheduler.md. It would belong
+`cl_khr_command_buffer` is not used: docs/design/scheduler.md says why. It would belong
 where `_single` issues launches one by one: a run of singles would be a command buffer.
 
 Invariants:

@@ -91,7 +91,7 @@ class Runtime:
     most so many groups of its scheduler; `slice_ms`, after which a group starts no new task in one
     launch of it; `order`, 'first_in', 'critical_path' or 'narrow_first', among the tasks that are
     ready. For 'emulated': `emulate`, a mapping with `machine`, `policy` and `durations`, see
-    docs/emulator.md.
+    docs/design/emulator.md.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:

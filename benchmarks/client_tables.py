@@ -1,4 +1,4 @@
-"""Tables of docs/clients.md: packages on acs.Queue, their tests and a program of each.
+"""Tables of docs/measurements/clients.md: packages on acs.Queue, their tests and a program of each.
 
 In: `clients.json` of the results, as `tests/clients.py` writes it. Out: Markdown.
 """

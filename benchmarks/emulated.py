@@ -4,7 +4,7 @@
     python -m acs_cl.benchmarks.report     # write the tables
 
 In: traces of `dry.traced` at preset `paper`, the machine `paper`, the values of `published`. Out:
-`results/emulator.json`, of which `report` makes `docs/emulator-results.md`.
+`results/emulator.json`, of which `report` makes `docs/measurements/emulator.md`.
 
 A variant of the machine changes one constant for all workloads alike; what brings a figure that
 differs from the published one near to it is found among the variants.

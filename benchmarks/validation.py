@@ -7,7 +7,7 @@
 
 In: workloads, a device. Out: for each workload the time of a step on `serial` and the speed-ups of
 `lanes` and `device` over it, real and modelled; as JSON, of which
-`report` makes `docs/emulator-validation.md`.
+`report` makes `docs/measurements/emulator-validation.md`.
 
 How long a kernel takes is its median in several runs on `serial`, where it is alone; so is what the
 program does by itself between launches, and what it waits for is what it waited for there. What a

@@ -12,7 +12,7 @@ from acs_cl.benchmarks.documents import ResultError
 
 SHOWN = ("serial", "out_of_order", "lanes", "device", "auto", "replay", "expert")
 """Contestants, where they were measured."""
-WHY = "workloads.md#the-bound-and-where-it-is-not-reached"
+WHY = "design/workloads.md#the-bound-and-where-it-is-not-reached"
 
 
 def workloads(results: Path) -> str:

@@ -90,7 +90,7 @@ def _policies() -> str:
 def _source(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--trace", metavar="FILE", help="a trace (docs/emulator.md), or what rt.trace.save wrote"
+        "--trace", metavar="FILE", help="a trace, or a timeline that rt.trace.save wrote"
     )
     where.add_argument("--graph", choices=sorted(GRAPHS), default="layers", help="a made-up one")
     made = parser.add_argument_group("of a made-up graph")

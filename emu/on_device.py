@@ -1,4 +1,4 @@
-"""This project's scheduler on the device (`docs/scheduler.md`) as a policy.
+"""This project's scheduler on the device (`docs/design/scheduler.md`) as a policy.
 
 In: a trace and a machine. Out: runs. The program records launches into an epoch, which is sent when
 it is full, when the program waits, when the device is idle at a look, after a millisecond while it

@@ -31,7 +31,7 @@ class Policy(NamedTuple):
     help: str
 
 
-# N = 32 is the paper's; it leaves threads and M open (docs/emulator.md).
+# N = 32 is the paper's; it leaves threads and M open (docs/design/emulator.md).
 POLICIES = {
     "serial": Policy(Serial, {}, "one in-order stream"),
     "streams": Policy(Streams, {"S": ("streams", 8)}, "S streams, all edges known, events"),

@@ -87,7 +87,7 @@ class WindowSpec(NamedTuple):
     """The hardware window. Cycles of -1: as the paper has it, N to insert and N - 1 to update."""
 
     slots: int = 32  # the paper's evaluation
-    distance: int = 32  # the paper leaves M open; see docs/emulator.md
+    distance: int = 32  # the paper leaves M open; see docs/design/emulator.md
     id_bits: int = 8  # the paper: 8-bit ids
     clock_mhz: int = 1400  # the paper's simulated GPU; 0: takes no time
     insert_cycles: int = -1
@@ -240,8 +240,8 @@ CUDA = HostSpec(
     checks=PAPER_CHECKS,
     # benchmarks/results/constants/cuda-nvidia-h200.json, kept since later hosts were slower:
     # a new graph less its replay, a node, and again the least.
-    # Earlier readings on another host with an H200 were 7-13 us: docs/emulator.md has what hangs on
-    # it.
+    # Earlier readings on another host with an H200 were 7-13 us; the emulator's page says what
+    # follows from that.
     build_node_ns=2_250,
     launch_graph_ns=3_000,  # as one launch
     # measured, H200: 0.75 us a node in one chain; 0.94 in benchmarks/results/nvidia-h200.json, each
@@ -284,9 +284,9 @@ SCHEDULER_H200 = SchedulerSpec(
     tile_ps=3_500,
     behind_ns=55_000,
     wait_ns=21_500,
-    epoch_tasks=4_096,  # docs/scheduler.md
+    epoch_tasks=4_096,  # docs/design/scheduler.md
     first_look=192,  # FIRST_LOOK of acs_cl/backends/device.py
-    open_ns=1_000_000,  # docs/scheduler.md
+    open_ns=1_000_000,  # docs/design/scheduler.md
     begin_ns=3,  # an epoch with a tile for each group, less one of one tile
     queue_ns=4_030,  # two tasks, crosswise
     gang_ns=1_600,  # a chain of tasks of several groups, their kernels included
@@ -299,7 +299,7 @@ SCHEDULER_H200 = SchedulerSpec(
     group=256,
     least_items=256,  # one turn of a group
     most_tiles=4,  # acs_cl/schedulers.py
-    slice_ns=50_000_000,  # docs/scheduler.md
+    slice_ns=50_000_000,  # docs/design/scheduler.md
     leaves=False,
     holds=False,
 )

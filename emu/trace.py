@@ -1,8 +1,8 @@
 """Traces: what a program launched, in program order, as the emulator reads it.
 
-In: JSON Lines of version 3 (`docs/emulator.md` has the format), or entries made by a program. Out:
-a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches read and write
-into what they wait for, with the library's own definition of a hazard.
+In: JSON Lines of version 3 (`docs/reference/formats.md` has the format), or entries made by a
+program. Out: a `Trace` of frozen entries, or the file. `resolved` turns the bytes that launches
+read and write into what they wait for, with the library's own definition of a hazard.
 
 Invariant: a file is read as a whole or not at all. The first line that is wrong is named with what
 was found and what was expected; a file that was cut short does not have the lines its head

@@ -8,8 +8,8 @@ build/clients, fetches the packages and their sources by pip, and does two thing
 - It measures a small program of the package on both queues in turns (`client_speed.py`), and
   compares what comes out. `--only tests` and `--only speed` leave out the other.
 
-The outcome is written to benchmarks/results/clients.json, of which docs/clients.md shows tables.
-Nothing that was fetched is kept elsewhere.
+The outcome is written to benchmarks/results/clients.json, of which docs/measurements/clients.md
+shows tables. Nothing that was fetched is kept elsewhere.
 
 `--check access` runs them once more on our queues, with what is declared and inferred for their
 kernels checked: a wrong range fails the test that launches it.

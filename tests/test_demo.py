@@ -1,7 +1,4 @@
-"""The demo computes what NumPy does, its graph follows from the picture, its launches overlap.
-
-The Python of the README runs here too.
-"""
+"""The demo computes what NumPy does, its graph follows from the picture, its launches overlap."""
 
 from __future__ import annotations
 
@@ -17,26 +14,12 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import cli, demo, devices
-from acs_cl.benchmarks import report
 from acs_cl.demo_filter import SCENES, TILE, Filter, reference
 from acs_cl.errors import InternalError
 from acs_cl.kernel_files import kernel_source
 from acs_cl.pictures import Panel, Run, draw, rows_of
 from acs_cl.trace import Slice
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/guide.md")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def python_of(page: str) -> list[str]:
-    """The Python that a page shows, block by block."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-BLOCKS = [pytest.param(page, block, id=f"{page}: {block.strip().splitlines()[0][:40]}")
-          for page in PAGES for block in python_of(page)]  # fmt: skip
 SIDE = 4 * TILE
 
 
@@ -230,42 +213,3 @@ def test_unknown_kernel_file_names_what_there_is() -> None:
     assert "kernel void measure" in kernel_source("demo.cl")
     with pytest.raises(InternalError, match=r"no kernel source 'nothing\.cl'.*demo\.cl"):
         kernel_source("nothing.cl")
-
-
-# ---- the README ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("page", "block"), BLOCKS)
-def test_python_of_readme_and_guide_runs(
-    page: str, block: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: cl.Device
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, page, "exec"), {"__name__": "page"})
-
-
-def test_readme_is_one_page() -> None:
-    assert len(README.splitlines()) <= 150
-
-
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
-
-
-def anchors_of(page: Path) -> set[str]:
-    """What its headings are called in links."""
-    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
-
-
-@pytest.mark.parametrize("page", report.pages(), ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.S | re.M)
-    for place, anchor in LINK.findall(text):
-        target = (page.parent / place).resolve() if place else page
-        assert target.exists(), f"{page.name}: {place}"
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{page.name}: {place}#{anchor}"
-
-
-def test_readme_opens_with_code_that_is_short() -> None:
-    lines = [line for line in python_of("README.md")[0].splitlines() if line.strip()]
-    assert len(lines) <= 12

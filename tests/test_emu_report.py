@@ -25,7 +25,9 @@ from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
 from acs_cl.trace import VERSION, Slice
 
-DOCS = (Path(__file__).resolve().parent.parent / "docs" / "emulator.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("design/emulator.md", "reference/formats.md")
+DOCS = "\n".join((ROOT / "docs" / page).read_text("utf-8") for page in PAGES)
 SPEED = Path(emulator_speed.__file__).parent / "results" / "emulator-speed.json"
 GRAPH = ["--graph", "fft", "--width", "4", "--steps", "5"]
 
@@ -269,7 +271,7 @@ def test_every_machine_runs() -> None:
         assert all(outcome.makespan_ns for outcome in found.outcomes)
 
 
-# ---- docs/emulator.md ----------------------------------------------------------------------------
+# ---- the emulator's pages ------------------------------------------------------------------------
 
 
 def block(kind: str) -> str:

@@ -265,7 +265,7 @@ def test_a_joint_waits_for_its_own_parts_only(rt: acs.Runtime) -> None:
 def test_a_frame_is_four_deep_and_each_sub_step_three(
     rt: acs.Runtime, name: str, launches: int
 ) -> None:
-    """As docs/workloads.md says; with one sub-step there."""
+    """As docs/design/workloads.md says; with one sub-step there."""
     run = Rigid(rt, sized(name), 0)
     begin = [*run.opening, run.again, *run.broad]
     assert len(begin) + len(run.forces) + len(run.motion) == launches

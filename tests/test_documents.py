@@ -1,0 +1,142 @@
+"""README and docs: links lead somewhere, code runs, commands exist, and the words are plain.
+
+A new page needs nothing: whatever lies in docs/ is held to these rules. Notes are dated records of
+what was tried, so their words stay as they were written.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+from acs_cl import cli
+from acs_cl.benchmarks import report
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = report.pages()
+IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
+README_LINES = 150
+
+FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n\n?)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+NOT_RUN = 1
+"""Python blocks that say why they cannot run."""
+
+
+def fences(page: Path) -> Iterator[re.Match[str]]:
+    """Give the fenced blocks of a page."""
+    yield from FENCE.finditer(page.read_text(encoding="utf-8"))
+
+
+def python_blocks(page: Path) -> list[re.Match[str]]:
+    """Return the Python of a page, block by block."""
+    return [block for block in fences(page) if block["kind"] == "python"]
+
+
+def without_code(page: Path) -> str:
+    """Return the page without fenced blocks and code in lines."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.S | re.M)
+
+
+# ---- code ----------------------------------------------------------------------------------------
+
+TO_RUN = [
+    pytest.param(page, block["text"], id=f"{name}-{index}")
+    for page, name in zip(PAGES, IDS, strict=True)
+    for index, block in enumerate(python_blocks(page), 1)
+    if not block["why"]
+]
+
+
+@pytest.mark.parametrize(("page", "code"), TO_RUN)
+def test_the_python_of_every_page_runs(
+    page: Path, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: cl.Device
+) -> None:
+    for name in ("ACS_CL_BACKEND", "ACS_CL_TRACE", "ACS_CL_CHECK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, page.name, "exec"), {"__name__": "page"})
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    silent = [block for page in PAGES for block in python_blocks(page) if block["why"]]
+    assert len(silent) == NOT_RUN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_fence_says_what_it_holds(page: Path) -> None:
+    for block in fences(page):
+        assert block["kind"], f"{page.name}: a block without a kind: {block['text'][:60]!r}"
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+COMMAND = re.compile(
+    r"(?:^|`)(acs-cl(?= |`|$)|make(?= |`|$)|python3? -m acs_cl\.)([ \w.-]*)", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_command_of_a_page_exists(page: Path) -> None:
+    for program, rest in COMMAND.findall(page.read_text(encoding="utf-8")):
+        name = rest.split()[0] if rest.split() else ""
+        if program == "acs-cl":
+            assert not name or name.startswith("-") or name in cli.COMMANDS, f"acs-cl {name}"
+        elif program == "make":
+            assert not name or name in TARGETS, f"make {name}"
+        else:
+            folder = ROOT.joinpath(*name.split("."))
+            there = [folder.with_suffix(".py"), folder / "__main__.py"]
+            there += [ROOT / "acs_cl" / path.relative_to(ROOT) for path in there]
+            assert any(path.exists() for path in there), f"python -m acs_cl.{name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_option_of_a_command_exists(page: Path) -> None:
+    for block in fences(page):
+        if block["kind"] != "console":
+            continue
+        for line in re.findall(r"^(?:\$ )?acs-cl (.*)$", block["text"], re.MULTILINE):
+            words = shlex.split(line, comments=True)
+            cli._parser(words).parse_args(words)
+
+
+# ---- links ---------------------------------------------------------------------------------------
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return what the headings of a page are called in links."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for place, anchor in LINK.findall(without_code(page)):
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), f"{page.name}: {place}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{page.name}: {place}#{anchor}"
+
+
+# ---- the README ----------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+def test_the_readme_opens_with_code_that_is_short() -> None:
+    first = python_blocks(ROOT / "README.md")[0]["text"]
+    assert len([line for line in first.splitlines() if line.strip()]) <= 12
