@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers clean
+.PHONY: help venv test lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers docs clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -35,6 +35,7 @@ help:
 	@echo "make bundle  that and a wheel, to measure there (BUNDLE_PYTHON=python3.12)"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
 	@echo "make drivers  the tests on Intel's runtime, Oclgrind, Rusticl and PoCL (ARGS=names)"
+	@echo "make docs    the documents as a site, in build/site"
 	@echo "make clean   removes what the other targets made"
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
@@ -144,6 +145,16 @@ BUNDLE_PYTHON ?= $(PYTHON)
 # Fetched by pip into a virtual environment of their own, in build/clients.
 clients:
 	$(PYTHON) tests/clients.py $(ARGS)
+
+# Strict: a broken link fails, and a page that the navigation does not have.
+SITE := $(VENV)/.site
+$(SITE): $(STAMP)
+	$(RUN) -m pip --disable-pip-version-check install --quiet "acs_cl[docs]"
+	touch $@
+
+docs: $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict -f docs/site/mkdocs.yml
+	@echo build/site/index.html
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -130,6 +130,22 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert anchor in anchors_of(target), f"{page.name}: {place}#{anchor}"
 
 
+# ---- measured choices ----------------------------------------------------------------------------
+
+CHOICES = ROOT / "docs" / "design" / "measured-choices.md"
+SOURCES = [*(ROOT / "acs_cl").rglob("*.py"), *(ROOT / "acs_cl").rglob("*.?pp")]
+
+
+def test_measured_choices_are_those_of_the_sources() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", CHOICES.read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 10
+    for name, value in rows:
+        assigned = re.findall(rf"^{name}\b[\w, ]* = ([^\n,#]+)", text, re.MULTILINE)
+        assert assigned, f"no source has {name}: take its row out of {CHOICES.name}"
+        assert value.strip() in [one.strip() for one in assigned], f"{name} is {assigned}"
+
+
 # ---- the README ----------------------------------------------------------------------------------
 
 

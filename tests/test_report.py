@@ -43,6 +43,11 @@ FIGURE = re.compile(
     rf"(?<![\w.^])\d[\d,.]*(?:\s+(?:to|and|or)\s+\d[\d,.]*)?\s?(?:{UNITS})(?![\w^/*=-]|\s*\d)"
 )
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+SOURCED = re.compile(
+    r"^<!-- figures: (?:published|.*\d{4}-\d\d(?:-\d\d)?) -->\n.*?^<!-- /figures -->",
+    re.DOTALL | re.MULTILINE,
+)
+"""A table whose mark says where its figures are from: published, or a device and a date."""
 
 EMULATOR, WORKLOADS = "docs/design/emulator.md", "docs/design/workloads.md"
 ALLOWED = (
@@ -73,8 +78,8 @@ def allowed(page: str, line: str) -> bool:
 
 
 def prose(text: str) -> str:
-    """The page without its generated blocks and its code, lines in their places."""
-    for hidden in (report.MARKED, CODE):
+    """The page without generated blocks, code and sourced tables, lines in their places."""
+    for hidden in (report.MARKED, SOURCED, CODE):
         text = hidden.sub(lambda found: "\n" * found[0].count("\n"), text)
     return text
 
@@ -122,6 +127,8 @@ def test_notes_with_figures_say_where_they_are_from() -> None:
         ("4.6x, and 12 % more", ["4.6x", "12 %"]),
         ("`3 us` and\n```\n3 us\n```\n", []),
         ("<!-- generated: a -->\n3 us\n<!-- /generated -->", []),
+        ("<!-- figures: published -->\n| 3 us |\n<!-- /figures -->", []),
+        ("<!-- figures: some day -->\n| 3 us |\n<!-- /figures -->", ["3 us"]),
         ("an array of 64 x 64, or 2x2 tiles, int32, 1.2.3", []),
     ],
 )
