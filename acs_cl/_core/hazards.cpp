@@ -4,12 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-// Compiled twice: for the registers that every x86 has, and for wide ones where the machine has them.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
-#define ACS_CL_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define ACS_CL_WIDE
-#endif
+#include "bits.hpp"
 
 namespace acs_cl {
 
@@ -18,13 +13,13 @@ namespace {
 // As `bit_length` of the hull's size in Python: sizes in a class differ by less than two.
 int size_class(const Span &span) {
     int bits = 0;
-    for (Wide size = span.end() - span.start; size > 0; size >>= 1) bits++;
+    for (std::int64_t size = span.end() - span.start; size > 0; size >>= 1) bits++;
     return bits;
 }
 
 // Bits of `many` words, farther up by 1 to 64, and into one word more where there is `room`.
-ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room, const std::uint64_t *__restrict from,
-                 int many, int by) {
+ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
+                             const std::uint64_t *__restrict from, int many, int by) {
     if (!many) return;
     to[0] |= from[0] << 1 << (by - 1);
     for (int at = 1; at < many; at++)
@@ -348,11 +343,11 @@ Use Hazards::prune() {
         while (words < many) mask[words++] = 0;
     };
     for (; near_words_; near_words_ &= near_words_ - 1) {
-        int word = __builtin_ctzll(near_words_);
+        int word = lowest_bit(near_words_);
         const std::uint64_t found = std::exchange(near_[word], 0);
         use(word + 1);
         while (std::uint64_t left = found & ~mask[word]) {
-            int bit = __builtin_ctzll(left), distance = 64 * word + bit;
+            int bit = lowest_bit(left), distance = 64 * word + bit;
             mask[word] |= 1ull << bit;
             std::uint32_t upstream = std::uint32_t(found_[distance] >> 8);
             int many = std::min(live_.words(upstream), words_ - word);
@@ -414,8 +409,8 @@ const NodePointer &Hazards::new_node(const Span &span) {
     if (index.count >= index.sweep_at || nodes_.size() >= sweep_at_) crowded_.push_back(span.base);
     NodePointer made(new Node(span, index_));
     for (const auto &[size, nodes] : index.by_size) {
-        Wide low = span.start - (Wide(1) << size);
-        auto starts_before = [](const Node *node, Wide start) { return node->span.start < start; };
+        const std::int64_t low = span.start - (std::int64_t(1) << size);
+        auto starts_before = [](const Node *node, std::int64_t start) { return node->span.start < start; };
         auto at = std::lower_bound(nodes.begin(), nodes.end(), low, starts_before);
         for (; at != nodes.end() && (*at)->span.start < span.end(); ++at) {
             Node *other = *at;

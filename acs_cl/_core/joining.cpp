@@ -461,7 +461,7 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
     NodePointer target;
     if (!writes) {
         auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(host.view.buf));
-        target = ledger.hazards->node({HOST, address, nbytes, 1, nbytes});
+        target = ledger.hazards->node(bounded({HOST, address, nbytes, 1, nbytes}));
         touched.add(target.get(), false, true);
     }
     nb::object event = new_event(self, writes ? WRITE : READ, writes ? Py_None : args[2]);

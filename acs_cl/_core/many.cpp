@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/unique_ptr.h>
 
+#include "bits.hpp"
 #include "caller.hpp"
 
 namespace acs_cl {
@@ -55,10 +56,10 @@ public:
     void fetch(Py_ssize_t index) const {
         if (!is_arrays_ || index + ARRAYS_AHEAD >= PySequence_Fast_GET_SIZE(items_.ptr())) return;
         auto *farther = reinterpret_cast<View *>(item(index + ARRAYS_AHEAD));
-        __builtin_prefetch(farther, 1);
-        __builtin_prefetch(&farther->node);
+        prefetch_to_write(farther);
+        prefetch(&farther->node);
         View *near = view_of(item(index + NODES_AHEAD));
-        if (near && near->node) __builtin_prefetch(near->node.get(), 1);
+        if (near && near->node) prefetch_to_write(near->node.get());
     }
 
     bool take_at(Py_ssize_t index, const Parameter &parameter, const Home &home, char *record,

@@ -1,6 +1,7 @@
 // Rectangles of bytes: the twin of acs_cl/ranges.py, with the same answers.
 //
-// Numbers are 64 bits wide and sums of them 128, so that nothing overflows for any span.
+// No address that a device or a program has comes near 2^60. So a span that reaches farther ends there
+// (`bounded`), and sums of a few numbers fit 64 bits.
 
 #pragma once
 
@@ -8,20 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <tuple>
 
 namespace acs_cl {
 
-__extension__ typedef __int128 Wide;
-
 constexpr std::int64_t EVERYTHING = 0;
 constexpr std::int64_t EXACT_ROWS = 4096;
+constexpr std::int64_t FARTHEST = std::int64_t(1) << 60;
 
 struct Span {
     std::int64_t base, start, pitch, rows, width;
 
-    Wide end() const { return start + (Wide(rows) - 1) * pitch + width; }
+    std::int64_t end() const { return start + (rows - 1) * pitch + width; }
 
     auto all() const { return std::tie(base, start, pitch, rows, width); }
     bool operator==(const Span &other) const { return all() == other.all(); }
@@ -39,17 +38,32 @@ struct HashOfSpan {
     }
 };
 
-inline Wide floor_divide(Wide value, Wide by) {
-    if (by <= 0) throw std::domain_error("a span of several rows needs a pitch above 0");
+// Whether it describes bytes at all.
+inline bool is_valid(const Span &span) {
+    return span.rows >= 1 && span.width >= 0 && (span.rows == 1 || span.pitch > 0);
+}
+
+// The same span within reach: what lies beyond `FARTHEST` is taken for its last byte, and what does
+// not fit is taken as its hull. Both only add bytes, the same ones to every span.
+inline Span bounded(const Span &span) {
+    const std::int64_t start = std::clamp(span.start, -FARTHEST, FARTHEST - 1);
+    const std::int64_t room = FARTHEST - start - span.width;
+    const bool fits = start == span.start && room >= 0 &&
+                      (span.rows == 1 || span.rows - 1 <= room / span.pitch);
+    const std::int64_t hull = FARTHEST - start;
+    return fits ? span : Span{span.base, start, hull, 1, hull};
+}
+
+inline std::int64_t floor_divide(std::int64_t value, std::int64_t by) {
     return value / by - (value % by < 0);
 }
 
 // Two rectangles of one pitch, or of which one has a single row. ranges.py derives this.
 inline bool meet(const Span &a, const Span &b) {
-    Wide pitch = a.rows > 1 ? a.pitch : b.pitch;
-    Wide distance = Wide(b.start) - a.start;
-    Wide least = std::max<Wide>(floor_divide(distance - a.width, pitch) + 1, 1 - Wide(b.rows));
-    Wide most = std::min<Wide>(-floor_divide(-(distance + b.width), pitch) - 1, Wide(a.rows) - 1);
+    const std::int64_t pitch = a.rows > 1 ? a.pitch : b.pitch;
+    const std::int64_t distance = b.start - a.start;
+    const std::int64_t least = std::max(floor_divide(distance - a.width, pitch) + 1, 1 - b.rows);
+    const std::int64_t most = std::min(-floor_divide(-(distance + b.width), pitch) - 1, a.rows - 1);
     return least <= most;
 }
 
@@ -63,9 +77,9 @@ inline bool overlap(const Span &first, const Span &second) {
     const Span &many = first.rows > second.rows ? first : second;
     if (few.rows > EXACT_ROWS) return true;
     for (std::int64_t row = 0; row < few.rows; row++) {
-        Wide start = few.start + Wide(row) * few.pitch;
+        const std::int64_t start = few.start + row * few.pitch;
         if (start >= many.end()) break;
-        if (meet({few.base, std::int64_t(start), few.width, 1, few.width}, many)) return true;
+        if (meet({few.base, start, few.width, 1, few.width}, many)) return true;
     }
     return false;
 }
@@ -75,7 +89,7 @@ inline bool covers(const Span &a, const Span &b) {
     if (a.start > b.start || a.end() < b.end()) return false;
     if (a.rows == 1) return true;
     if (b.rows != 1 && a.pitch != b.pitch) return false;
-    Wide distance = Wide(b.start) - a.start;
+    const std::int64_t distance = b.start - a.start;
     return distance - floor_divide(distance, a.pitch) * a.pitch + b.width <= a.width;
 }
 

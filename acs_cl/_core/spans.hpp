@@ -29,7 +29,13 @@ inline Span span_of(PyObject *object) {
         throw PythonError();
     }
     auto number = [&](int index) { return whole_number(PyTuple_GET_ITEM(object, index)); };
-    return {number(0), number(1), number(2), number(3), number(4)};
+    const Span span{number(0), number(1), number(2), number(3), number(4)};
+    if (!is_valid(span)) {
+        PyErr_Format(PyExc_ValueError,
+                     "got %R, expected rows, a width, and a pitch above 0 for several rows", object);
+        throw PythonError();
+    }
+    return bounded(span);
 }
 
 // The same for Python: a `records.Span`.

@@ -1,0 +1,51 @@
+// What C++17 has no word for. Each compiler has one of its own, and they are here only.
+
+#pragma once
+
+#include <cstdint>
+
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
+
+// Compiled twice: for the registers that every x86 has, and for wide ones where the machine has them.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#define ACS_CL_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define ACS_CL_WIDE
+#endif
+
+namespace acs_cl {
+
+// The place of the lowest bit that is set, from 0. One is.
+inline int lowest_bit(std::uint64_t bits) {
+#ifdef _MSC_VER
+    unsigned long place;
+    _BitScanForward64(&place, bits);
+    return int(place);
+#else
+    return __builtin_ctzll(bits);
+#endif
+}
+
+// Ask memory for what will be read soon. Any address will do.
+inline void prefetch(const void *address) {
+#if !defined(_MSC_VER)
+    __builtin_prefetch(address);
+#elif defined(_M_ARM64)
+    __prefetch(address);
+#else
+    _mm_prefetch(static_cast<const char *>(address), _MM_HINT_T0);
+#endif
+}
+
+// The same for what will be written.
+inline void prefetch_to_write(const void *address) {
+#ifdef _MSC_VER
+    prefetch(address);
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
+}  // namespace acs_cl
