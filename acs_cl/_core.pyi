@@ -101,6 +101,11 @@ def hook_signals() -> None:
 def end_process(seconds: float, status: int) -> None:
     """End the process after so many seconds, whatever it does then."""
 
+def call_to_the_end(call: Callable[[bool], None]) -> None:
+    """Call it, and again when Ctrl-C ended that, until it returns or another exception comes.
+
+    It is told whether it was interrupted before."""
+
 def wait_for_event(event: int, seconds: float = -1) -> bool:
     """Wait until the event with this handle has ended; False after so many seconds.
 

@@ -20,7 +20,7 @@ from .footprints import ReplayHazards
 from .ledger import Ledger
 from .records import Access
 
-INTERFACE = 22
+INTERFACE = 23
 """What this module expects of the native core; a core of other sources is not used."""
 
 

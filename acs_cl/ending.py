@@ -107,10 +107,10 @@ def _named(launch: Any) -> str:
     return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
 
-@atexit.register
-def _at_exit() -> None:
+def _at_exit(again: bool = False) -> None:
+    """Close every runtime. `again`: Ctrl-C came while this was called before."""
     last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
-    ends = interrupted or isinstance(last, KeyboardInterrupt)
+    ends = again or interrupted or isinstance(last, KeyboardInterrupt)
     try:
         if not ends:
             for runtime in life.all_runtimes():
@@ -137,3 +137,9 @@ def _end(seconds: float) -> None:
         core.native.end_process(seconds, INTERRUPTED)
     else:  # no thread of Python's runs while the interpreter ends
         os._exit(INTERRUPTED)
+
+
+if core.NATIVE:
+    atexit.register(core.native.call_to_the_end, _at_exit)
+else:
+    atexit.register(_at_exit)

@@ -78,7 +78,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 22;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 23;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -124,6 +124,16 @@ NB_MODULE(_core, module) {
             std::_Exit(status);
         }).detach();
     }, "seconds"_a, "status"_a);
+    // Python can be interrupted before the first line of what it calls: here it cannot.
+    module.def("call_to_the_end", [](nb::object call) {
+        for (bool interrupted = false;; interrupted = true) {
+            nb::object done = nb::steal(PyObject_CallFunctionObjArgs(
+                call.ptr(), interrupted ? Py_True : Py_False, nullptr));
+            if (done) return;
+            if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw PythonError();
+            PyErr_Clear();
+        }
+    }, "call"_a);
     module.def("wait_for_event", [](std::uintptr_t event, double seconds) {
         Wait found = wait_for_event(reinterpret_cast<void *>(event), seconds);
         if (found == Wait::RAISED) throw PythonError();
