@@ -32,7 +32,8 @@ HostArray = np.ndarray[Any, Any]
 
 
 class Array(core.View):
-    """Memory on the device, or a view of it. Made by `Runtime.array`, `empty` and `zeros`.
+    """Holds elements on the device, or is a view of such memory. `Runtime.array`, `empty` and
+    `zeros` make one.
 
     >>> import acs_cl as acs, numpy as np
     >>> with acs.Runtime() as rt:
@@ -97,20 +98,21 @@ class Array(core.View):
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime it belongs to."""
+        """Return the runtime that it belongs to."""
         return self._runtime
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     @property
     def data(self) -> Any:
-        """The memory as PyOpenCL takes it: an SVM pointer, or a buffer if the array starts where
-        the buffer does.
+        """Return the memory as PyOpenCL takes it: an SVM pointer, or a buffer if the array starts
+        where the buffer does.
 
-        Commands on other queues are not seen by the runtime; `finish()` or wait for a handle first.
+        The runtime does not see commands on other queues: call `finish()` first, or wait for a
+        handle.
         """
         place = self._live()._place_or_raise()
         if place.offset:
@@ -129,7 +131,7 @@ class Array(core.View):
         return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
 
     def __getitem__(self, index: Any) -> Array:
-        """A view. Integers, slices, `...` and `None`, as in NumPy; out of bounds is an error."""
+        """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
         self._live()
         shape, strides, offset = index_view(index, self.shape, self.strides)
         return self._view(self._offset + offset, shape, strides, self.dtype)
@@ -138,8 +140,9 @@ class Array(core.View):
         return map(self.__getitem__, range(len(self)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """`x[a:b] = value`: an array of this runtime is copied, a scalar fills, a NumPy array is
-        set."""
+        """Overwrite a part: copy an array of this runtime, fill with a scalar, or set a NumPy
+        array.
+        """
         view = self[index]
         if isinstance(value, Array):
             view.copy_from(value)
@@ -149,7 +152,7 @@ class Array(core.View):
             view.set(value)
 
     def reshape(self, *shape: Any) -> Array:
-        """A view with another shape; one length may be -1. Only of contiguous arrays."""
+        """Make a view with another shape of a contiguous array; one length may be -1."""
         self._live()
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         new = reshape_view(self.shape, self.strides, self.dtype.itemsize, tuple(wanted))
@@ -159,12 +162,12 @@ class Array(core.View):
 
     @property
     def T(self) -> Array:  # noqa: N802  NumPy's name
-        """A view with the dimensions reversed."""
+        """Make a view with the dimensions reversed."""
         self._live()
         return self._view(self._offset, self.shape[::-1], self.strides[::-1], self.dtype)
 
     def view(self, dtype: Any) -> Array:
-        """The same bytes read as another type; the last dimension of a contiguous array adapts."""
+        """Read the same bytes as another type; the last dimension of a contiguous array adapts."""
         self._live()
         new = np.dtype(dtype)
         if new.itemsize == self.dtype.itemsize:
@@ -177,24 +180,24 @@ class Array(core.View):
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie in memory one after another, in C order."""
+        """Tell whether the elements lie in memory one after another, in C order."""
         return is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     def get(self, out: HostArray | None = None, wait: bool = True) -> Any:
-        """Read back. Blocks on the writers of these bytes and on nothing else.
+        """Read back. This waits for the writers of these bytes and for nothing else.
 
-        With `wait=False` gives a `Handle` whose `wait()` gives the NumPy array; `out` must not be
-        touched before.
+        With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Leave `out`
+        alone until then.
         """
         runtime = self._live()._runtime
         return runtime._read_now(self, out) if wait else runtime._read(self, out)
 
     def set(self, source: Any, copy: bool = True) -> Handle:
-        """Overwrite with the values of a NumPy array or scalar; broadcasts and converts as NumPy
+        """Overwrite with the values of a NumPy array or scalar; broadcast and convert as NumPy
         does.
 
-        `source` is copied at once, so it may change afterwards; `copy=False` is a promise that it
-        does not until the returned handle is done.
+        `source` is copied at once, so it may change afterwards. `copy=False` is a promise that it
+        does not change until the returned handle is done.
         """
         return self._live()._runtime._write(self, source, copy)
 
@@ -207,8 +210,9 @@ class Array(core.View):
         return self._live()._runtime._copy(self, source)
 
     def free(self) -> None:
-        """Give the memory back now; launches in flight still finish with it. Views stop working too
-        only as they are freed or dropped themselves."""
+        """Give the memory back now; launches in flight still finish with it. Views stop working
+        only as they are freed or dropped themselves.
+        """
         self._base = None
         self._home = None
         self._argument = None

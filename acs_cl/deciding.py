@@ -39,8 +39,10 @@ _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
 
 
 class size:  # noqa: N801  read like `range` and `slice`
-    """A global size that is on the device: the value of `count` (one uint32 or int32 there) when
-    the launch's turn comes. `upto` is the most that it may be; more is an error of that launch.
+    """Takes a global size from the device: the value of `count`, one uint32 or int32 there.
+
+    It is read when the launch's turn comes. `upto` is the most that it may be; more is an error of
+    that launch.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:

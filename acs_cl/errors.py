@@ -19,7 +19,7 @@ from typing import Any
 
 
 class AcsError(Exception):
-    """Base of everything that acs_cl raises.
+    """Is the base of everything that acs_cl raises.
 
     >>> import acs_cl as acs
     >>> issubclass(acs.UsageError, acs.AcsError)
@@ -28,7 +28,7 @@ class AcsError(Exception):
 
 
 class UsageError(AcsError, ValueError):
-    """The call was wrong; nothing was launched and nothing already launched is lost.
+    """Says that the call was wrong; nothing was launched, and no earlier launch is lost.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -41,8 +41,10 @@ class UsageError(AcsError, ValueError):
 
 
 class CheckError(UsageError):
-    """A check (`Runtime(check=…)`) found what the program does and did not declare. `finding` says
-    it in fields: kind, launch, kernel, argument, parameter, first_byte, site, text."""
+    """Says that a check (`Runtime(check=…)`) found what the program does and did not declare.
+
+    `finding` has the fields kind, launch, kernel, argument, parameter, first_byte, site, text.
+    """
 
     def __init__(self, message: str, finding: Any = None) -> None:
         super().__init__(message)
@@ -54,7 +56,7 @@ class CheckWarning(UserWarning):
 
 
 class DeviceError(AcsError, RuntimeError):
-    """The device or its driver refused or failed.
+    """Says that the device or its driver refused or failed.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -80,10 +82,10 @@ class OutOfMemory(DeviceError, MemoryError):  # noqa: N818  as PyOpenCL and CUDA
 
 
 class PoisonedError(AcsError, RuntimeError):
-    """What was asked for never came to be: a launch that it follows from failed.
+    """Says that the data never came to be: a launch that it follows from failed.
 
-    `__cause__` is that first failure. Bytes stay poisoned until they are fully
-    overwritten (`fill`, `set`, `copy_from`, a declared `writes=`) or freed.
+    `__cause__` is that first failure. Bytes stay poisoned until they are fully overwritten (`fill`,
+    `set`, `copy_from`, a declared `writes=`) or freed.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:

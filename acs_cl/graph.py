@@ -53,7 +53,7 @@ MOST_REASONS = 4
 
 
 class Graph:
-    """Recorded launches. Made by `Runtime.record`.
+    """Holds recorded launches and replays them. `Runtime.record` makes one.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -248,8 +248,11 @@ class Graph:
     # ---- changing ------------------------------------------------------------------------------
 
     def update(self, handle: Handle, /, **values: Any) -> None:
-        """Give a recorded launch of a kernel other numbers, by the names of its parameters, from
-        the next replay on. `handle`: what the launch returned when it was recorded."""
+        """Give a recorded launch of a kernel other numbers, by the names of its parameters.
+
+        `handle` is what the launch returned in the recording. The numbers hold from the next replay
+        on.
+        """
         self._check("update")
         with self._lock:
             place = self._place_of(handle)
@@ -277,7 +280,10 @@ class Graph:
 
     def swap(self, old: Array, new: Array) -> None:
         """Put `new` in the place of `old`, of the same shape, dtype and strides, from the next
-        replay on. Views of the memory of `old` move along, each as far as `old` does."""
+        replay on.
+
+        Views of the memory of `old` move along, each as far as `old` does.
+        """
         self._check("swap")
         self._check_pair(old, new)
         if not old.nbytes:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Handle(core.Handle):
-    """A launch under way or done.
+    """Stands for a launch under way or done.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -30,20 +30,22 @@ class Handle(core.Handle):
     _runtime: Runtime
 
     def wait(self) -> Any:
-        """Block until the launch has ended; raises if it failed or never could run. Gives the NumPy
-        array of a `get(wait=False)`, the return value of a host task, None otherwise."""
+        """Block until the launch has ended; raise if it failed or never could run.
+
+        Returns the NumPy array of a `get(wait=False)`, the return value of a host task, else None.
+        """
         self._runtime._wait(self.number, self.name)
         result = self._result
         return result() if callable(result) else result
 
     @property
     def done(self) -> bool:
-        """Whether the launch has ended, well or not."""
+        """Tell whether the launch has ended, well or not."""
         return self._runtime._is_done(self.number)
 
     @property
     def event(self) -> Any:
-        """A `pyopencl.Event` that completes with the launch, on every backend. Flushes."""
+        """Return a `pyopencl.Event` that completes with the launch, on every backend. Flushes."""
         return self._runtime._event(self.number)
 
     def __repr__(self) -> str:

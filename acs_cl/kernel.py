@@ -44,7 +44,7 @@ _new = tuple.__new__
 
 
 class Kernel(core.Caller):
-    """A kernel. Calling it launches: PyOpenCL's order of arguments, without the queue.
+    """Launches when called: PyOpenCL's order of arguments, without the queue.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -92,12 +92,12 @@ class Kernel(core.Caller):
 
     @property
     def native(self) -> Any:
-        """The runtime's own `pyopencl.Kernel`; its arguments change with every launch."""
+        """Return the runtime's own `pyopencl.Kernel`; its arguments change with every launch."""
         return self._native
 
     @property
     def signature(self) -> Signature:
-        """What its parameters are, and what it may do to the memory behind them."""
+        """Tell what its parameters are, and what it may do to the memory behind them."""
         if self._signature is None:
             from .inference import signature_of
 
@@ -110,9 +110,11 @@ class Kernel(core.Caller):
 
     @property
     def infer_ranges(self) -> bool | None:
-        """Whether a launch counts as touching only those bytes of its views that the body can
-        reach with its sizes and numbers. False: all of each view. None, as it begins: all of each
-        view where the scheduler on the device takes the launch, since that is faster."""
+        """Say whether a launch counts with only the bytes of its views that the body can reach.
+
+        False: all of each view counts. None, the default: all of each view counts where the
+        scheduler on the device takes the launch, since that is faster.
+        """
         return self._ranges
 
     @infer_ranges.setter
@@ -258,12 +260,16 @@ class Kernel(core.Caller):
         wait_for: Sequence[Any] | None = None,
         when: Any = None,
     ) -> Any:
-        """Launch many times by one call: what a loop of calls does, at a fraction of its cost where
-        the scheduler on the device takes them. Each argument is one value for all launches, or has
-        one for each: a list or tuple of arrays, a NumPy array or list of numbers. So may sizes be
-        (lists, or NumPy arrays of one or two dimensions) and `when=`. `count=` says how many there
-        are where nothing else does. Gives one handle, which waits for all of them; in a recording,
-        the list of their handles. Launches before a wrong one are made.
+        """Launch many times by one call. It does what a loop of calls does, and costs a fraction of
+        it where the scheduler on the device takes the launches.
+
+        Each argument is one value for all launches, or has one for each: a list or tuple of arrays,
+        a NumPy array or list of numbers. Sizes (lists, or NumPy arrays of one or two dimensions)
+        and `when=` may differ too. `count=` says how many launches there are where nothing else
+        does.
+
+        Returns one handle, which waits for all of them; in a recording, the list of their handles.
+        Launches before a wrong one are made.
 
         >>> import acs_cl as acs
         >>> with acs.Runtime() as rt:
@@ -280,10 +286,12 @@ class Kernel(core.Caller):
         )
 
     def access(self, function: Any = None, /, **modes: str) -> Kernel:
-        """Declare what every launch of this kernel touches, as data: `kernel.access(x="r",
-        y="w[4*gid:4*gid+4]")`, by parameter, in elements; `gid`, `gsize0` and scalar parameters may
-        be used. Replaces what was inferred for these parameters. As the last resort a function
-        `(global_size, local_size, *args) -> (reads, writes)` that gives lists of arrays and views.
+        """Declare what every launch of this kernel touches, in place of what was inferred.
+
+        `kernel.access(x="r", y="w[4*gid:4*gid+4]")` names parameters, modes and ranges in elements.
+        Ranges may use `gid`, `gsize0` and scalar parameters. As the last resort it takes a function
+        `(global_size, local_size, *args) -> (reads, writes)` that returns lists of arrays and
+        views.
         """
         from .standing import Standing
 

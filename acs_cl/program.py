@@ -32,7 +32,7 @@ _unknown = itertools.count(1)
 
 
 class Program:
-    """A built OpenCL program; its kernels are attributes. Made by `Runtime.build`.
+    """Holds a built OpenCL program; its kernels are attributes. `Runtime.build` makes one.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -52,12 +52,12 @@ class Program:
 
     @property
     def native(self) -> Any:
-        """The `pyopencl.Program`."""
+        """Return the `pyopencl.Program`."""
         return self._native
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of its kernels."""
+        """Return the names of its kernels."""
         names = self._native.get_info(cl.program_info.KERNEL_NAMES)
         return tuple(name for name in names.split(";") if name)
 

@@ -85,12 +85,11 @@ class Slab(_SVM):
 
 
 class Queue(cl.CommandQueue):
-    """A `pyopencl.CommandQueue` that finds out which of its commands are independent, and runs
-    those together. Everything that PyOpenCL can enqueue, `pyopencl.array` included, is enqueued
-    as ever, and has the outcome that it has on an in-order queue.
+    """Tracks which commands of a `pyopencl.CommandQueue` are independent, and runs those together.
 
-    Queues of one context and device share a runtime, and so hazards between them are kept too.
-    `runtime=` names another one, and keywords of `Runtime` make one.
+    Whatever PyOpenCL can enqueue is enqueued as ever, `pyopencl.array` included. The outcome is
+    that of an in-order queue. Queues of one context and device share a runtime, and so hazards
+    between them are kept. `runtime=` names another one, and keywords of `Runtime` make one.
 
     >>> import numpy as np, pyopencl as cl, pyopencl.array
     >>> import acs_cl as acs
@@ -211,8 +210,10 @@ class Queue(cl.CommandQueue):
 
     @property
     def int_ptr(self) -> int:
-        """The driver's handle. Whoever asks for it may enqueue by it what is not seen here: that
-        waits for all so far, and what comes next waits for that."""
+        """Return the driver's handle. Another library may enqueue by it what is not seen here. So
+        this waits for everything so far, and the next command waits for what that library
+        enqueued.
+        """
         self.finish()
         self._odd.add("exposed")
         self.not_understood["handle given out (int_ptr)"] += 1
@@ -220,7 +221,7 @@ class Queue(cl.CommandQueue):
 
     @staticmethod
     def from_int_ptr(int_ptr_value: int, retain: bool = True) -> Any:
-        """The queue with this handle: ours, if it is one of ours."""
+        """Return the queue with this handle: ours, if it is one of ours."""
         native = _cl.CommandQueue.from_int_ptr(int_ptr_value, retain)
         return interception.ours(native) or native
 
@@ -231,12 +232,15 @@ class Queue(cl.CommandQueue):
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime whose launches the commands become."""
+        """Return the runtime whose launches the commands become."""
         return self._runtime
 
     def allocator(self, nbytes: int) -> Any:
-        """Memory of the runtime, for `allocator=` of `pyopencl.array`: shared virtual memory where
-        the runtime has that, which the scheduler on the device can use, else a buffer."""
+        """Return the runtime's memory, for `allocator=` of `pyopencl.array`.
+
+        It is shared virtual memory where the runtime has that, which the scheduler on the device
+        can use. Otherwise it is a buffer.
+        """
         if nbytes <= 0:
             return None
         runtime = self._runtime

@@ -79,19 +79,21 @@ POLL_EVERY = 32
 
 
 class Runtime:
-    """Runs launches of one program on one device, overlapping those that do not depend on each
-    other.
+    """Runs launches on one device in program order; independent ones run at the same time.
 
-    `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
-    `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device', 'emulated'. `issue`: 'eager' or
-    'ready_first'. `window`: how many launches may be in it; None is without bound. `lanes`: queues
-    of the pool. `backlog`: unretired launches at which `launch` waits. `memory`: 'svm' or
-    'buffers'. `trace`: record a timeline. `check`: 'access', 'order', 'uninitialised', 'leaks', or
-    several of them: find what launches do and do not declare. For backend 'device': `groups`, at
-    most so many groups of its scheduler; `slice_ms`, after which a group starts no new task in one
-    launch of it; `order`, 'first_in', 'critical_path' or 'narrow_first', among the tasks that are
-    ready. For 'emulated': `emulate`, a mapping with `machine`, `policy` and `durations`, see
-    docs/design/emulator.md.
+    - `device`: None, an index, a part of its name, or a `pyopencl.Device`; or pass a `context`.
+    - `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device' or 'emulated'.
+    - `issue`: 'eager' or 'ready_first'.
+    - `window`: how many launches may be in it; None is without bound.
+    - `lanes`: queues of the backend 'lanes'.
+    - `backlog`: launches in flight at which the next one waits.
+    - `memory`: 'svm' or 'buffers'.
+    - `trace`: record a timeline.
+    - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
+    - `groups`, `slice_ms`, `order`: for the scheduler on the device.
+    - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
+
+    The reference of options has each of them in full.
 
     >>> import acs_cl as acs
     >>> with acs.Runtime() as rt:
@@ -210,18 +212,20 @@ class Runtime:
         return Program(self, build(self.context, self.device, text, words), text, words)
 
     def empty(self, shape: Any, dtype: Any = np.float32) -> Array:
-        """An array with undefined contents."""
+        """Make an array with undefined contents."""
         self._check_open()
         return self._new_array(normal_shape(shape), np.dtype(dtype))
 
     def zeros(self, shape: Any, dtype: Any = np.float32) -> Array:
-        """An array of zeros."""
+        """Make an array of zeros."""
         array = self.empty(shape, dtype)
         array.fill(0)
         return array
 
     def array(self, values: Any, dtype: Any = None) -> Array:
-        """An array with the values of a NumPy array, or of what `numpy.asarray` makes one from."""
+        """Make an array with the values of a NumPy array, or of what `numpy.asarray` makes one
+        from.
+        """
         host = np.asarray(values, dtype=dtype, order="C")
         if host.dtype == np.float64 and dtype is None and not hasattr(values, "dtype"):
             host = host.astype(np.float32)  # Python floats: OpenCL's own default precision
@@ -230,14 +234,17 @@ class Runtime:
         return array
 
     def pinned(self, shape: Any, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
-        """A NumPy array in host memory that the device copies from and to at full speed."""
+        """Make a NumPy array in host memory that the device copies from and to at full speed."""
         self._check_open()
         return transfers.pinned(self, normal_shape(shape), np.dtype(dtype))
 
     def prebuild(self, *kernels: Any) -> None:
-        """Have kernels built into the scheduler of backend 'device', and wait for it: what a
-        program does behind its own back otherwise. A kernel that works in groups is given with its
-        local size: `rt.prebuild(prog.step, (prog.reduce, (64,)))`. Other backends do nothing."""
+        """Build kernels into the scheduler of backend 'device' now, and wait for it. Otherwise that
+        happens behind the program's back.
+
+        Give a kernel that works in groups with its local size: `rt.prebuild(prog.step,
+        (prog.reduce, (64,)))`. Other backends do nothing.
+        """
         self._check_open()
         if isinstance(self._backend, backends.Device):
             self._backend.prepare([origin_of(self, kernel) for kernel in kernels])
@@ -247,7 +254,7 @@ class Runtime:
     def launch(
         self, kernel: Any, global_size: Any, local_size: Any, *args: Any, **keywords: Any
     ) -> Handle:
-        """Launch any `pyopencl.Kernel` (or one of ours). The same keywords as calling a kernel."""
+        """Launch any `pyopencl.Kernel` (or one of ours), with the keywords of a kernel's call."""
         self._check_open()
         if not isinstance(kernel, Kernel):
             kernel = adopted_kernel(self, kernel)
@@ -261,9 +268,12 @@ class Runtime:
         writes: Any = None,
         wait_for: Sequence[Any] | None = None,
     ) -> Handle:
-        """A host task: `function` runs in a thread when what it reads is there. It gets a NumPy
-        array for each array in `reads` (a copy), then for each in `writes` (its contents are stored
-        afterwards; an array in both comes once, with its values)."""
+        """Run a Python function as a host task, in a thread, when what it reads is there.
+
+        The function gets a NumPy array for each array in `reads` (a copy), then for each in
+        `writes`, whose contents are stored afterwards. An array in both comes once, with its
+        values.
+        """
         self._check_open()
         if not callable(function):
             raise UsageError(f"a host task has to be callable, got {type(function).__name__}")
@@ -274,15 +284,16 @@ class Runtime:
         return task(self, function, reads, writes, wait_for, caller())
 
     def record(self) -> Graph:
-        """`with rt.record() as graph:` captures what this thread launches in the block, and runs
-        nothing of it; `graph.replay()` runs all of it."""
+        """Capture what this thread launches in `with rt.record() as graph:`, and run nothing of it.
+        `graph.replay()` runs all of it.
+        """
         from .graph import Graph
 
         self._check_open()
         return Graph(self)
 
     def finish(self) -> None:
-        """Wait for everything launched so far. Raises the first failure nobody was told of."""
+        """Wait for everything launched so far. Raise the first failure that nobody was told of."""
         self._check_open()
         self._refuse_in_recording("finish")
         life.refuse_on_host_task("finish")
@@ -303,8 +314,9 @@ class Runtime:
             self._backend.flush()
 
     def close(self) -> None:
-        """Finish, then let go of queues and memory. May be called twice. Launches that still wait
-        for another library's event are given up."""
+        """Finish, then release queues and memory. Launches that still wait for another library's
+        event are given up. May be called twice.
+        """
         self._refuse_in_recording("close")
         life.close(self, quiet=False)
 
@@ -324,14 +336,15 @@ class Runtime:
     # ---- asking --------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """Counters: launches, edges by kind, pruned edges, window occupancy, lanes, memory,
-        overlap."""
+        """Count launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
         with self._lock:
             return self._stats.report(self)
 
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
-        """Which bytes order two launches, or that nothing does; of one launch, where it runs and
-        why, and what was inferred for each of its arguments, and why."""
+        """Say which bytes order two launches, or that nothing does.
+
+        Of one launch, say where it runs and why, and what was inferred for each of its arguments.
+        """
         from .explain import explain
         from .graph_handles import RecordedHandle, ReplayHandle
 
@@ -348,15 +361,17 @@ class Runtime:
 
     @property
     def trace(self) -> Trace:
-        """The timeline, if the runtime was made with `trace=True`."""
+        """Return the timeline, if the runtime was made with `trace=True`."""
         if self._trace is None:
             raise UsageError("nothing was traced: make the runtime with trace=True")
         return self._trace
 
     def measure(self) -> Measure:
-        """`with rt.measure() as m:` finds out what happens in the block: `print(m)`, `m.phases`,
-        `m.explain("merge#3")`, `m.advice()`, `m.save("step.json")`. Both ends of it wait for
-        everything launched so far."""
+        """Measure what happens in `with rt.measure() as m:`.
+
+        Afterwards `print(m)`, `m.phases`, `m.explain("merge#3")`, `m.advice()` and
+        `m.save("step.json")` tell. Both ends of the block wait for everything launched so far.
+        """
         self._check_open()
         self._refuse_in_recording("measure")
         from .measure import Measure
@@ -365,8 +380,7 @@ class Runtime:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Launches of this thread in the block belong to a phase, where that is measured or
-        traced."""
+        """Name the launches of this thread in the block, for measurements and traces."""
         trace = self._trace
         if trace is None:
             yield

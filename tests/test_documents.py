@@ -6,6 +6,7 @@ what was tried, so their words stay as they were written.
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 
+import acs_cl as acs
 from acs_cl import cli
 from acs_cl.benchmarks import report
 
@@ -144,6 +146,108 @@ def test_measured_choices_are_those_of_the_sources() -> None:
         assigned = re.findall(rf"^{name}\b[\w, ]* = ([^\n,#]+)", text, re.MULTILINE)
         assert assigned, f"no source has {name}: take its row out of {CHOICES.name}"
         assert value.strip() in [one.strip() for one in assigned], f"{name} is {assigned}"
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+RETIRED = {
+    r"in turns|took turns|take turns": "interleaved",
+    r"unrest": "machine noise",
+    r"(?:go|goes|went|gone|going) straight|straight to the driver": "bypass",
+    r"a \*?section\*?[ ,.)](?!s)|sections end|ends? a section": "bypass",
+    r"quick launch(?:es)?": "native path",
+    r"taught|lessons?": "launch plan",
+    r"strangers": "external upstream",
+    r"\bheir\b": "sole successor",
+    r"\bgang\b|\bfused\b": "direct hand-over",
+    r"dissolved": "returned to lanes",
+    r"\brides\b": "shared scheduler",
+    r"what is so|those that are so|the same of\b|whoever": "a plainer sentence",
+}
+"""Words that are not used as terms any more, and what to say."""
+NOTES = ROOT / "docs" / "notes"
+LONGEST_SENTENCE = 30  # words
+GLOSSARY = ROOT / "docs" / "design" / "glossary.md"
+NOT_VERBS = {
+    "a",
+    "an",
+    "the",
+    "what",
+    "which",
+    "who",
+    "whether",
+    "how",
+    "where",
+    "when",
+    "of",
+    "with",
+}
+STILL = {
+    "checks.md",
+    "semantics.md",
+    "emulator.md",
+    "workloads.md",
+    "drivers.md",
+    "measurements.md",
+}
+STILL |= {"clients.md", "emulator-validation.md", "where-a-launch-goes.md"}
+
+
+def prose_of(page: Path) -> str:
+    """Return the text of a page without tables, headings, code and generated blocks."""
+    text = report.MARKED.sub("", page.read_text(encoding="utf-8"))
+    text = re.sub(r"^```.*?^```|^<!--.*?-->$", "", text, flags=re.S | re.M)
+    return re.sub(r"^[|#].*$", "\n", text, flags=re.MULTILINE)
+
+
+def sentences(text: str) -> list[str]:
+    """Split prose into sentences; an item of a list is one at least."""
+    text = re.sub(r"`[^`]*`", "CODE", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)|(?<=[.!?:;])[*)]*\s+", text)
+    return [" ".join(part.split()) for part in parts if part.split()]
+
+
+TO_READ = [page for page in PAGES if NOTES not in page.parents and page.name not in STILL]
+
+
+@pytest.mark.parametrize("page", TO_READ, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_sentences_are_short(page: Path) -> None:
+    long = [one for one in sentences(prose_of(page)) if len(one.split()) > LONGEST_SENTENCE]
+    assert not long, "\n".join(f"{len(one.split())} words: {one}" for one in long)
+
+
+@pytest.mark.parametrize("page", TO_READ, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_retired_words_are_gone(page: Path) -> None:
+    if page == GLOSSARY:
+        pytest.skip("the glossary says what retired words are called now")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.S | re.M)
+    for pattern, instead in RETIRED.items():
+        found = re.search(pattern, text, re.IGNORECASE)
+        assert not found, f"{page.name}: {found[0]!r}: say {instead!r}"
+
+
+def public_docstrings() -> Iterator[tuple[str, str]]:
+    """Give the docstrings of public names and of what they have."""
+    for name in acs.__all__:
+        thing = getattr(acs, name)
+        yield name, vars(thing)["__doc__"]
+        for member, value in vars(thing).items():
+            text = None if member.startswith("_") else inspect.getdoc(value)
+            if text and not isinstance(value, (int, str, tuple)):
+                yield f"{name}.{member}", text
+
+
+@pytest.mark.parametrize(("name", "text"), public_docstrings(), ids=lambda one: one[:40])
+def test_public_docstrings_are_plain(name: str, text: str) -> None:
+    text = re.sub(r"^ *>>> .*?(?:\n\s*\n|\Z)", "", text, flags=re.S | re.M)
+    first = re.match(r"[\w']+", text)
+    assert first, name
+    assert first[0].lower() not in NOT_VERBS, f"{name} does not begin with a verb: {text[:60]}"
+    for one in sentences(text):
+        assert len(one.split()) <= 25, f"{name}: {len(one.split())} words: {one}"
+    for pattern, instead in RETIRED.items():
+        assert not re.search(pattern, text), f"{name}: {pattern}: say {instead!r}"
 
 
 # ---- the README ----------------------------------------------------------------------------------
