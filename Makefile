@@ -16,11 +16,12 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers docs clean
+.PHONY: help venv test check lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers docs clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
-	@echo "make test    style, types and all tests"
+	@echo "make test    style, types and all tests (EVERY=1: no product of parameters is sampled)"
+	@echo "make check   style, types and the tests that need no device: soon done"
 	@echo "make lint    style and types only"
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
@@ -54,18 +55,23 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	rm -f $(VENV)/.installed-*
 	touch $@
 
-# Other drivers, in build/drivers: tests/drivers/install.py. Tests that need Intel's runtime say so
-# where there is none for the machine.
-DRIVERS := PYTHONPATH=tests $(RUN) -m drivers
-INTEL := build/drivers/.intel
-$(INTEL): pyproject.toml | $(STAMP)
-	$(DRIVERS).install Intel
-	mkdir -p $(@D)
-	touch $@
+# Large products of parameters are sampled by the day (tests/sampling.py), unless EVERY=1.
+EVERY ?=
+test: $(STAMP)
+	ACS_CL_EVERY=$(EVERY) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+	    -m "not alone" $(ARGS)
+	$(PYTEST) -m alone $$(grep -l "mark[.]alone" tests/test_*.py) $(ARGS) || test $$? -eq 5
 
-test: $(STAMP) $(INTEL)
-	$(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not alone" $(ARGS)
-	$(PYTEST) -m alone $(ARGS) || test $$? -eq 5
+# No driver is found while these run, so that none of them comes to need one.
+PURE := quality house core_stub public_surface declare own_files epochs footprints native_queues \
+    emu_engine emu_gpu emu_on_device emu_report emu_sources emu_timelines emu_trace emu_window_unit
+check: $(STAMP)
+	OCL_ICD_VENDORS=$(CURDIR)/build/none $(PYTEST) -n $(JOBS) --dist loadfile \
+	    -m "not alone" -k "not example_that_runs" $(wildcard $(PURE:%=tests/test_%.py)) $(ARGS)
+
+# Other drivers, in build/drivers: tests/drivers/install.py. `make test` runs a few tests on Intel's
+# runtime where it is there.
+DRIVERS := PYTHONPATH=tests $(RUN) -m drivers
 
 # By name, for instance ARGS="Intel Rusticl"; `make drivers ARGS='"at hand"'` is the device of the
 # machine, and fetches nothing.

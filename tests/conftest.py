@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyopencl as cl
 import pytest
+import sampling
 from pyopencl.tools import clear_first_arg_caches
 
 import acs_cl as acs
@@ -22,38 +23,30 @@ POLICIES = ("eager", "ready_first")
 CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
 CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 
-
-THREADS = 4
-
-
-def in_threads(work: Callable[[int], None], count: int = THREADS) -> None:
-    """Run `work(0)` … `work(count - 1)` at the same time; raise what one of them raised."""
-    errors: list[BaseException] = []
-    together = threading.Barrier(count)
-
-    def one(index: int) -> None:
-        try:
-            together.wait()
-            work(index)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=one, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 LONGEST = ("test_workloads.py", "test_wheel.py", "test_check.py", "test_decisions.py")
 """Files that take longest. They come first, so that no process is left alone with one of them."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first; else the order stays."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+def pytest_report_header() -> str:
+    """Which part of large products is taken."""
+    return sampling.header()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what other days take, and put the longest files first."""
+    if left := sampling.of_other_days(items):
+        config.hook.pytest_deselected(items=list(left))
+    items[:] = sorted(
+        (item for item in items if item not in left),
+        key=lambda item: item.path.name not in LONGEST,
+    )
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests live as long as the process: the collector need not visit them each time.
+    What measures collects before every sample, and would spend most of its time on them."""
+    gc.collect()
+    gc.freeze()
 
 
 def all_devices() -> list[cl.Device]:

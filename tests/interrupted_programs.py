@@ -7,6 +7,7 @@ are counts: each launch adds one to an array, so that it is known afterwards how
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ TURNS = 20_000
 
 KERNELS = 6
 """Launches of the work that a call waits for."""
+
+
+def _behind(launch: Callable[[int], Any], call: Callable[[], Any]) -> Callable[[], Any]:
+    """Make a call that comes when the work it waits for is under way."""
+
+    def both() -> None:
+        launch(KERNELS)
+        call()
+
+    return both
 
 
 class Program:
@@ -78,13 +89,7 @@ class Program:
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Each a call that may block, with the work that it blocks for under way."""
         runtime, launch = self.runtime, self.launch
-
-        def behind(call: Callable[[], Any]) -> Callable[[], Any]:
-            def both() -> None:
-                launch(KERNELS)
-                call()
-
-            return both
+        behind = partial(_behind, launch)
 
         def last() -> Any:
             launch(KERNELS - 1)
@@ -201,13 +206,7 @@ class QueueProgram:
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         queue, launch = self.queue, self.launch
-
-        def behind(call: Callable[[], Any]) -> Callable[[], Any]:
-            def both() -> None:
-                launch(KERNELS)
-                call()
-
-            return both
+        behind = partial(_behind, launch)
 
         def mapped() -> None:
             array, _ = cl.enqueue_map_buffer(

@@ -132,13 +132,16 @@ class Sender:
 # ---- a worker ------------------------------------------------------------------------------------
 
 
-def counts(backend: str, signals: int, seed: int, only: str = "") -> Iterator[Count]:
-    """Interrupt each call of a backend so often."""
+def counts(
+    backend: str, signals: int, seed: int, only: str = "", every: int = 1
+) -> Iterator[Count]:
+    """Interrupt each call of a backend so often, or one in `every` calls: which ones, says the
+    seed."""
     moments = random.Random(seed)
     program: Any = QueueProgram(backend) if backend == "queue" else Program(backend)
     sender = Sender()
-    for name, call in program.calls().items():
-        if only not in name:
+    for place, (name, call) in enumerate(program.calls().items()):
+        if only not in name or (place + seed) % every:
             continue
         count = Count(backend, name)
         for _ in range(signals):
@@ -165,9 +168,9 @@ def counts(backend: str, signals: int, seed: int, only: str = "") -> Iterator[Co
     program.close()
 
 
-def work(backend: str, signals: int, seed: int, only: str) -> None:
+def work(backend: str, signals: int, seed: int, only: str, every: int) -> None:
     """Be a worker: counts as lines of JSON."""
-    for count in counts(backend, signals, seed, only):
+    for count in counts(backend, signals, seed, only, every):
         print(json.dumps(count._asdict()), flush=True)
     print("# exit", flush=True)
 
@@ -175,11 +178,13 @@ def work(backend: str, signals: int, seed: int, only: str) -> None:
 # ---- the parent ----------------------------------------------------------------------------------
 
 
-def interrupted(backend: str, signals: int, seed: int = 0) -> tuple[list[Count], str]:
+def interrupted(
+    backend: str, signals: int, seed: int = 0, every: int = 1
+) -> tuple[list[Count], str]:
     """The counts of a backend, by a worker; and what it said on stderr. A call in which it hung, or
     in which it crashed, has a count of its own."""
     command = [sys.executable, "-X", "faulthandler", __file__, "--worker", backend]
-    command += ["--signals", str(signals), "--seed", str(seed)]
+    command += ["--signals", str(signals), "--seed", str(seed), "--every", str(every)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -234,15 +239,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", default="", help="calls with this in their names")
+    parser.add_argument("--every", type=int, default=1, help="one call in so many, by the seed")
     parser.add_argument("--worker")
     given = parser.parse_args()
     if given.worker:
-        work(given.worker, given.signals, given.seed, given.only)
+        work(given.worker, given.signals, given.seed, given.only, given.every)
         return 0
     found: list[Count] = []
     for backend in given.backends.split(","):
         began = time.perf_counter()
-        ours, errors = interrupted(backend, given.signals, given.seed)
+        ours, errors = interrupted(backend, given.signals, given.seed, given.every)
         found += ours
         bad = [one for one in ours if one.wrong or one.errors or one.hangs]
         many, inside = sum(one.signals for one in ours), sum(one.inside for one in ours)

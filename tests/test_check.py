@@ -51,6 +51,7 @@ def run(program: Wrong | Right, rt: acs.Runtime, native: Any) -> None:
         program.body(rt, acs.Program(rt, native, SOURCE, ()))
 
 
+@pytest.mark.rotate("options", 4)
 @pytest.mark.parametrize("program", WRONG, ids=lambda program: program.name)
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
 def test_wrong_programs_are_named(
@@ -78,6 +79,7 @@ def test_wrong_programs_are_named(
     assert found.site in found.text
 
 
+@pytest.mark.rotate("options", 4)
 @pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.name)
 @pytest.mark.parametrize("check", [ALL, "order"])
 def test_right_programs_are_not_accused(
@@ -95,6 +97,7 @@ def test_right_programs_are_not_accused(
 EVERYWHERE = [one for one in BACKENDS if one[1:] == ("eager", "svm")]
 
 
+@pytest.mark.rotate("options", 2)
 @pytest.mark.parametrize("options", EVERYWHERE, indirect=True, ids="-".join)
 @pytest.mark.parametrize("program", [*WRONG, *RIGHT], ids=lambda program: program.name)
 def test_the_same_where_the_first_launches_are_let_through_too(

@@ -19,6 +19,8 @@ from acs_cl.decisions import DecidedCommand
 from acs_cl.translate.clang import CannotParse
 from acs_cl.translate.guards import with_guards
 
+pytestmark = pytest.mark.rotate("make", 4)
+
 SOURCE = """
 #define INDEX get_global_id(0)
 uint width(uint dimension);

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import in_threads
 from fuzz.kernels import IN_GROUPS, MODES
 from fuzz.kernels import SOURCE as PROGRAMS
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
 from fuzz.steps import compare, run
+from fuzz.threads import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
 
 import acs_cl as acs

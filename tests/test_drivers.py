@@ -1,7 +1,8 @@
-"""Another driver at every `make test`: Intel's CPU runtime, which reorders independent kernels.
+"""Another driver at `make test`, where it was fetched: Intel's CPU runtime, which reorders
+independent kernels.
 
-The suites in their short form, each in a process of its own. `make test` fetches the runtime into
-build/drivers before; where there is none, the tests are skipped and say why.
+The suites in their short form, each in a process of its own. `make drivers` fetches the runtime
+into build/drivers; where there is none, the tests are skipped and say why.
 """
 
 from __future__ import annotations

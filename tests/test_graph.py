@@ -27,6 +27,8 @@ import acs_cl as acs
 from acs_cl import plan as plan_module
 from acs_cl import runtime as runtime_module
 
+pytestmark = pytest.mark.rotate("make", 4)
+
 SOURCE = """
 kernel void add(global const float *x, global float *y, float a)
 { size_t i = get_global_id(0); y[i] += a * x[i]; }
@@ -359,6 +361,7 @@ def whole_state(machine: NumpyMachine | AcsMachine) -> list[Any]:
     return list(machine.results)
 
 
+@pytest.mark.rotate("configuration", 3)
 @pytest.mark.parametrize("failing", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_replayed_between_others_give_what_numpy_gives(
@@ -390,6 +393,7 @@ def test_random_programs_replayed_between_others_give_what_numpy_gives(
     rt.finish()
 
 
+@pytest.mark.rotate("configuration", 3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_whose_arrays_are_swapped_between_replays(
     kept: Callable[[str, str], tuple[acs.Runtime, acs.Program]],

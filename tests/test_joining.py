@@ -16,7 +16,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 import pytest
-from conftest import in_threads
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import core, queue_commands, straight

@@ -16,6 +16,8 @@ import pytest
 import acs_cl as acs
 from acs_cl import contexts, gates, life
 
+pytestmark = pytest.mark.rotate("make", 4)
+
 SOURCE = """
 kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
 kernel void put(global int *y, int a) { y[get_global_id(0)] = a; }

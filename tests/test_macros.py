@@ -160,9 +160,16 @@ def buffers(context: cl.Context) -> Iterator[acs.Runtime]:
 
 
 @pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")
+@pytest.mark.rotate("form", 1)
+@pytest.mark.parametrize("form", ["when", "size", "view"])
 @pytest.mark.parametrize(("source", "options"), CASES)
 def test_ranges_and_rewritten_forms_are_those_of_the_driver(
-    source: str, options: list[str], context: cl.Context, serial: acs.Runtime, buffers: acs.Runtime
+    source: str,
+    options: list[str],
+    form: str,
+    context: cl.Context,
+    serial: acs.Runtime,
+    buffers: acs.Runtime,
 ) -> None:
     plain = wanted(context, source, options)
     elements = [int(at) for at in plain.nonzero()[0]]
@@ -172,15 +179,19 @@ def test_ranges_and_rewritten_forms_are_those_of_the_driver(
     assert [(span.start, span.end) for span in handle.access.writes] == [
         (4 * at, 4 * at + 4) for at in elements
     ]
-    one = serial.array([1], "u4")
-    for how in ({"when": one}, {"size": one}):
+    if form == "view":
+        longer = buffers.zeros(SIDE + 8, "i4")
+        buffers.build(source, options=options).k((1,), None, longer[3 : SIDE + 3])
+        found = longer.get()[3 : SIDE + 3]
+    else:
         y.fill(0)
-        size = acs.size(how.pop("size"), upto=1) if "size" in how else 1
-        program.k((size,), None, y, **how)
-        assert (y.get() == plain).all(), how
-    longer = buffers.zeros(SIDE + 8, "i4")
-    buffers.build(source, options=options).k((1,), None, longer[3 : SIDE + 3])
-    assert (longer.get()[3 : SIDE + 3] == plain).all()
+        one = serial.array([1], "u4")
+        if form == "when":
+            program.k((1,), None, y, when=one)
+        else:
+            program.k((acs.size(one, upto=1),), None, y)
+        found = y.get()
+    assert (found == plain).all()
 
 
 @pytest.mark.parametrize(

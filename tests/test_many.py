@@ -13,6 +13,8 @@ from pyopencl import cltypes
 
 import acs_cl as acs
 
+pytestmark = pytest.mark.rotate("make", 4)
+
 SOURCE = """
 kernel void add(global const int *x, global int *y, int a, float f)
 { int i = get_global_id(0); y[i] = y[i] * 3 + x[i] + a + (int)(4 * f); }

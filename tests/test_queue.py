@@ -22,11 +22,13 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from conftest import in_threads
+from fuzz.threads import in_threads
 from pyopencl import _cl
 
 import acs_cl as acs
 from acs_cl import interception, passing
+
+pytestmark = pytest.mark.rotate("make", 4)
 
 N = 256
 SOURCE = """

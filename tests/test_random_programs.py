@@ -1,6 +1,6 @@
 """Random programs: every backend and policy against NumPy, which runs the same program in order.
 
-`ACS_CL_FUZZ=n` asks for n programs in all instead of 300. Hypothesis shrinks what fails and prints
+`ACS_CL_FUZZ=n` asks for n programs in all instead of 150. Hypothesis shrinks what fails and prints
 the program; its seed comes with `--hypothesis-seed`.
 """
 
@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterator
 
 import pyopencl as cl
 import pytest
-from conftest import CONFIGURATIONS, in_threads
+from conftest import CONFIGURATIONS
 from fuzz.kernels import MODES, SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
 from fuzz.runtimes import ORDER, Ways
 from fuzz.steps import NAMES, Step, compare, run
+from fuzz.threads import in_threads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import acs_cl as acs
 
-FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
+FUZZ = int(os.environ.get("ACS_CL_FUZZ", "150"))
 EACH = max(1, FUZZ // 9)
 """Programs per test: nine tests share them."""
 

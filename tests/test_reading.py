@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import in_threads
+from fuzz.threads import in_threads
 from twins import needs_core
 
 import acs_cl as acs

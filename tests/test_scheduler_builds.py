@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import in_threads
+from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import isolated, schedulers, warming

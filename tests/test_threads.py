@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import THREADS, in_threads
+from fuzz.threads import THREADS, in_threads
 
 import acs_cl as acs
 

@@ -55,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the tool; exit code 1 if anything failed that is not a known limit."""
     parser = argparse.ArgumentParser(prog="drivers", description="the suites on drivers")
     parser.add_argument("drivers", nargs="*", help=f"some of {', '.join(DRIVERS)}")
-    parser.add_argument("--short", action="store_true", help="the form of every `make test`")
+    parser.add_argument("--short", action="store_true", help="the form of `make test`")
     parser.add_argument("--suite", action="append", default=[], help="only these suites")
     parser.add_argument("--out", type=Path, default=None, help=f"folder, for instance {OUT}")
     parser.add_argument("--limit-s", type=float, default=3600.0, help="for one suite")

@@ -1,6 +1,6 @@
 """What is run on each driver: suites of pytest files, in a long and a short form.
 
-The short form is for every `make test`, the long one for `make drivers`. A suite whose files are
+The short form is for `make test`, the long one for `make drivers`. A suite whose files are
 not there is left out.
 """
 

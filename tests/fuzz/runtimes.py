@@ -6,8 +6,6 @@ NumPy. All runtimes share the device's context, and what is built for one of the
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyopencl as cl
@@ -28,6 +26,7 @@ from fuzz.kernels import (
 from fuzz.machine import AcsMachine
 from fuzz.oracle import Abilities, NumpyMachine
 from fuzz.steps import Step, compare, program_of, run
+from fuzz.threads import in_threads
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "serial": {"backend": "serial"},
@@ -102,7 +101,7 @@ class Ways:
         else:
             programs = [program_of(f"{seed} {index}") for index in range(2 + seed // THREADED % 2)]
             alone = has._replace(variables=False)
-            _together(lambda one: self._run(way, one, alone), programs)
+            in_threads(lambda index: self._run(way, programs[index], alone), len(programs))
         if name == "checked":
             found = way.runtime.stats()["check"]
             assert not found["found"], f"a check accuses: {found}"
@@ -136,25 +135,6 @@ class Ways:
         finally:
             got.let_go()
         compare(program, expected, got)
-
-
-def _together(work: Any, several: Sequence[Any]) -> None:
-    """Run `work` of each in threads of their own; raise what one of them raised."""
-    errors: list[BaseException] = []
-
-    def one(program: Any) -> None:
-        try:
-            work(program)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=one, args=(program,)) for program in several]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def _has_variables(device: cl.Device) -> bool:
