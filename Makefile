@@ -122,20 +122,20 @@ demo: $(STAMP)
 	$(VENV)/bin/acs-cl demo $(ARGS)
 
 bench: $(STAMP)
-	$(RUN) -m acs_cl.benchmarks.run $(ARGS)
+	$(RUN) -m acs_cl.benchmarks run $(ARGS)
 
 # Everything that docs/measurements.md shows, on a quiet machine; then `make figures NEW="..."`.
 OUT ?= build/measured
 measure: $(STAMP)
-	$(RUN) -m acs_cl.benchmarks.everything --out $(OUT) $(ARGS)
+	$(RUN) -m acs_cl.benchmarks everything --out $(OUT) $(ARGS)
 
 # `make figures NEW="a.json b.json"`, and ARGS=--several-commits where parts stay as they are.
 figures: $(STAMP)
-	$(RUN) -m acs_cl.benchmarks.$(if $(NEW),merge $(NEW),report) $(ARGS)
+	$(RUN) -m acs_cl.benchmarks $(if $(NEW),merge $(NEW),report) $(ARGS)
 
 stamp: $(STAMP)
 	mkdir -p build
-	$(RUN) -m acs_cl.benchmarks.provenance > build/stamp
+	$(RUN) -m acs_cl.benchmarks stamp > build/stamp
 	cat build/stamp
 
 # What a machine without a checkout and a network needs of ours; its own interpreter builds it.

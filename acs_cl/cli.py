@@ -132,13 +132,13 @@ COMMANDS: dict[str, Command] = {
     ),
     "bench": Command(
         "time the workloads on every backend, beside PyOpenCL by itself",
-        _has("acs_cl.benchmarks.suite_cli"),
-        _runs("acs_cl.benchmarks.suite_cli"),
+        _has("acs_cl.benchmarks.bench"),
+        _runs("acs_cl.benchmarks.bench"),
     ),
     "emu": Command(
         "run, compare and sweep simulated machines",
-        _has("acs_cl.benchmarks.emulator_cli"),
-        _runs("acs_cl.benchmarks.emulator_cli"),
+        _has("acs_cl.benchmarks.emulator"),
+        _runs("acs_cl.benchmarks.emulator"),
     ),
     "run": Command(
         "run a program of PyOpenCL's on our queues, and say what it gained",

@@ -249,7 +249,7 @@ CUDA = HostSpec(
     graph_edge_ns=750,
     graph_node_ns=170,  # benchmarks/results/nvidia-h200.json: replays, 64 chains
 )
-# Of this library: `python -m acs_cl.benchmarks.validation`, medians of all its workloads, where
+# Of this library: `python -m acs_cl.benchmarks validate`, medians of all its workloads, where
 # nothing else is said.
 ACS_CL_H200 = CUDA._replace(
     name="acs_cl, H200",  # benchmarks/results/validation-nvidia-h200.json

@@ -126,7 +126,7 @@ def speed(client: Client, name: str, seconds: float) -> dict[str, Any]:
 
 def write_page() -> None:
     """The tables for people."""
-    report = [str(python(CLIENTS["pyopencl"])), "-m", "acs_cl.benchmarks.report"]
+    report = [str(python(CLIENTS["pyopencl"])), "-m", "acs_cl.benchmarks", "report"]
     subprocess.run(report, cwd=PLACE, check=False)
 
 

@@ -33,7 +33,7 @@ from typing import Any
 import random_worker
 from random_launches import PROGRAMS
 
-from acs_cl.benchmarks import provenance
+from acs_cl.benchmarks.suite import provenance
 
 BLOCK = {"pool": 3000, "kernels": 50}
 """Most seeds of a process. PoCL dies after some hundred sources."""

@@ -13,18 +13,19 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import devices
-from acs_cl.benchmarks import builds, harness, run
+from acs_cl import benchmarks, devices
+from acs_cl.benchmarks.suite import bars, run, settings, timing
+from acs_cl.benchmarks.suite.measures import builds, first_results
 
 KEYS = {
-    "overhead": {"auto", "rows", "pure"},
+    "overhead": {"auto", "rows"},
     "overlap": {"chains", "links", "kernel_us", "rows"},
     "memory": {"launches", "rows"},
     "latency": {"rows"},
     "startup": {"rows", "import_runtime_s"},
     "taskbench": {"rows"},
     "native": {"core", "rows"},
-    "reductions": {"launches", "rows", "epochs_of_all_runs"},
+    "reductions": {"launches", "rows", "baseline", "gain", "epochs_of_all_runs"},
     "builds": {"delays", "first_result"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
@@ -34,7 +35,7 @@ EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
 def plain_environment() -> Iterator[None]:
     """Nothing from outside chooses the backend."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in harness.OVERRIDES:
+        for name in settings.OVERRIDES:
             patch.delenv(name, raising=False)
         yield
 
@@ -66,11 +67,12 @@ def numbers(value: Any) -> Iterator[float]:
 
 def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
     ((name, result),) = document["benchmarks"].items()
-    assert set(result) == KEYS[name] | {"targets", "took_s", "run"}
+    assert set(result) == KEYS[name] | {"took_s", "run"}
     assert document["quick"] is True
     assert all(math.isfinite(number) for number in numbers(result))
-    assert result["targets"]
-    for row in result["targets"]:
+    rows = run.module_of(name).bars(result, document["machine"])
+    assert rows
+    for row in rows:
         assert {"what", "value", "unit", "sense", "limit", "met", "quartiles"} <= set(row)
     machine = document["machine"]
     assert all(machine[key] for key in ("device", "driver", "date", "python", "pyopencl", "cpus"))
@@ -80,7 +82,7 @@ def test_document_has_what_readers_need(document: dict[str, Any]) -> None:
 def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device) -> None:
     ((name, result),) = document["benchmarks"].items()
     rows = result.get("rows", {})
-    concurrent = set(harness.Settings(device).backends())
+    concurrent = set(settings.Settings(device).backends())
     if name == "overhead":
         assert set(rows) == {f"{b}-{p}" for b in concurrent for p in ("eager", "ready_first")}
         for row in rows.values():
@@ -129,7 +131,7 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
 
 
 def test_no_module_hides_one_of_pythons_from_a_script_beside_it() -> None:
-    scripts = Path(run.__file__).parent
+    scripts = Path(benchmarks.__file__).parent
     assert not {path.stem for path in scripts.glob("*.py")} & sys.stdlib_module_names
 
 
@@ -144,26 +146,26 @@ def test_overrides_from_outside_are_refused(
 def test_a_round_without_a_build_is_an_error(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = harness.Settings(device, quick=True)
+    quick = settings.Settings(device, quick=True)
     with acs.Runtime(device) as runtime:
         if "scheduler" not in runtime.stats():
             pytest.skip("'auto' has no scheduler here")
     monkeypatch.setattr(builds, "LONGEST_BUILD_S", 0.0)
     with pytest.raises(RuntimeError, match="were in no scheduler after 0 s"):
-        builds.measure(settings)
+        builds.measure(quick)
 
 
 def test_rounds_are_as_many_as_the_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(builds, "perf_counter", lambda: now)
+    monkeypatch.setattr(first_results, "perf_counter", lambda: now)
     rounds = []
-    for number in builds._rounds(2, 9, 10.0):
+    for number in first_results.rounds_in_time(2, 9, 10.0):
         rounds.append(number)
         now += 3.0
     assert rounds == [0, 1, 2]  # a fourth one would end after 12 s
     for each, many in ((20.0, 2), (0.1, 9)):
         rounds = []
-        for number in builds._rounds(2, 9, 10.0):
+        for number in first_results.rounds_in_time(2, 9, 10.0):
             rounds.append(number)
             now += each
         assert len(rounds) == many
@@ -178,7 +180,7 @@ def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
         order.append(name)
         return gc.isenabled()
 
-    samples = harness.interleave({n: lambda n=n: note(n) for n in "abc"}, 3)  # type: ignore[misc]
+    samples = timing.interleave({n: lambda n=n: note(n) for n in "abc"}, 3)  # type: ignore[misc]
     assert "".join(order) == "abcbcacab"
     assert samples == {n: [False] * 3 for n in "abc"}
     assert gc.isenabled()
@@ -197,4 +199,4 @@ def test_turns_rotate_and_nothing_is_collected_meanwhile() -> None:
 def test_targets_are_judged_by_their_sense(
     value: float | str, sense: str, limit: float | str, met: bool
 ) -> None:
-    assert harness.target("it", value, sense, limit)["met"] is met
+    assert bars.target("it", value, sense, limit)["met"] is met

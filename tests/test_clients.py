@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acs_cl.benchmarks import client_tables
+from acs_cl.benchmarks.figures import client_tables
 from tests.client_list import CLIENTS, program_of
 from tests.client_outcomes import side_by_side
 

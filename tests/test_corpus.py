@@ -8,7 +8,7 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 
-from acs_cl.benchmarks import corpus, generators
+from acs_cl.benchmarks.validation import corpus, generators
 
 SOURCES = {
     "one/good.cl": """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_oclgrind import DRIVER
 
-from acs_cl.benchmarks.costs import BUILT_IN, RIGID
+from acs_cl.benchmarks.validation.kernel_work import BUILT_IN, RIGID
 
 HERE = Path(__file__).resolve().parent
 ONE_STEP = ("fadd", "fsub", "fmul", "fneg", "fcmp", "select", "sitofp")

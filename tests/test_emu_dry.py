@@ -10,10 +10,11 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import UsageError
-from acs_cl.benchmarks import emulated, emulated_reasons, emulated_tables
-from acs_cl.benchmarks.costs import Work, work
-from acs_cl.benchmarks.dry import Dry, traced
-from acs_cl.benchmarks.published import ACS
+from acs_cl.benchmarks.figures import paper_causes, paper_tables
+from acs_cl.benchmarks.peers.published import ACS
+from acs_cl.benchmarks.validation import paper
+from acs_cl.benchmarks.validation.dry import Dry, traced
+from acs_cl.benchmarks.validation.kernel_work import Work, work
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.cli import main
 from acs_cl.emu.convert import from_timeline
@@ -45,7 +46,7 @@ def recorded(name: str, tmp_path: Path) -> Trace:
     return from_timeline(tmp_path / "timeline.jsonl", items=1)[0]
 
 
-@pytest.mark.parametrize("name", emulated.WORKLOADS)
+@pytest.mark.parametrize("name", paper.TWELVE)
 def test_launches_and_edges_are_those_of_a_real_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +113,7 @@ def test_what_a_trace_cannot_hold_is_refused() -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["nothing"], "no workload or family is called 'nothing'; there are vec"),
+        (["nothing"], "no workload or family is called 'nothing'; there are the families dynamic"),
         (["chains"], "nobody has counted what the kernels of chains do"),
         (["ant", "--seed", "-1"], "--seed and --group-ns are from 0, got -1 and 0"),
         (["ant", "grasp"], "2 traces need a folder that is there"),
@@ -168,7 +169,7 @@ def test_a_work_item_takes_the_time_of_its_chain() -> None:
 
 
 def committed() -> dict[str, Any]:
-    found = json.loads(emulated.RESULT.read_text(encoding="utf-8"))
+    found = json.loads(paper.RESULT.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
 
@@ -177,56 +178,56 @@ def committed() -> dict[str, Any]:
 def test_the_committed_figures_are_those_of_these_sources(name: str) -> None:
     trace = resolved(traced(THERE[name], "paper"))
     assert (
-        json.loads(json.dumps(emulated.one(name, trace, machine("paper"))))
+        json.loads(json.dumps(paper.one(name, trace, machine("paper"))))
         == (committed()["workloads"][name])
     )
 
 
 def test_every_published_workload_is_there_and_every_sweep_has_its_base() -> None:
     document = committed()
-    assert list(document["workloads"]) == list(emulated.WORKLOADS)
-    assert sorted(emulated.WORKLOADS.values()) == sorted(ACS)
+    assert list(document["workloads"]) == list(paper.TWELVE)
+    assert sorted(paper.TWELVE) == sorted(ACS)
     bases = {"launch": "3 us", "synchronisation": "7 us", "device slower": "1 x", "N": "32"}
     bases |= {"a node built": "2.25 us", "N = M": "32", "M": "32", "threads": "8"}
     bases |= {"kernels wider": "1 x"}
     for axis, label in bases.items():
         for name, values in document["sweeps"][axis][label].items():
             for column, value in values.items():
-                assert value == emulated_tables.ours(document, name, column)
+                assert value == paper_tables.ours(document, name, column)
 
 
 def test_every_difference_has_a_cause_and_none_is_made_up() -> None:
     document = committed()
-    assert "None is left without a cause." in emulated_tables.render(document)
-    off = [("ant", emulated_tables.HW, 0.85, 99.0)]
-    said = "\n".join(emulated_reasons.render(document, off))
+    assert "None is left without a cause." in paper_tables.render(document)
+    off = [("ant", paper_tables.HW, 0.85, 99.0)]
+    said = "\n".join(paper_causes.render(document, off))
     assert "Not reached by any of these: ACS-HW of ant (nearest: " in said
 
 
 def test_a_cause_brings_a_figure_half_way_at_least() -> None:
     """What changes a figure by a hundredth explains nothing, though it is within 0.2 then."""
     document = committed()
-    ours = emulated_tables.ours(document, "ant", emulated_tables.SW)
+    ours = paper_tables.ours(document, "ant", paper_tables.SW)
     swept = document["sweeps"]["N"]
     for label in swept:
-        swept[label]["ant"][emulated_tables.SW] = ours
+        swept[label]["ant"][paper_tables.SW] = ours
     for value, named in ((ours + 0.02, False), (ours + 0.12, True)):
-        swept["16"]["ant"][emulated_tables.SW] = value
-        off = [("ant", emulated_tables.SW, ours, ours + 0.21)]
-        said = "\n".join(emulated_reasons.render(document, off))
+        swept["16"]["ant"][paper_tables.SW] = value
+        off = [("ant", paper_tables.SW, ours, ours + 0.21)]
+        said = "\n".join(paper_causes.render(document, off))
         assert (f"N 16 ({value:.2f})" in said) == named
 
 
 def test_wider_kernels_have_more_groups_of_the_same_kind() -> None:
     entries = [Entry(1, "k", groups=3, items=8, group_ns=5), Entry(2, "up", "write", total_ns=4)]
-    wide = emulated.widened(Trace("two", entries), 4).entries
+    wide = paper.widened(Trace("two", entries), 4).entries
     assert wide == [entries[0]._replace(groups=12), entries[1]]
 
 
 def test_launches_of_the_simulator_overlap_and_cost_the_host_nothing() -> None:
     """5,000 cycles at 1.4 GHz before each kernel: one after another in a stream, else together."""
     entries = [Entry(n, "k", groups=1, items=32, group_ns=10_000) for n in (1, 2)]
-    where = emulated.simulated_launches(machine("paper"))
+    where = paper.simulated_launches(machine("paper"))
     serial, graph = (simulate(name, Trace("two", entries), where) for name in ("serial", "ideal"))
     assert serial.makespan_ns == 2 * (3_572 + 10_000) + where.host.sync_ns
     assert graph.makespan_ns == 3_572 + 10_000

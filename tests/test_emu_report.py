@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from emu_runs import SMALL, random_trace
 
-from acs_cl.benchmarks import emulator_speed
+from acs_cl.benchmarks.validation import emulator_speed
 from acs_cl.cli import main
 from acs_cl.emu import plots
 from acs_cl.emu.cli import command_line
@@ -28,7 +28,7 @@ from acs_cl.trace import VERSION, Slice
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("design/emulator.md", "reference/formats.md")
 DOCS = "\n".join((ROOT / "docs" / page).read_text("utf-8") for page in PAGES)
-SPEED = Path(emulator_speed.__file__).parent / "results" / "emulator-speed.json"
+SPEED = Path(emulator_speed.__file__).parents[1] / "results" / "emulator-speed.json"
 GRAPH = ["--graph", "fft", "--width", "4", "--steps", "5"]
 
 

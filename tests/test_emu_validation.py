@@ -10,15 +10,12 @@ from typing import Any
 import pytest
 
 from acs_cl import DeviceError, UsageError, devices
-from acs_cl.benchmarks import (
-    validation,
-    validation_runs,
-    validation_scheduler,
-    validation_tables,
-)
-from acs_cl.benchmarks.validation_costs import Costs, machine_of, middle
-from acs_cl.benchmarks.validation_host import Host, opened, told
-from acs_cl.benchmarks.validation_model import (
+from acs_cl.benchmarks import validate
+from acs_cl.benchmarks.figures import validation_tables
+from acs_cl.benchmarks.validation import comparison, model, runs, scheduler_costs
+from acs_cl.benchmarks.validation.costs import Costs, machine_of, middle
+from acs_cl.benchmarks.validation.host import Host, opened, told
+from acs_cl.benchmarks.validation.model import (
     Taken,
     bare,
     machine_for,
@@ -28,18 +25,10 @@ from acs_cl.benchmarks.validation_model import (
     predicted,
     queued,
 )
-from acs_cl.benchmarks.validation_queue import LINKS, Times, chains, edges
-from acs_cl.benchmarks.validation_samples import (
-    DOUBLINGS,
-    FEW,
-    SENT,
-    WAITS,
-    _queued,
-    _tiles,
-    _wide,
-)
-from acs_cl.benchmarks.validation_scheduler import SchedulerCosts
-from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.benchmarks.validation.queue_edges import LINKS, Times, chains, edges
+from acs_cl.benchmarks.validation.samples import DOUBLINGS, FEW, SENT, WAITS, _queued, _tiles, _wide
+from acs_cl.benchmarks.validation.scheduler_costs import SchedulerCosts
+from acs_cl.benchmarks.workloads import catalogue, chosen
 from acs_cl.emu.trace import Entry, Trace
 
 COSTS = Costs(
@@ -119,15 +108,15 @@ def test_a_kernel_is_measured_however_short_its_rounds(round_ns: float, spoiled:
     """On a GPU a round takes 2 ns, on a CPU all its work-items do a round one after another; and
     what runs beside the first samples must not make a kernel look long."""
     sides: Any = {"ours": Timed(1.5 * round_ns), "alone": Timed(round_ns, spoiled)}
-    assert validation_scheduler._slower(sides, "sums", 4096, 5) == 1500
-    least = validation_scheduler.LEAST_S / 2 * 1e9
+    assert scheduler_costs._slower(sides, "sums", 4096, 5) == 1500
+    least = scheduler_costs.LEAST_S / 2 * 1e9
     assert sides["alone"].longest * round_ns >= least
 
 
 def test_what_takes_no_time_cannot_be_measured() -> None:
     sides: Any = {"ours": Timed(1.0), "alone": Timed(0.0)}
     with pytest.raises(DeviceError, match="too short to be measured"):
-        validation_scheduler._slower(sides, "sums", 4096, 5)
+        scheduler_costs._slower(sides, "sums", 4096, 5)
 
 
 def test_kernels_are_marked_by_the_schedulers_that_have_them() -> None:
@@ -190,16 +179,16 @@ def host() -> Iterator[Host]:
         yield found
 
 
-def found(host: Host, name: str) -> validation_runs.Measured:
-    plan = validation_runs.Plan(host.device, [], "tiny", 2, True)
-    return validation_runs.measured(plan, catalogue()[name], host)
+def found(host: Host, name: str) -> runs.Measured:
+    plan = runs.Plan(host.device, [], "tiny", 2, True)
+    return runs.measured(plan, catalogue()[name], host)
 
 
 def test_a_run_is_settled_when_nothing_waits_for_a_scheduler(host: Host) -> None:
     """Of four launches a step each kernel is looked at again after thirty-two of its launches."""
     taken = found(host, "vec").taken
     assert taken.tasks == 4
-    assert validation_runs.NOT_BUILT not in taken.on_lanes
+    assert runs.NOT_BUILT not in taken.on_lanes
     assert taken.epochs == 2  # two kernels are cut anew, two are not
     assert taken.busy_ms is None or 0 < taken.busy_ms < 1000
 
@@ -214,7 +203,7 @@ def test_a_recorded_step_has_times_waits_and_arguments(host: Host) -> None:
     assert any(one.segments > FEW for one in entries)
     assert all(one.host_ns > 0 for one in entries[1:])
     assert {name: len(times) for name, times in run.real_ms.items()} == dict.fromkeys(
-        validation.POLICIES, 2
+        comparison.POLICIES, 2
     )
     # what a timeline has for the beginnings of calls is most of it, and is not counted twice
     costs = COSTS._replace(**run.host)
@@ -301,12 +290,12 @@ def test_errors_are_those_of_time_on_serial_and_of_speed_ups_beside_it() -> None
         "real": {"lanes": 2.0, "device": 4.0},
         "model": {"lanes": 2.2, "device": 5.0},
     }
-    assert [validation_tables.off(row, name) for name in validation.POLICIES] == [
+    assert [model.off(row, name) for name in comparison.POLICIES] == [
         pytest.approx(-0.25),
         pytest.approx(0.1),
         pytest.approx(0.25),
     ]
-    found = validation_tables.errors({"one": row})
+    found = model.errors({"one": row})
     assert found == {"serial": 0.25, "lanes": 0.1, "device": 0.25, "all": 0.25}
 
 
@@ -322,13 +311,13 @@ def test_the_command_measures_and_models(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "found.json"
-    assert validation.main(["vec", "--preset", "tiny", "--quick", "--json", str(path)]) == 0
+    assert validate.main(["vec", "--preset", "tiny", "--quick", "--json", str(path)]) == 0
     document = json.loads(path.read_text(encoding="utf-8"))
     row = document["rows"]["vec"]
     assert set(row["real"]) == set(row["model"]) == {"serial", "lanes", "device"}
     assert row["real"]["serial"] == row["model"]["serial"] == 1
     assert all(row["model_ms"][name] > 0 for name in row["model_ms"])
-    assert document["errors"] == validation_tables.errors(document["rows"])
+    assert document["errors"] == model.errors(document["rows"])
     assert "A look with few samples" in capsys.readouterr().out
 
 
@@ -336,11 +325,11 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs = COSTS.scheduler
-    monkeypatch.setattr(validation.validation_scheduler, "measured", lambda *of: costs)
+    monkeypatch.setattr(comparison.scheduler_costs, "measured", lambda *of: costs)
     path = tmp_path / "found.json"
-    words = ["static", "--preset", "tiny", "--quick", "--within", "0", "--json", str(path)]
+    words = ["static", "--preset", "tiny", "--quick", "--within", "0.001", "--json", str(path)]
     traces = tmp_path / "traces"
-    assert validation.main([*words, "--traces", str(traces)]) == 0
+    assert validate.main([*words, "--traces", str(traces)]) == 0
     document = json.loads(path.read_text(encoding="utf-8"))
     assert list(document["rows"]) == ["nasnet"]
     assert document["left_out"] == ["amoebanet", "squeezenet", "randwire"]
@@ -349,19 +338,19 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     assert "kernels take 1.00 of their time where they are smaller than it is, 1.10" in text
     # the model alone says the same again, and something else of other costs
     words = ["--again", str(path), "--traces", str(traces), "--json", str(tmp_path / "again.json")]
-    assert validation.main(words) == 0
+    assert validate.main(words) == 0
     assert json.loads((tmp_path / "again.json").read_text(encoding="utf-8")) == document
     document["rows"]["nasnet"]["host"]["launch_ns"]["serial"] *= 99
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert validation.main(words) == 0
+    assert validate.main(words) == 0
     other = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["rows"]["nasnet"]
     assert other["model_ms"]["serial"] > document["rows"]["nasnet"]["model_ms"]["serial"]
     assert other["real_ms"] == document["rows"]["nasnet"]["real_ms"]
     capsys.readouterr()
-    assert validation.main(words[:2]) == 1
+    assert validate.main(words[:2]) == 1
     assert "--again needs --traces" in capsys.readouterr().err
     (tmp_path / "old.json").write_text('{"acs_cl_validation": 1}', encoding="utf-8")
-    assert validation.main(["--again", str(tmp_path / "old.json"), "--traces", "."]) == 1
+    assert validate.main(["--again", str(tmp_path / "old.json"), "--traces", "."]) == 1
     assert (
         "old.json: not what this version measures: ValueError('version 1, not 2')"
         in capsys.readouterr().err
@@ -370,8 +359,8 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
 
 def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="no workload or family is called 'nothing'"):
-        validation.chosen(["nothing"], False)
-    assert {one.name for one in validation.chosen([], True)} == set(validation.FEW)
-    assert [one.name for one in validation.chosen(["static"], True)] == [
+        chosen(["nothing"])
+    assert {one.name for one in chosen(validate.FEW)} == set(validate.FEW)
+    assert [one.name for one in chosen(["static"])] == [
         one.name for one in catalogue().values() if one.family == "static"
     ]

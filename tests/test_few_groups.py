@@ -12,8 +12,9 @@ from widths import Watched
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks import few_groups, suite
-from acs_cl.benchmarks.published import GRCUDA
+from acs_cl.benchmarks import compare
+from acs_cl.benchmarks.peers.published import GRCUDA
+from acs_cl.benchmarks.suite import contestants, few_groups
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
@@ -74,7 +75,7 @@ def test_no_launch_has_more_groups_than_planes_demand(name: str) -> None:
 def test_a_document_has_every_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "few.json"
     words = ["vec", "--preset", "tiny", "--per-unit", "1", "--per-unit", "3", "--json", str(target)]
-    few_groups.main(words)
+    compare.main(["few-groups", *words])
     document = json.loads(target.read_text())
     assert list(document["per_unit"]) == ["1", "3"]
     for one in document["per_unit"].values():
@@ -83,7 +84,7 @@ def test_a_document_has_every_number(tmp_path: Path, capsys: pytest.CaptureFixtu
             "serial",
             "lanes",
             "expert",
-            *suite.experts(devices.choose()),
+            *contestants.experts(devices.choose()),
         }
         assert one["workloads"]["vec"]["failed"] == {}
     assert "groups for a unit" in capsys.readouterr().out
@@ -102,6 +103,6 @@ def test_wrong_words_are_one_message(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        few_groups.main(words)
+        compare.main(["few-groups", *words])
     assert left.value.code == 2
     assert said in capsys.readouterr().err

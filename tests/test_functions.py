@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import cltypes
 
-from acs_cl.benchmarks.agreement import OWN_CONTEXT
+from acs_cl.benchmarks.validation.agreement import OWN_CONTEXT
 from acs_cl.driver import declare_svm
 from acs_cl.kernel_files import kernel_source
 from acs_cl.translate import cache, clang

@@ -232,6 +232,8 @@ FOLDERS_MAY_IMPORT = {
     | {"commands", "driver", "inference", "ranges", "signature", "backends.device"},
 }
 
+ROOMS = ("workloads", "peers", "suite", "validation", "figures")  # of the benchmarks
+
 # Objects that the user holds point back at the runtime they belong to. Their modules may name these
 # in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
 MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph", "queue"}
@@ -390,6 +392,17 @@ def test_the_middle_is_pure() -> None:
         outside &= IMPURE
         assert not outside, f"{name} imports {sorted(outside)}"
         assert own(MODULES[name], types=True) <= PURE, name
+
+
+def test_rooms_of_the_benchmarks_point_one_way() -> None:
+    """A room imports those before it; modules above the rooms are commands, which compose."""
+    for name in OF_FOLDERS:
+        folder, room, *_ = [*name.split("."), ""]
+        if folder == "benchmarks" and room in ROOMS:
+            below = {"", *ROOMS[: ROOMS.index(room) + 1]}
+            others = {other for other in own(MODULES[name]) if other.startswith("benchmarks.")}
+            beyond = sorted(o for o in others if o.split(".")[1] not in below)
+            assert not beyond, f"{name} imports {beyond}"
 
 
 def test_folders_are_imported_by_their_installed_names() -> None:

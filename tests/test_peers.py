@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from acs_cl.benchmarks.peers import beside_cuda, cuda_graphs
+from acs_cl.benchmarks import compare
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.suite import beside_cuda
 from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
 
 TINY: dict[str, Any] = {w.name: w.presets["tiny"] for w in synthetic.WORKLOADS}
@@ -60,7 +62,7 @@ def printed(**wrong: int) -> str:
 
 def test_figures_of_a_wrong_run_are_refused() -> None:
     found = cuda_graphs.parsed(printed(stream=0), ["a"])
-    assert found["a"]["us_per_task"]["stream"]["median"] == 2.0
+    assert found["a"]["us_per_task"]["stream"] == [3.0, 1.0, 2.0]
     with pytest.raises(cuda_graphs.PeerError, match=r"for b: \{'stream': 5\}"):
         cuda_graphs.parsed(printed(stream=0) + printed(stream=5), ["a", "b"])
     with pytest.raises(ValueError, match="argument"):
@@ -74,12 +76,12 @@ def test_nothing_is_measured_without_a_compiler(
     assert cuda_graphs.measure({"a": TINY["chains"].graph(0)}) == {}
     assert capsys.readouterr().err.count("\n") == 1
     with pytest.raises(SystemExit) as ended:
-        beside_cuda.main(["chains", "--preset", "tiny"])
+        compare.main(["cuda", "chains", "--preset", "tiny"])
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert said == f"{cuda_graphs.NO_COMPILER}\n"
     with pytest.raises(SystemExit):
-        beside_cuda.main(["chain"])
+        compare.main(["cuda", "chain"])
     assert "no synthetic workload is called 'chain': chains, layers" in capsys.readouterr().err
 
 
@@ -117,10 +119,10 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_are_shown_side_by_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "both.json"
     words = ["--preset", "tiny", "--backend", "auto", "--json", str(path)]
-    beside_cuda.main(["one-array", "tree", *words])
+    compare.main(["cuda", "one-array", "tree", *words])
     said = capsys.readouterr()
     head, _, row, tree = said.out.splitlines()[:4]
-    assert head.split()[-4:] == ["bare", "auto", "replay", "expert"]
+    assert head.split()[-5:] == ["bare", "serial", "auto", "replay", "expert"]
     assert "CUDA Graph, again" in head
     document = json.loads(path.read_text("utf-8"))
     entry = document["workloads"]["one-array"]
@@ -142,7 +144,7 @@ def test_what_is_cut_off_has_written_what_was_done(
 ) -> None:
     path = tmp_path / "cut.json"
     words = ["--preset", "tiny", "--backend", "lanes", "--json", str(path)]
-    beside_cuda.main(["one-array", "chains", "--within", "0.001", *words])
+    compare.main(["cuda", "one-array", "chains", "--within", "0.001", *words])
     assert "left out for want of time: chains" in capsys.readouterr().out
     document = json.loads(path.read_text("utf-8"))
     assert list(document["workloads"]) == list(document["cuda"]) == ["one-array"]
@@ -157,7 +159,7 @@ def test_what_is_cut_off_has_written_what_was_done(
     monkeypatch.setattr(beside_cuda, "_in_cuda", cut)
     path.unlink()
     with pytest.raises(KeyboardInterrupt):
-        beside_cuda.main(["one-array", "chains", *words])
+        compare.main(["cuda", "one-array", "chains", *words])
     document = json.loads(path.read_text("utf-8"))
     assert (list(document["cuda"]), document["left_out"]) == (["one-array"], ["chains"])
 
@@ -169,7 +171,7 @@ def test_without_a_card_nothing_is_measured(
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho no CUDA-capable device is detected >&2; exit 1\n", "utf-8")
     with pytest.raises(SystemExit) as ended:
-        beside_cuda.main(["chains", "--preset", "tiny"])
+        compare.main(["cuda", "chains", "--preset", "tiny"])
     assert ended.value.code == 2
     assert "graphs failed: no CUDA-capable device is detected" in capsys.readouterr().err
 
@@ -179,14 +181,14 @@ def test_a_compiler_that_fails_is_one_message(
 ) -> None:
     monkeypatch.setattr(cuda_graphs, "compiler", lambda: "false")
     with pytest.raises(SystemExit) as ended:
-        beside_cuda.main(["chains", "--preset", "tiny"])
+        compare.main(["cuda", "chains", "--preset", "tiny"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith("false failed: \n")
     monkeypatch.setattr(cuda_graphs, "LIMIT_S", 0.2)
     with pytest.raises(cuda_graphs.PeerError, match=r"sleep did not end within 0\.2 s"):
         cuda_graphs._run(["sleep", "30"])
     with pytest.raises(SystemExit):
-        beside_cuda.main(["chains", "--backend", "quick"])
+        compare.main(["cuda", "chains", "--backend", "quick"])
     assert "no backend 'quick' on this device: serial" in capsys.readouterr().err
 
 

@@ -10,16 +10,10 @@ from typing import Any
 import pytest
 
 from acs_cl import UsageError, core
-from acs_cl.benchmarks import (
-    documents,
-    everything,
-    figure_tables,
-    harness,
-    merge,
-    overlap,
-    provenance,
-    report,
-)
+from acs_cl.benchmarks.figures import benchmark_tables, merge, report
+from acs_cl.benchmarks.suite import bars, documents, everything, provenance
+from acs_cl.benchmarks.suite.measures import overlap
+from acs_cl.benchmarks.suite.statistics import spread
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / "docs" / "notes"
@@ -139,6 +133,9 @@ def test_figures_in_prose_are_found(text: str, figures: list[str]) -> None:
 # ---- blocks --------------------------------------------------------------------------------------
 
 
+LAUNCH = "launch and `get` of 4 bytes over bare PyOpenCL, `auto`"
+
+
 def run_document(**changes: Any) -> dict[str, Any]:
     machine = {
         "device": "Some platform / Some GPU",
@@ -153,8 +150,8 @@ def run_document(**changes: Any) -> dict[str, Any]:
         "pyopencl": "2026.1",
         "noise": [{"unrest": 0.02}],
     }
-    row = harness.target("launch", 7.0, "at most", 6.0, "us")
-    benchmarks = {"latency": {"targets": [row]}}
+    row = {"ratio": spread([7.0]), "ours": {"tail": 1.5}}
+    benchmarks = {"latency": {"rows": {"auto": row}}}
     whole = {documents.FIGURES: documents.VERSION, "quick": False}
     return whole | {"machine": machine | changes, "benchmarks": benchmarks}
 
@@ -189,7 +186,7 @@ def test_blocks_are_written_and_checked(site: Path, capsys: pytest.CaptureFixtur
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert "| launch: at most 6 us | **7 us** (missed) |" in text
+    assert f"| {LAUNCH}: at most 1.30x | **7x** (missed) |" in text
     assert "Some GPU: 2026-01-02, commit abc, unrest of the machine 2%." in text
 
 
@@ -223,13 +220,11 @@ def test_a_look_is_no_figure_and_one_device_has_one_result(
 
 def test_each_device_has_its_column_and_what_was_not_measured_says_so() -> None:
     other = run_document(device="Other / CPU", driver="3")
-    other["benchmarks"]["latency"]["targets"] = [
-        harness.target("launch", None, "at most", 6.0, "us")
-    ]
-    columns = figure_tables.of_benchmark({"a": run_document(), "b": other}, "latency")
-    head, _, row, *_ = figure_tables._table(columns)
+    one, two = benchmark_tables.of_benchmark({"a": run_document(), "b": other}, "latency")
+    columns = [one, two._replace(rows=[bars.target(LAUNCH, None, "at most", 1.3, "x")])]
+    head, _, row, *_ = benchmark_tables._table(columns)
     assert head == "| figure, and what it has to be | Some GPU | CPU |"
-    assert row == "| launch: at most 6 us | **7 us** (missed) | not measured |"
+    assert row == f"| {LAUNCH}: at most 1.30x | **7x** (missed) | not measured |"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +247,7 @@ def test_new_results_replace_what_is_there(site: Path) -> None:
     (path,) = (site / "results").glob("*.json")
     assert path.name == "some-gpu.json"
     new = run_document(commit="def", sources="456")
-    new["benchmarks"]["latency"]["targets"][0]["value"] = 5.0
+    new["benchmarks"]["latency"]["rows"]["auto"]["ratio"] = spread([5.0])
     assert take(site, str(put(site, "b.json", new))) == 0
     assert [path] == list((site / "results").glob("*.json"))
     assert "commit def" in (site / "README.md").read_text(encoding="utf-8")
@@ -263,11 +258,11 @@ def test_mixed_trees_are_refused_unless_each_part_keeps_its_own(
 ) -> None:
     assert take(site, str(put(site, "a.json", run_document()))) == 0
     new = run_document(commit="def", sources="456", date="2026-01-03")
-    new["benchmarks"]["memory"] = new["benchmarks"].pop("latency")
+    new["benchmarks"] = {"reductions": {"baseline": "bare", "gain": spread([1.2])}}
     path = str(put(site, "b.json", new))
     before = (site / "README.md").read_text(encoding="utf-8")
     assert take(site, path) == 1
-    assert "abc: latency; def: memory" in capsys.readouterr().err
+    assert "abc: latency; def: reductions" in capsys.readouterr().err
     assert (site / "README.md").read_text(encoding="utf-8") == before
     assert take(site, path, "--several-commits") == 0
     text = (site / "README.md").read_text(encoding="utf-8")
@@ -310,7 +305,7 @@ def test_a_stamp_is_believed_for_its_own_sources_only(
 
 def test_a_digest_is_of_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {name for name, _ in provenance._files()}
-    assert {"acs_cl/core.py", "acs_cl.benchmarks/run.py", "acs_cl.emu/engine.py"} <= names
+    assert {"acs_cl/core.py", "acs_cl.benchmarks/suite/run.py", "acs_cl.emu/engine.py"} <= names
     assert any(name.endswith(".cl") for name in names)
     assert not any("_core" in name for name in names)
     before = provenance.digest()
@@ -335,7 +330,7 @@ def committed(name: str, kind: str) -> tuple[dict[str, Any], dict[str, dict[str,
     """What was measured of a benchmark on a kind of device, and its rows by what they are of."""
     for document in documents.of_kind(report.RESULTS, documents.FIGURES).values():
         if document["machine"]["kind"] == kind:
-            rows = figure_tables.rows_of(document, name)
+            rows = benchmark_tables.rows_of(document, name)
             return document["benchmarks"][name], {row["what"]: row for row in rows}
     raise LookupError(kind)
 
@@ -364,9 +359,7 @@ def test_bars_are_there_as_they_were_set() -> None:
         "64 gates decided on the device, over bare PyOpenCL in order that reads each": (
             "scheduler", 5.0,
         ),
-        "host work of a launch above a bare PyOpenCL call, device held, `auto`, pure Python": (
-            "overhead", 6.0,
-        ),
+        "host work of a launch above a bare PyOpenCL call, device held, `auto`": ("overhead", 6.0),
         "`from acs_cl import Runtime` in a fresh process, beyond PyOpenCL's own import": (
             "startup", 0.3,
         ),
@@ -407,11 +400,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def ran(words: list[str], seconds: float) -> bool:
         commands.append(words)
-        if words[0] == "acs_cl.benchmarks.run":
-            if words[1] == "latency":
+        if words[1] == "run":
+            if words[2] == "latency":
                 return False
             document = run_document()
-            document["benchmarks"] = {words[1]: document["benchmarks"]["latency"]}
+            document["benchmarks"] = {words[2]: document["benchmarks"]["latency"]}
             Path(words[-1]).write_text(json.dumps(document), encoding="utf-8")
         return True
 
@@ -436,7 +429,7 @@ def test_what_would_end_too_late_is_not_begun(
 ) -> None:
     within = str(everything.MARGIN_S + everything.FIRST["latency"] + 1)
     assert everything.main(["--out", str(tmp_path), "--within", within]) == 1
-    assert [words[1] for words in measured] == ["latency"]
+    assert [words[2] for words in measured] == ["latency"]
     assert "left out: scheduler may take" in capsys.readouterr().out
 
 

@@ -13,11 +13,7 @@ from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, Cell, CellsSize
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers import AVERAGE, Layer, Net, Value
 from acs_cl.benchmarks.workloads.layers_by_hand import wiring
-from acs_cl.benchmarks.workloads.randwire import (
-    NEIGHBOURS,
-    total,
-    watts_strogatz,
-)
+from acs_cl.benchmarks.workloads.randwire import NEIGHBOURS, total, watts_strogatz
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS, SqueezeSize, fire
 
 TINY = {

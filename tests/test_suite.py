@@ -13,21 +13,25 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import cli, devices
-from acs_cl.benchmarks import (
-    harness,
+from acs_cl.benchmarks.figures import (
+    bench_changes,
+    bench_plots,
+    bench_tables,
+    bench_targets,
     report,
-    suite,
-    suite_bounds,
-    suite_cli,
-    suite_comparison,
-    suite_documents,
-    suite_plots,
-    suite_tables,
-    suite_targets,
     workload_tables,
 )
-from acs_cl.benchmarks.bounds import Bound, Device, bound, fastest
-from acs_cl.benchmarks.documents import ResultError
+from acs_cl.benchmarks.suite import (
+    bench_documents,
+    contest,
+    contestants,
+    options,
+    settings,
+    timing,
+    traced_bounds,
+)
+from acs_cl.benchmarks.suite.bounds import Bound, Device, bound, fastest
+from acs_cl.benchmarks.suite.documents import ResultError
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
 from acs_cl.records import Span
@@ -36,16 +40,16 @@ from acs_cl.trace import Slice
 
 @pytest.fixture(autouse=True)
 def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in suite_cli.OVERRIDES:
+    for name in settings.OVERRIDES:
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     vec = catalogue()["vec"]
-    plan = suite.Plan(devices.choose(), [vec], "tiny", ["serial", "lanes", "auto"])
+    plan = contestants.Plan(devices.choose(), [vec], "tiny", ["serial", "lanes", "auto"])
     shares: list[float] = []
-    found = suite.measure(plan, lambda text, share: shares.append(share))
+    found = contest.measure(plan, lambda text, share: shares.append(share))
     assert shares == sorted(shares)
     assert 0 <= shares[0] < shares[-1] < 1
     return found
@@ -57,7 +61,7 @@ def test_a_document_describes_itself(document: dict[str, Any]) -> None:
     assert document["machine"]["driver"]
     entry = document["workloads"]["vec"]
     assert entry["failed"] == {}
-    experts = set(suite.experts(devices.choose()))
+    experts = set(contestants.experts(devices.choose()))
     assert {f"expert, {lanes} lanes" for lanes in (2, 4, 8, 16)} | {"expert, 1 lane"} <= experts
     there = {"bare", "serial", "lanes", "auto", "replay", "expert"}
     assert set(entry["rows"]) == there | experts
@@ -76,35 +80,36 @@ def test_a_document_describes_itself(document: dict[str, Any]) -> None:
 
 
 def test_tables_have_all_of_it(document: dict[str, Any]) -> None:
-    text = suite_tables.overview(document)
+    text = bench_tables.overview(document)
     for name in ("vec", "bare", "serial", "lanes", "expert"):
         assert name in text
-    said = suite_tables.details(document)
+    said = bench_tables.details(document)
     assert any(limit in said for limit in ("critical path", "work"))
-    said = suite_tables.contenders(document)
+    said = bench_tables.contenders(document)
     row = document["workloads"]["vec"]["rows"]["lanes"]
     assert f"{row['launches_per_s']:,}" in said
     assert f"{row['speedup']['p25']:.2f} to {row['speedup']['p75']:.2f}" in said
     assert f"{row['host_us_per_launch']:.2f}" in said
-    share = suite_tables.of_bound(document["workloads"]["vec"], "lanes")
+    share = bench_tables.of_bound(document["workloads"]["vec"], "lanes")
     assert share is None or f" {share:.2f} " in said
-    assert document["machine"]["driver"] in suite_tables.footer(document)
-    together = suite_tables.collected([document])
+    assert document["machine"]["driver"] in bench_tables.footer(document)
+    together = bench_tables.collected([document])
     assert document["machine"]["date"] in together
     other = copy.deepcopy(document)
     other["machine"]["environment"] = {"POCL_AFFINITY": "1"}
-    assert ", POCL_AFFINITY=1; acs_cl" in suite_tables.footer(other)
+    assert ", POCL_AFFINITY=1; acs_cl" in bench_tables.footer(other)
     assert "(1 of 6)" in together  # a family's mean is one of all its members, or says so
 
 
 def test_where_the_host_may_decide_it_does_so_on_each_of_its_backends() -> None:
     ant = catalogue()["ant"]
     there = ["serial", "lanes", "device", "auto"]
-    plan = suite.Plan(devices.choose(), [ant], "tiny", there)
+    plan = contestants.Plan(devices.choose(), [ant], "tiny", there)
     runtimes: list[acs.Runtime] = []
-    makers = suite._makers(plan, ant, runtimes)
+    makers = contestants._makers(plan, ant, runtimes)
     assert list(makers) == [
-        "bare", *there, "host gates", "lanes, host gates", "replay", *suite.experts(plan.device),
+        "bare", *there, "host gates", "lanes, host gates", "replay",
+        *contestants.experts(plan.device),
     ]  # fmt: skip
     assert ant.host_decided is not None
     for name in ("serial", "host gates", "lanes, host gates", "lanes"):
@@ -122,14 +127,14 @@ def test_what_is_wrong_is_reported_and_not_timed() -> None:
     def wrong(size: Any, seed: int) -> dict[str, Any]:
         return {"total": np.array([7.0])}
 
-    plan = suite.Plan(devices.choose(), [vec._replace(reference=wrong)], "tiny", ["serial"])
-    document = suite.measure(plan, lambda text, share: None)
+    plan = contestants.Plan(devices.choose(), [vec._replace(reference=wrong)], "tiny", ["serial"])
+    document = contest.measure(plan, lambda text, share: None)
     entry = document["workloads"]["vec"]
-    assert set(entry["failed"]) == {"bare", "serial", *suite.experts(plan.device)}
+    assert set(entry["failed"]) == {"bare", "serial", *contestants.experts(plan.device)}
     assert "total[0] is" in entry["failed"]["bare"]
     assert entry["rows"] == {}
-    assert "failed" in suite_tables.overview(document)
-    assert len(suite_tables.failures(document)) == len(entry["failed"])
+    assert "failed" in bench_tables.overview(document)
+    assert len(bench_tables.failures(document)) == len(entry["failed"])
 
 
 def test_what_would_end_too_late_is_left_out_and_named(
@@ -139,19 +144,19 @@ def test_what_would_end_too_late_is_left_out_and_named(
     words = ["bench", "vec", "bs", "--preset", "tiny", "--backend", "lanes", "--json", str(path)]
     assert cli.main([*words, "--within", "0.001"]) == 0
     assert "left out for want of time: bs" in capsys.readouterr().out
-    found = suite_documents.load(path)
+    found = bench_documents.load(path)
     assert (list(found["workloads"]), found["left_out"]) == (["vec"], ["bs"])
-    once = suite.one
+    once = contest.one
 
     def cut(plan: Any, workload: Any, *rest: Any) -> Any:
         if workload.name == "bs":
             raise KeyboardInterrupt
         return once(plan, workload, *rest)
 
-    monkeypatch.setattr(suite, "one", cut)
+    monkeypatch.setattr(contest, "one", cut)
     path.unlink()
     assert cli.main(words) == 130
-    found = suite_documents.load(path)  # what was done is there
+    found = bench_documents.load(path)  # what was done is there
     assert (list(found["workloads"]), found["left_out"]) == (["vec"], ["bs"])
 
 
@@ -159,8 +164,8 @@ def test_one_more_is_begun_while_there_is_time_for_the_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     times = iter([0.0, 1.0, 4.0, 6.0, 8.0])
-    monkeypatch.setattr(harness, "perf_counter", lambda: next(times))
-    deadline = harness.Deadline(10.0)  # the second one takes 3, so that the fourth may end at 11
+    monkeypatch.setattr(timing, "perf_counter", lambda: next(times))
+    deadline = timing.Deadline(10.0)  # the second one takes 3, so that the fourth may end at 11
     assert [deadline.has_time() for _ in range(4)] == [True, True, True, False]
 
 
@@ -168,16 +173,16 @@ def test_only_what_moved_beyond_the_spread_is_named(document: dict[str, Any]) ->
     document = copy.deepcopy(document)
     steady = document["workloads"]["vec"]["rows"]["lanes"]["speedup"]
     steady.update(dict.fromkeys(steady, 1.0))  # a busy machine may have spread it a hundredfold
-    assert suite_comparison.moved(document, document) == []
+    assert bench_changes.moved(document, document) == []
     other = copy.deepcopy(document)
     row = other["workloads"]["vec"]["rows"]["lanes"]["speedup"]
     row.update({key: value / 100 for key, value in row.items()})
-    found = suite_comparison.moved(document, other)
+    found = bench_changes.moved(document, other)
     assert [(name, way) for _, name, _, _, way in found] == [("lanes", "slower")]
-    assert "slower" in suite_comparison.comparison(document, other)
-    assert [line[-1] for line in suite_comparison.moved(other, document)] == ["faster"]
+    assert "slower" in bench_changes.comparison(document, other)
+    assert [line[-1] for line in bench_changes.moved(other, document)] == ["faster"]
     other["workloads"]["vec"]["failed"]["expert"] = "no"
-    assert "fails" in [line[-1] for line in suite_comparison.moved(document, other)]
+    assert "fails" in [line[-1] for line in bench_changes.moved(document, other)]
 
 
 def test_bound_is_the_longer_of_path_and_work_with_launches_free() -> None:
@@ -215,14 +220,14 @@ def test_a_bound_that_something_measured_goes_below_is_taken_back() -> None:
     refuted = found.held(1.9)
     assert (refuted["least_ms"], refuted["refuted_by_ms"]) == (None, 1.9)
     entry = {"bound": refuted, "rows": {"lanes": {"ms": {"median": 1.9}}}}
-    assert suite_tables.bound_ms(entry) == suite_tables.REFUTED
-    assert suite_tables.of_bound(entry, "lanes") is None
+    assert bench_tables.bound_ms(entry) == bench_tables.REFUTED
+    assert bench_tables.of_bound(entry, "lanes") is None
 
 
 @pytest.mark.parametrize("path", sorted(report.RESULTS.glob("bench-*.json")), ids=lambda p: p.stem)
 def test_nothing_that_is_committed_goes_below_its_bound(path: Path) -> None:
-    for name, entry in suite_documents.load(path)["workloads"].items():
-        least_ms = suite_tables.bound_ms(entry)
+    for name, entry in bench_documents.load(path)["workloads"].items():
+        least_ms = bench_tables.bound_ms(entry)
         if isinstance(least_ms, float):
             fastest = min(row["ms"]["median"] for row in entry["rows"].values())
             assert fastest >= least_ms, name
@@ -233,24 +238,24 @@ def test_an_expert_keeps_the_best_that_was_tried() -> None:
         return {"ms": {"median": ms}, "speedup": {"median": 1 / ms}}
 
     rows = {"bare": row(2.0), "lanes": row(1.5), "expert, 1 lane": row(3.0)}
-    assert suite.best_expert({"lanes": row(1.5), "bare": row(2.0)}) is None
-    assert suite.best_expert(rows) == "bare"
+    assert contestants.best_expert({"lanes": row(1.5), "bare": row(2.0)}) is None
+    assert contestants.best_expert(rows) == "bare"
     rows["expert, 4 lanes"] = row(1.0)
     entry = {"rows": rows, "failed": {}}
-    assert suite.best_expert(rows) == "expert, 4 lanes"
-    assert suite_tables.over_expert(entry, "lanes") == pytest.approx(1 / 1.5)
-    assert suite_tables.speedup(entry, "expert") == 1.0
+    assert contestants.best_expert(rows) == "expert, 4 lanes"
+    assert bench_tables.over_expert(entry, "lanes") == pytest.approx(1 / 1.5)
+    assert bench_tables.speedup(entry, "expert") == 1.0
 
 
 def test_work_is_measured_on_one_unit_of_a_cpu(device: cl.Device) -> None:
-    unit = suite_bounds.one_unit(device)
+    unit = traced_bounds.one_unit(device)
     if unit is None:
         pytest.skip("the device does not let go of one compute unit")
     assert unit.max_compute_units == 1
-    assert suite_bounds.one_unit(device) == unit
+    assert traced_bounds.one_unit(device) == unit
     vec = catalogue()["vec"]
-    limits, overlap = suite_bounds.bounded(
-        device, suite_bounds.Program(vec, vec.presets["tiny"], 0)
+    limits, overlap = traced_bounds.bounded(
+        device, traced_bounds.Program(vec, vec.presets["tiny"], 0)
     )
     assert overlap >= 1
     if device.type & cl.device_type.CPU:
@@ -306,10 +311,10 @@ def test_a_result_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_text('{"acs_cl_benchmarks": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match="expected what acs-cl bench --json writes"):
-        suite_documents.load(path)
+        bench_documents.load(path)
     path.write_text('{"acs_cl_bench": 1, "machine": {}}', encoding="utf-8")
     with pytest.raises(UsageError, match="it lacks preset, runs, seed, workloads"):
-        suite_documents.load(path)
+        bench_documents.load(path)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +349,7 @@ def test_a_damaged_result_is_one_message_that_says_where(
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(broken), encoding="utf-8")
     with pytest.raises(UsageError, match=what):
-        suite_documents.load(path)
+        bench_documents.load(path)
     assert cli.main(["bench", "--collect", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "passed over bad.json" in said.err
@@ -353,22 +358,22 @@ def test_a_damaged_result_is_one_message_that_says_where(
 
 @pytest.mark.parametrize("path", sorted(report.RESULTS.glob("bench-*.json")), ids=lambda p: p.stem)
 def test_committed_results_are_whole_and_right(path: Path) -> None:
-    found = suite_documents.load(path)
-    assert not suite_tables.failures(found)
+    found = bench_documents.load(path)
+    assert not bench_tables.failures(found)
     assert set(found["workloads"]) >= {n for n, w in catalogue().items() if w.family != "synthetic"}
     rows = [row for entry in found["workloads"].values() for row in entry["rows"].values()]
-    assert min(row["ms"]["samples"] for row in rows) >= suite_cli.LEAST_RUNS
+    assert min(row["ms"]["samples"] for row in rows) >= options.LEAST_RUNS
     assert all(entry["bound"]["groups"]["max"] >= 1 for entry in found["workloads"].values())
-    assert len(suite_targets.targets(found)) >= 5
+    assert len(bench_targets.targets(found)) >= 5
 
 
 def test_only_results_with_something_in_common_are_compared(document: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="the old result has none of img; it has vec"):
-        suite_documents.check_alike(document, document["preset"], document["seed"], ["img"])
+        bench_documents.check_alike(document, document["preset"], document["seed"], ["img"])
     other = copy.deepcopy(document)
     other["workloads"]["img"] = other["workloads"]["vec"]
     other["machine"]["driver"] = "another"
-    said = suite_comparison.comparison(document, other)
+    said = bench_changes.comparison(document, other)
     assert "Not in the old result: img." in said
     assert "The old result is one of another device" in said
     assert "Nothing moved" in said
@@ -387,7 +392,7 @@ def test_what_falls_short_is_named_with_its_figure(document: dict[str, Any]) -> 
     ):  # fmt: skip
         around = {"p25": times - 0.1, "median": times, "p75": times + 0.1}
         rows[name] |= {"speedup": around, "ms": {"median": ms}}
-    by_name = {one.what: one for one in suite_targets.targets(found)}
+    by_name = {one.what: one for one in bench_targets.targets(found)}
     short = {what: (dict(one.values), one.short) for what, one in by_name.items()}
     assert short == {
         "share of the bound, the best of ours": ({"vec": 0.9}, []),
@@ -396,28 +401,28 @@ def test_what_falls_short_is_named_with_its_figure(document: dict[str, Any]) -> 
         "over the baseline, `auto`": ({"vec": 0.9}, ["vec"]),
         "over the expert's, the best of the host's backends": ({"vec": 0.5}, ["vec"]),
     }
-    said = suite_targets.text(found)
+    said = bench_targets.text(found)
     refuted = copy.deepcopy(found)
     refuted["workloads"]["vec"]["bound"]["least_ms"] = None
-    assert "share of the bound (refuted: vec), `auto`" in suite_targets.text(refuted)
+    assert "share of the bound (refuted: vec), `auto`" in bench_targets.text(refuted)
     assert "vec 0.90 (0.80 to 1.00)" in said
     assert "vec 0.50 (0.47 to 0.53)" in said
-    assert suite_targets.text({**found, "preset": "tiny"}).count("\n") == 2  # the expert's alone
+    assert bench_targets.text({**found, "preset": "tiny"}).count("\n") == 2  # the expert's alone
     found["machine"]["kind"] = "GPU"
     found["workloads"]["vec"]["bound"] |= {"busy_ms": 0.05, "launches": 4}
-    short_kernels = suite_targets.targets(found)[-1]
+    short_kernels = bench_targets.targets(found)[-1]
     assert (short_kernels.values, short_kernels.short) == ({"vec": 0.6}, ["vec"])
 
 
 def test_pictures_have_rows_of_a_few_workloads(document: dict[str, Any]) -> None:
     pytest.importorskip("matplotlib")
     many = {f"w{number}": document["workloads"]["vec"] for number in range(23)}
-    _, rows = suite_plots._figure({**document, "workloads": many})
+    _, rows = bench_plots._figure({**document, "workloads": many})
     assert [len(shown) for _, shown in rows] == [8, 8, 7]
     assert [name for _, shown in rows for name in shown] == list(many)
-    assert suite_plots.ticks(0.3, 30) == [0.5, 1, 2, 5, 10, 20]
-    assert suite_plots.ticks(0.45, 2.2) == pytest.approx([0.5, 0.7, 1, 1.5, 2])
-    assert suite_plots.ticks(7000, 18500) == [7000, 8000, 9000, 10000, 12000, 14000, 16000, 18000]
+    assert bench_plots.ticks(0.3, 30) == [0.5, 1, 2, 5, 10, 20]
+    assert bench_plots.ticks(0.45, 2.2) == pytest.approx([0.5, 0.7, 1, 1.5, 2])
+    assert bench_plots.ticks(7000, 18500) == [7000, 8000, 9000, 10000, 12000, 14000, 16000, 18000]
 
 
 def test_results_of_another_size_are_not_compared(
@@ -453,11 +458,11 @@ def test_a_result_that_is_wrong_in_the_end_is_not_timed() -> None:
         run = vec.make(platform, size, seed)
         return run if isinstance(platform, acs.Runtime) else Tired(run)
 
-    plan = suite.Plan(
+    plan = contestants.Plan(
         devices.choose(), [vec._replace(make=make, replayable=False)], "tiny", ["serial"]
     )
-    entry = suite.measure(plan, lambda text, share: None)["workloads"]["vec"]
-    assert set(entry["rows"]) == {"serial", "expert", *suite.experts(plan.device)}
+    entry = contest.measure(plan, lambda text, share: None)["workloads"]["vec"]
+    assert set(entry["rows"]) == {"serial", "expert", *contestants.experts(plan.device)}
     assert set(entry["failed"]) == {"bare"}
     assert "after it was timed: total[0] is" in entry["failed"]["bare"]
 

@@ -11,8 +11,9 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.benchmarks import sweep_plots, sweeps
-from acs_cl.benchmarks.harness import Settings
+from acs_cl.benchmarks.figures import sweep_plots, sweep_tables
+from acs_cl.benchmarks.suite import sweeps
+from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.workloads.graphs import GROUP
 from acs_cl.benchmarks.workloads.synthetic import Synthetic
 
@@ -57,7 +58,7 @@ def test_a_sweep_has_a_row_for_each_value_and_contestant(
     name: str, small: Settings, tmp_path: Path
 ) -> None:
     found = json.loads(json.dumps(sweeps.measure(small, [name], quick=False)))
-    by_value = sweeps.grouped(found)[name]
+    by_value = sweep_tables.grouped(found)[name]
     assert tuple(by_value) == SMALL[name]
     for value, rows in by_value.items():
         assert list(rows) == list(sweeps.contestants(small, name, value))
@@ -69,7 +70,7 @@ def test_a_sweep_has_a_row_for_each_value_and_contestant(
             assert row["launches_per_s"] > 0
         (baseline,) = {row["baseline"] for row in rows.values()}
         assert rows[baseline]["quartiles"] == [1.0, 1.0]
-    text = sweeps.text(found)
+    text = sweep_tables.text(found)
     assert all(f"\n{value:,} " in text for value in SMALL[name])
     (path,) = sweep_plots.draw(found, tmp_path / "deep")
     assert path.name == f"sweep-{name}.png"
@@ -88,11 +89,11 @@ def test_wrong_results_have_no_figures(
 
     monkeypatch.setattr(sweeps, "_is_right", not_on_two_lanes)
     found = sweeps.measure(small, ["lanes"], quick=False)
-    two, three = sweeps.grouped(found)["lanes"].values()
+    two, three = sweep_tables.grouped(found)["lanes"].values()
     assert "reference" in two["lanes"]["failed"]
     assert "speed_up" not in two["lanes"]
     assert "speed_up" in three["lanes"]
-    assert "failed" in sweeps.text(found)
+    assert "failed" in sweep_tables.text(found)
     assert sweep_plots.draw(found, tmp_path)
 
 
@@ -102,7 +103,7 @@ def test_values_without_time_are_left_out(small: Settings) -> None:
     assert [row["value"] for row in found["rows"][:1]] == [2]
     assert {row["parameter"] for row in found["rows"]} == {"lanes"}
     assert found["left_out"] == ["lanes 3", "groups 1", "groups 3"]
-    assert "left out for want of time: lanes 3, groups 1" in sweeps.text(found)
+    assert "left out for want of time: lanes 3, groups 1" in sweep_tables.text(found)
 
 
 def test_unknown_sweeps_are_refused(small: Settings) -> None:

@@ -14,9 +14,10 @@ from numpy_torch import Torch
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks.peers import torch_networks
+from acs_cl.benchmarks.figures import comparison_tables
 from acs_cl.benchmarks.peers.torch_layers import CONCATENATE, LANES, Network, lanes, steps
-from acs_cl.benchmarks.peers.torch_networks import EAGER, GRAPH, STREAMS, captured, measure
+from acs_cl.benchmarks.peers.torch_networks import EAGER, GRAPH, STREAMS, captured
+from acs_cl.benchmarks.suite.beside_torch import measure
 from acs_cl.benchmarks.workloads.inference import reference
 from acs_cl.benchmarks.workloads.layers import U4, Net
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS
@@ -102,7 +103,7 @@ def test_all_ways_are_measured(name: str, stand_in: Torch) -> None:
     assert document["rows"][EAGER]["over_eager"]["median"] == 1
     assert set(document["build_ms"]) == {GRAPH, STREAMS}
     assert not stand_in.backends.cudnn.allow_tf32
-    assert "graph, streams" in torch_networks.table(document)
+    assert "graph, streams" in comparison_tables.torch_text(document)
 
 
 def test_ours_take_turns_with_them(stand_in: Torch) -> None:

@@ -1,6 +1,5 @@
-"""What others do with the same work: programs in other systems, measured on the same machine.
+"""Do the same work in other systems, on the same machine; and what others have published of it.
 
-`cuda_graphs` compiles and runs `graphs.cu`, which does synthetic graphs in CUDA C++; `beside_cuda`
-is the command that measures them there and here; `torch_networks` does the static networks in
-PyTorch.
+`cuda_graphs` compiles and runs `graphs.cu`, which does synthetic graphs in CUDA C++.
+`torch_networks` does the static networks in PyTorch. `published` has figures of papers.
 """

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from acs_cl import UsageError
-from acs_cl.benchmarks.harness import spread
 from acs_cl.benchmarks.workloads.graphs import GROUP, Graph, Region, Words, computed, edges
 
 SOURCE = Path(__file__).resolve().parent / "graphs.cu"
@@ -48,7 +47,7 @@ def compiler() -> str | None:
 def measure(
     graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP
 ) -> dict[str, dict[str, Any]]:
-    """By name: tasks, streams, and for each way the spread of its microseconds per task. Kernels
+    """Give by name: tasks, streams, and for each way samples of its microseconds per task. Kernels
     run in groups of `group`."""
     if compiler() is None:
         print(f"nothing of CUDA is measured: {NO_COMPILER}", file=sys.stderr)
@@ -101,8 +100,7 @@ def parsed(printed: str, names: list[str]) -> dict[str, dict[str, Any]]:
     for name, row in zip(names, rows, strict=True):
         if any(row["wrong"].values()):
             raise PeerError(f"CUDA computed something else than NumPy for {name}: {row['wrong']}")
-        times = {way: spread(samples, 4) for way, samples in row["us_per_task"].items()}
-        found[name] = {"tasks": row["tasks"], "streams": row["streams"], "us_per_task": times}
+        found[name] = {key: row[key] for key in ("tasks", "streams", "us_per_task")}
     return found
 
 

@@ -5,8 +5,10 @@ In: names. Out: `Workload` records, of which `catalogue` has all.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 
+from acs_cl import UsageError
 from acs_cl.benchmarks.workloads.workload import Workload
 
 MODULES = (
@@ -22,3 +24,15 @@ def catalogue() -> dict[str, Workload]:
         for workload in import_module(f"acs_cl.benchmarks.workloads.{module}").WORKLOADS:
             found[workload.name] = workload
     return found
+
+
+def chosen(names: Iterable[str]) -> list[Workload]:
+    """Give workloads by name or family, in the order of the catalogue; without names, all."""
+    there, names = catalogue(), set(names)
+    families = {workload.family for workload in there.values()}
+    for name in names - there.keys() - families:
+        raise UsageError(
+            f"no workload or family is called {name!r}; there are the families "
+            f"{', '.join(sorted(families))} and the workloads {', '.join(there)}"
+        )
+    return [one for one in there.values() if not names or {one.name, one.family} & names]

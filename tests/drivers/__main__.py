@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from acs_cl.benchmarks.provenance import sources
+from acs_cl.benchmarks.suite.provenance import sources
 from drivers.install import DRIVERS, ROOT, Missing
 from drivers.limits import LIMITS
 from drivers.running import Report, run

@@ -22,7 +22,7 @@ if __package__ in (None, ""):  # run as a folder
 # PoCL's wheel builds nothing on CPUs that are newer than it is, unless this asks for a repair.
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
-from acs_cl.benchmarks.machine import machine
+from acs_cl.benchmarks.suite.machine import machine
 from traps import all_traps
 from traps.bench import bundles
 from traps.processes import Job, Result, run, serve_jobs

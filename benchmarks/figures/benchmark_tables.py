@@ -1,0 +1,103 @@
+"""The table of all figures that `run.py` measured, beside what they have to be.
+
+In: committed documents. Out: Markdown, a section for each benchmark and a column for each device.
+
+A bar must not depend on the day its figure was measured. So each benchmark is judged anew, by its
+function `bars`, from what was measured. What has a bar and was not measured says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from acs_cl.benchmarks.suite import documents
+from acs_cl.benchmarks.suite.documents import Document, ResultError, number
+from acs_cl.benchmarks.suite.run import BENCHMARKS, module_of
+
+NOT_MEASURED = "not measured"
+
+
+class Column(NamedTuple):
+    """One benchmark on one device."""
+
+    machine: Mapping[str, Any]
+    run: documents.Run
+    rows: list[dict[str, Any]]
+
+
+def figures(results: Path) -> str:
+    """Everything."""
+    found = documents.of_kind(results, documents.FIGURES)
+    machines = {documents.where(one["machine"]): one["machine"] for one in found.values()}
+    lines = [f"- {documents.described(machine)}" for machine in machines.values()]
+    for name, about in BENCHMARKS.items():
+        columns = of_benchmark(found, name)
+        if columns:
+            lines += ["", f"### {about[0].upper()}{about[1:]}", "", *_table(columns)]
+    return "\n".join(lines)
+
+
+def one(results: Path, name: str) -> str:
+    """The table of one benchmark."""
+    columns = of_benchmark(documents.of_kind(results, documents.FIGURES), name)
+    return "\n".join(_table(columns))
+
+
+def of_benchmark(found: Mapping[str, Document], name: str) -> list[Column]:
+    """One benchmark on each device; two results of one device are an error."""
+    columns: dict[tuple[str, str], Column] = {}
+    for file, document in found.items():
+        if name in document["benchmarks"]:
+            key = documents.where(document["machine"])
+            if key in columns:
+                raise ResultError(f"{file}: {name} on {key[0]} is in another file, too: merge them")
+            result = document["benchmarks"][name]
+            run = documents.run_of(document, result)
+            columns[key] = Column(document["machine"], run, rows_of(document, name))
+    return list(columns.values())
+
+
+def rows_of(document: Document, name: str) -> list[dict[str, Any]]:
+    """Figures of a benchmark beside their bars, as these are today."""
+    result = document["benchmarks"][name]
+    rows: list[dict[str, Any]] = module_of(name).bars(result, document["machine"])
+    return rows
+
+
+def _table(columns: list[Column]) -> Iterator[str]:
+    yield f"| figure, and what it has to be | {' | '.join(_heads(columns))} |"
+    yield f"| :-- |{' --: |' * len(columns)}"
+    cells: dict[str, dict[int, str]] = {}
+    for place, column in enumerate(columns):
+        for row in column.rows:
+            cells.setdefault(_what(row), {})[place] = cell(row)
+    for what, found in cells.items():
+        yield f"| {what} | {' | '.join(found.get(at, '') for at in range(len(columns)))} |"
+    yield ""
+    for head, column in zip(_heads(columns), columns, strict=True):
+        yield f"{head}: {column.run}.  "
+
+
+def _heads(columns: list[Column]) -> list[str]:
+    return [documents.short_name(column.machine) for column in columns]
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    if row["limit"] is None:
+        return str(row["what"])
+    return f"{row['what']}: {row['sense']} {_amount(row['limit'], row['unit'])}"
+
+
+def cell(row: Mapping[str, Any]) -> str:
+    """The figure, and whether it missed its bar."""
+    if row["value"] is None:
+        return NOT_MEASURED
+    text = _amount(row["value"], row["unit"])
+    return text if row["met"] else f"**{text}** (missed)"
+
+
+def _amount(value: float | str, unit: str) -> str:
+    text = value if isinstance(value, str) else number(value)
+    return f"{text}{unit}" if unit in ("", "x") else f"{text} {unit}"

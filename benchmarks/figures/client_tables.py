@@ -1,0 +1,107 @@
+"""Tables of docs/measurements/clients.md: packages on acs.Queue, their tests and a program of each.
+
+In: `clients.json` of the results, as `tests/clients.py` writes it. Out: Markdown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from acs_cl.benchmarks.suite import documents
+
+Record = dict[str, Any]
+
+
+def tests(results: Path) -> str:
+    """Of the block with the packages' tests."""
+    return tests_table(_read(results))
+
+
+def speed(results: Path) -> str:
+    """Of the block with the packages' benchmarks."""
+    return speed_table(_read(results))
+
+
+def tests_table(record: Record) -> str:
+    """How tests ended, and which ended differently."""
+    about = record["with"]
+    lines = [
+        f"{about['device']}; PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
+        f"Python {about['python']}.",
+        "",
+        "| package | date | limit of a file | own queue | acs.Queue | different | on neither |",
+        "| :-- | :-- | --: | :-- | :-- | :-- | --: |",
+    ]
+    notes: list[str] = []
+    for name, one in record["clients"].items():
+        if "missing" in one:
+            notes += ["", f"{name} is not in the table: {one['missing']}."]
+        if "tests" not in one:
+            continue
+        found = one["tests"]
+        lines.append(
+            f"| {name} {found['version']} | {found['date']} | {found['limit_s']:.0f} s "
+            f"| {_counts(found['plain'])} | {_counts(found['acs.Queue'])} "
+            f"| {_different(found['different'])} | {len(found['passed on neither'])} |"
+        )
+        if found.get("without"):
+            notes += ["", f"Of {name} not all: {found['without']}."]
+        for test, why in found.get("left out", {}).items():
+            notes += ["", f"Left out of {name}: `{test}`, since {why}, on its own queue too."]
+        if "checked" in one:
+            notes += ["", _checked(name, one["checked"])]
+    suites = "; ".join(
+        f"{name}: {', '.join(one['tests']['suites'])}"
+        for name, one in record["clients"].items()
+        if "tests" in one
+    )
+    return "\n".join([*lines, *notes, "", f"Files: {suites}."])
+
+
+def speed_table(record: Record) -> str:
+    """Medians of both queues for each program, and whether the results are the same."""
+    lines = [
+        "| program | device | own queue, ms | acs.Queue, ms | speed | results | tracked "
+        "| bypassed |",
+        "| :-- | :-- | --: | --: | --: | :-- | --: | --: |",
+    ]
+    for name, one in record["clients"].items():
+        for device, measured in one.get("speed", {}).items():
+            for run, sides in measured["runs"].items():
+                ours = sides["auto"]
+                counts = ours["counts"]
+                lines.append(
+                    f"| {name}: {run} | {device} | {sides['plain']['median_ms']:.1f} "
+                    f"| {ours['median_ms']:.1f} | {ours['speed']:.2f}x | {_same(ours)} "
+                    f"| {counts.get('tracked', 0):.0f} | {counts.get('bypassed', 0):.0f} |"
+                )
+    return "\n".join(lines)
+
+
+def _same(ours: Record) -> str:
+    return "same bits" if ours["same_bits"] else f"within {ours['distance']:.0e}"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {how}" for how, count in sorted(counts.items())) or "none"
+
+
+def _different(different: dict[str, list[str]]) -> str:
+    return "; ".join(f"`{test}`: {', '.join(how)}" for test, how in different.items()) or "none"
+
+
+def _checked(name: str, found: Record) -> str:
+    failed = ", ".join(f"`{test}`" for test in found["failed"])
+    looked = found["looked at"]
+    ended = _counts(found["acs.Queue"])
+    return (
+        f"{name} on acs.Queue with `ACS_CL_CHECK={found['checks']}`: {ended}; "
+        f"{looked.get('launches', 0):,} launches of {looked.get('kernels', 0):,} kernels, accused: "
+        f"{looked.get('found', 0)}; failed though right on its own queue: {failed or 'none'}."
+    )
+
+
+def _read(results: Path) -> Record:
+    record: Record = documents.read(results / "clients.json")
+    return record

@@ -1,0 +1,60 @@
+"""The table of what passed on which driver.
+
+In: `results/drivers/`, as `make drivers` writes it, a file a driver. Out: Markdown: how many tests
+of each suite ended how, of which commit, and the known limits of each driver with their cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from acs_cl.benchmarks.suite import documents
+from acs_cl.benchmarks.suite.documents import ResultError
+
+KIND, VERSION = "acs_cl_drivers", 1
+ENDS = {"passed": "passed", "limit": "of a known limit", "skipped": "skipped"}
+FAULTS = ("failed", "crashed", "timed out")
+
+Document = Mapping[str, Any]
+
+
+def drivers(results: Path) -> str:
+    """Everything."""
+    found = [_document(path) for path in sorted((results / "drivers").glob("*.json"))]
+    suites = list(dict.fromkeys(suite for one in found for suite in one["suites"]))
+    lines = [
+        f"| driver | device | of | {' | '.join(suites)} |",
+        f"| :-- | :-- | :-- |{' :-- |' * len(suites)}",
+    ]
+    for one in found:
+        cells = [
+            _counts(one["suites"][suite]) if suite in one["suites"] else "" for suite in suites
+        ]
+        driver = f"{one['platform']}, {one['driver']}"
+        device = f"{one['device']}, {one['units']} compute units"
+        lines.append(
+            f"| {driver} | {device} | {one['date']}, {one['commit']} | {' | '.join(cells)} |"
+        )
+    return "\n".join([*lines, "", *_limits(found)])
+
+
+def _document(path: Path) -> Document:
+    document: Document = documents.read(path)
+    if document.get(KIND) != VERSION:
+        raise ResultError(f"{path.name}: expected {KIND!r} of version {VERSION}")
+    return document
+
+
+def _counts(report: Mapping[str, Any]) -> str:
+    """How many ended how; what is wrong stands out."""
+    right = [f"{report[how]:,} {word}" for how, word in ENDS.items() if how in report]
+    wrong = [f"**{report[how]:,} {how}**" for how in FAULTS if how in report]
+    return ", ".join([*right, *wrong, *([f"**{report['note']}**"] if "note" in report else [])])
+
+
+def _limits(found: list[Document]) -> Iterator[str]:
+    for one in found:
+        for test, cause in one["limits"]:
+            yield f"- {one['name']}, `{test}`: {cause}"

@@ -1,0 +1,138 @@
+"""How fast a program could be on a device if launches were free: its critical path and its work.
+
+In: slices of traced runs on backend `serial`, where each kernel has the device to itself, and what
+a kernel takes there that does nothing. Out: a `Bound`.
+
+A bound that something measured goes below is none. So whatever a schedule might save is taken off:
+
+- what a kernel that does nothing takes, of each kernel, since it is the driver's and not the work;
+- of a kernel's work all that its groups leave free of the device's *capacity*, the groups that may
+  run at once. On a GPU a compute unit runs many groups, so a kernel with few of them leaves nearly
+  all to others.
+
+Where the device lets go of one compute unit, the same run there tells the work better: units that
+wait for the last group of a kernel, or to be woken for the next one, do other work meanwhile.
+
+What is left can be wrong: kernels may find more in caches beside each other than alone. `held`
+compares a bound with what was measured, and who writes results takes it back where it does not
+hold.
+
+Invariant: edges are those of the bytes in the slices, found by the library's own definition of a
+hazard, with nothing forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from acs_cl.benchmarks.suite.statistics import quantile
+from acs_cl.footprints import ReplayHazards
+from acs_cl.trace import Slice
+
+
+class Bound(NamedTuple):
+    """Milliseconds, but for the counts."""
+
+    launches: int
+    edges: int
+    depth: int
+    """Launches on the longest chain."""
+    critical_ms: float
+    work_ms: float
+    busy_ms: float
+    """All kernels one after the other, as they are."""
+    empty_us: float
+    """Of a kernel that does nothing, which is taken off each."""
+    groups: dict[str, float]
+    """Of the kernels: quantiles, and the share of those that are smaller than the device."""
+    unit_ms: float | None
+    """All kernels one after the other on one compute unit, where that was measured."""
+
+    @property
+    def least_ms(self) -> float:
+        """No schedule is faster."""
+        return max(self.critical_ms, self.work_ms)
+
+    @property
+    def limit(self) -> str:
+        """Which of the two it is."""
+        return "critical path" if self.critical_ms >= self.work_ms else "work"
+
+    def held(self, fastest_ms: float | None) -> dict[str, Any]:
+        """For JSON. Without the bound, and with what went below it, if something measured did."""
+        plain = {**self._asdict(), "least_ms": self.least_ms, "limit": self.limit}
+        if fastest_ms is not None and fastest_ms < self.least_ms:
+            plain |= {"least_ms": None, "refuted_by_ms": fastest_ms}
+        return plain
+
+
+class Device(NamedTuple):
+    """What the kernels ran on."""
+
+    units: int
+    capacity: int
+    """Groups that may run at once on all units, at most."""
+    empty_us: float = 0.0
+
+
+def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ()) -> Bound:
+    """The bound of one step. `narrow`: the same launches on one of the compute units."""
+    slices = sorted(slices, key=lambda one: one.number)
+    on_one = [_ms(one) for one in sorted(narrow, key=lambda one: one.number)]
+    hazards = ReplayHazards()
+    ends: dict[int, tuple[float, int]] = {}
+    edges = 0
+    work = 0.0
+    for place, one in enumerate(slices):
+        took = max(0.0, _ms(one) - device.empty_us / 1e3)
+        upstream = hazards.enter(one.number, one.reads, one.writes)
+        edges += len(upstream)
+        before = [ends[number] for number in upstream]
+        ends[one.number] = (
+            took + max((end for end, _ in before), default=0.0),
+            1 + max((depth for _, depth in before), default=0),
+        )
+        share = took * min(one.groups or 1, device.capacity) / device.capacity
+        work += min(share, on_one[place] / device.units) if on_one else share
+    kernels = [one.groups for one in slices if one.groups]
+    return Bound(
+        launches=len(slices),
+        edges=edges,
+        depth=max((depth for _, depth in ends.values()), default=0),
+        critical_ms=max((end for end, _ in ends.values()), default=0.0),
+        work_ms=work,
+        busy_ms=sum(map(_ms, slices)),
+        empty_us=device.empty_us,
+        groups=_groups(kernels, device.units),
+        unit_ms=sum(on_one) if on_one else None,
+    )
+
+
+def _ms(one: Slice) -> float:
+    return (one.end_ns - one.start_ns) / 1e6
+
+
+def fastest(runs: Sequence[Sequence[Slice]]) -> list[Slice]:
+    """The last of several runs of the same launches, each launch with its shortest time."""
+    runs = [sorted(run, key=lambda one: one.number) for run in runs]
+    last = runs[-1]
+    alike = [run for run in runs if [one.name for one in run] == [one.name for one in last]]
+    return [
+        one._replace(end_ns=one.start_ns + min(same.end_ns - same.start_ns for same in all_of_it))
+        for one, all_of_it in zip(last, zip(*alike, strict=True), strict=True)
+    ]
+
+
+def _groups(kernels: Sequence[int], units: int) -> dict[str, float]:
+    if not kernels:
+        return {}
+    shares = {"p10": 0.1, "median": 0.5, "p90": 0.9, "max": 1.0}
+    figures = {name: quantile(kernels, share) for name, share in shares.items()}
+    smaller = sum(groups < units for groups in kernels)
+    few = sum(groups <= 9 for groups in kernels)
+    return {
+        **figures,
+        "smaller_than_device": round(smaller / len(kernels), 3),
+        "at_most_9": round(few / len(kernels), 3),
+    }

@@ -1,0 +1,187 @@
+"""``acs-cl bench``: the workloads on every backend, beside PyOpenCL by itself and by hand.
+
+In: which workloads, in which size, on which device and backends. Out: a table, one JSON document
+that describes itself, and pictures.
+
+All contestants of a workload are built first, and checked against the reference: one whose results
+are wrong is reported as failed, and not timed. Those left take turns. The baseline is the faster of
+`serial` and PyOpenCL by itself on one in-order queue. The expert is the best of several numbers of
+queues by hand and of one plain queue. Time is that from the first launch of a step
+to the end of the last.
+
+Invariant: every ratio is one of times from the same run, taken in turns; slow-downs are printed
+like speed-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import acs_cl as acs
+from acs_cl import devices
+from acs_cl.benchmarks.suite import documents
+from acs_cl.benchmarks.suite.bounds import Bound
+from acs_cl.benchmarks.suite.contestants import (
+    BASELINES,
+    EXPERT,
+    Contestant,
+    Plan,
+    Sample,
+    Say,
+    best_expert,
+    contestants,
+    timer,
+)
+from acs_cl.benchmarks.suite.machine import machine, noise
+from acs_cl.benchmarks.suite.statistics import quantile, spread
+from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.suite.traced_bounds import Program, bounded, launch_cost
+from acs_cl.benchmarks.workloads.workload import Workload, differences
+
+VERSION = 1
+
+ABOUT = (
+    "Times of irregular graphs of kernels on one OpenCL device, as acs-cl bench measured them. For "
+    "each workload: what it consists of, how fast it could be, and for each contestant the time of "
+    "a step in ms, and how many times faster than the baseline of the same run it is, with the "
+    "quartiles over the runs."
+)
+
+
+def measure(plan: Plan, say: Say) -> dict[str, Any]:
+    """The document of a run."""
+    *_, document = growing(plan, say)
+    return document
+
+
+def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
+    """The document of a run, after each workload: what is cut off has measured something."""
+    deadline = Deadline(plan.within_s)
+    devices.repair(plan.device)
+    there = machine(plan.device)
+    there["noise"] = unrest = [noise()]
+    launch_us = launch_cost(plan.device)
+    found: dict[str, Any] = {}
+    left_out = [workload.name for workload in plan.workloads]
+    document = {
+        "acs_cl_bench": VERSION,
+        "about": ABOUT,
+        "machine": there,
+        "preset": plan.preset,
+        "runs": plan.runs,
+        "seed": plan.seed,
+        "bare_launch_us": round(launch_us, 3),
+        "workloads": found,
+        "left_out": left_out,
+    }
+    for index, workload in enumerate(plan.workloads):
+        if not deadline.has_time():
+            return
+        start = perf_counter()
+        say_more = _within(say, workload.name, index, len(plan.workloads))
+        found[workload.name] = one(plan, workload, say_more)
+        found[workload.name]["took_s"] = round(perf_counter() - start, 1)
+        unrest.append(noise())
+        around = max(one["unrest"] for one in unrest[-2:])
+        run = documents.Run(there["commit"], there["sources"], there["date"], around)
+        found[workload.name]["run"] = run._asdict()
+        left_out.remove(workload.name)
+        yield document
+
+
+def _within(say: Say, name: str, index: int, count: int) -> Say:
+    """For one of `count` workloads."""
+    return lambda text, share: say(f"{name}: {text}", (index + share) / count)
+
+
+def one(plan: Plan, workload: Workload, say: Say) -> dict[str, Any]:
+    """What there is to say of one workload."""
+    size = workload.presets[plan.preset]
+    say("reference", 0.0)
+    start = perf_counter()
+    expected = workload.reference(size, plan.seed)
+    ready_s = {"reference": round(perf_counter() - start, 2)}
+    failed: dict[str, str] = {}
+    with contestants(plan, workload, expected, failed, say) as ready:
+        say("bound", 0.8)
+        limits, overlap = bounded(plan.device, Program(workload, size, plan.seed))
+        samples: dict[str, list[Sample]] = {}
+        if ready:
+            say(f"{plan.runs} runs of {', '.join(ready)}", 0.9)
+            timers = {name: timer(contestant) for name, contestant in ready.items()}
+            samples = interleave(timers, plan.runs)
+        for name, contestant in ready.items():
+            wrong = differences(workload, contestant.run.results(), expected)
+            if wrong:
+                failed[name] = f"after it was timed: {wrong}"
+                del samples[name]
+        where = {name: _where(contestant) for name, contestant in ready.items()}
+    ready_s |= {name: contestant.ready_s for name, contestant in ready.items()}
+    return {
+        "family": workload.family,
+        "about": workload.about,
+        "size": _plain(size),
+        "bound": limits.held(fastest_ms(samples)),
+        "overlap": overlap,
+        **compared(samples, limits),
+        "failed": failed,
+        "ready_s": ready_s,
+        "where": where,
+    }
+
+
+def compared(samples: Mapping[str, Sequence[Sample]], limits: Bound) -> dict[str, Any]:
+    """Each contestant beside the baseline: the faster of those that may be it."""
+    medians = {name: quantile([s.total for s in taken], 0.5) for name, taken in samples.items()}
+    possible = [name for name in BASELINES if name in medians]
+    if not possible:
+        return {"baseline": "", "rows": {}}
+    baseline = min(possible, key=medians.__getitem__)
+    rows = {}
+    for name, taken in samples.items():
+        times = [sample.total * 1e3 for sample in taken]
+        pairs = zip(samples[baseline], taken, strict=True)
+        launching = quantile([sample.launching for sample in taken], 0.5)
+        rows[name] = {
+            "ms": spread(times, 4),
+            "speedup": spread([base.total / sample.total for base, sample in pairs], 3),
+            "host_us_per_launch": round(launching / max(limits.launches, 1) * 1e6, 3),
+            "launches_per_s": round(limits.launches / medians[name]),
+        }
+    if best := best_expert(rows):
+        rows[EXPERT] = {**rows[best], "is": best}
+    return {"baseline": baseline, "rows": rows}
+
+
+def fastest_ms(samples: Mapping[str, Sequence[Sample]]) -> float | None:
+    """The best median of all contestants."""
+    medians = [quantile([s.total for s in taken], 0.5) * 1e3 for taken in samples.values()]
+    return min(medians, default=None)
+
+
+def _where(contestant: Contestant) -> dict[str, Any]:
+    """What ran where, and why."""
+    if not isinstance(contestant.platform, acs.Runtime):
+        return {}
+    stats = contestant.platform.stats()
+    kept = {key: stats[key] for key in ("backend", "why", "core", "event_waits")}
+    if "scheduler" in stats:
+        kept["scheduler"] = stats["scheduler"]
+    return _json(kept)  # type: ignore[no-any-return]
+
+
+def _plain(size: Any) -> dict[str, Any]:
+    return _json(size._asdict() if hasattr(size, "_asdict") else {"size": size})  # type: ignore[no-any-return]
+
+
+def _json(value: Any) -> Any:
+    """Plain values only."""
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    return str(value)

@@ -1,0 +1,219 @@
+"""Build the contestants of a workload: every backend, PyOpenCL by itself, and queues by hand.
+
+A contestant whose results are wrong is reported as failed, and never timed. So each one is built
+first and compared with the reference, before any of them is timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl import AcsError
+from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.expert import TRIED, Queues, overlaps_in_one
+from acs_cl.benchmarks.workloads.workload import Results, Run, Workload, differences
+
+MORE = 4
+"""Steps between those that are checked, where they are not long."""
+
+LONG_S = 0.2
+"""A long step: its kernels are not those that a scheduler is for."""
+
+BARE, SERIAL, EXPERT, REPLAY, HOST_GATES = "bare", "serial", "expert", "replay", "host gates"
+
+BASELINES = (BARE, SERIAL)
+
+ON_HOST = ("out_of_order", "lanes")
+
+BY_HOST = {name: f"{name}, {HOST_GATES}" for name in ON_HOST}
+"""Backends of the host, and what their run is called in which the host decides, as the expert's
+does: it launches what is open alone."""
+
+Say = Callable[[str, float], None]
+"""Hears what is done at the moment, and which share of all has been done."""
+
+
+class Plan(NamedTuple):
+    """What is to be measured."""
+
+    device: cl.Device
+    workloads: Sequence[Workload]
+    preset: str
+    backends: Sequence[str]
+    runs: int = 7
+    seed: int = 0
+    within_s: float = inf
+    """After so many seconds no workload is begun that would probably end later."""
+
+
+class Contestant(NamedTuple):
+    """A workload on a platform."""
+
+    platform: Any
+    run: Run
+    ready_s: float = 0.0
+    """What it took to build and to check it."""
+
+
+class Sample(NamedTuple):
+    """Seconds of one step: until the last launch was made, and until all had ended."""
+
+    launching: float
+    total: float
+
+
+def best_expert(rows: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """What an expert would keep, of all that was tried: queues by hand, or one plain queue."""
+    tried = [name for name in rows if name.startswith(EXPERT)]
+    if not tried:
+        return None
+    there = [*tried, *([BARE] if BARE in rows else [])]
+    return min(there, key=lambda name: rows[name]["ms"]["median"])
+
+
+@contextmanager
+def contestants(
+    plan: Plan,
+    workload: Workload,
+    expected: Results,
+    failed: dict[str, str],
+    say: Say,
+) -> Iterator[dict[str, Contestant]]:
+    """All that give the right results; what is wrong with the others is in `failed`."""
+    ready: dict[str, Contestant] = {}
+    runtimes: list[acs.Runtime] = []
+    makers = _makers(plan, workload, runtimes)
+    try:
+        for turn, (name, make) in enumerate(makers.items()):
+            say(name, 0.1 + 0.7 * turn / len(makers))
+            start = perf_counter()
+            try:
+                contestant = make()
+                wrong = _check(contestant, workload, expected)
+            except (AcsError, cl.Error, MemoryError) as error:
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong:
+                failed[name] = wrong
+            else:
+                ready[name] = contestant._replace(ready_s=round(perf_counter() - start, 2))
+        yield ready
+    finally:
+        for runtime in runtimes:
+            try:
+                runtime.close()
+            except AcsError as error:
+                failed.setdefault("close", str(error))
+
+
+def _makers(
+    plan: Plan, workload: Workload, runtimes: list[acs.Runtime]
+) -> dict[str, Callable[[], Contestant]]:
+    size, seed = workload.presets[plan.preset], plan.seed
+    plain = workload.host_decided or workload.make
+
+    def bare() -> Contestant:
+        platform = InOrder(plan.device)
+        return Contestant(platform, plain(platform, size, seed))
+
+    def expert(lanes: int | None) -> Callable[[], Contestant]:
+        def made() -> Contestant:
+            platform = Queues(plan.device, lanes=lanes)
+            assert workload.expert is not None
+            return Contestant(platform, workload.expert(platform, size, seed))
+
+        return made
+
+    def on(backend: str, make: Any) -> Callable[[], Contestant]:
+        def made() -> Contestant:
+            runtime = acs.Runtime(plan.device, backend=backend)
+            runtimes.append(runtime)
+            return Contestant(runtime, make(runtime, size, seed))
+
+        return made
+
+    def replay() -> Contestant:
+        found = on("auto", workload.make)()
+        return Contestant(found.platform, Replay(found.platform, found.run))
+
+    makers: dict[str, Callable[[], Contestant]] = {BARE: bare}
+    # serial is the baseline, so it gets whichever way to decide is better for it
+    makers |= {name: on(name, plain if name == SERIAL else workload.make) for name in plan.backends}
+    if workload.host_decided is not None:
+        for name in ("auto", *ON_HOST):
+            if name in plan.backends:
+                makers[BY_HOST.get(name, HOST_GATES)] = on(name, workload.host_decided)
+    if workload.replayable and "auto" in plan.backends:
+        makers[REPLAY] = replay
+    if workload.expert is not None:
+        makers |= {name: expert(lanes) for name, lanes in experts(plan.device).items()}
+    return makers
+
+
+def experts(device: cl.Device) -> dict[str, int | None]:
+    """What an expert tries, and in how many queues; None: in one out-of-order queue."""
+    there: dict[str, int | None] = {
+        f"{EXPERT}, {lanes} lane{'s' * (lanes > 1)}": lanes for lanes in TRIED
+    }
+    return there | ({f"{EXPERT}, out of order": None} if overlaps_in_one(device) else {})
+
+
+class Replay:
+    """A run whose step was recorded once."""
+
+    def __init__(self, runtime: acs.Runtime, run: Run) -> None:
+        self._run = run
+        with runtime.record() as self._graph:
+            run.step()
+        self.reset, self.results = run.reset, run.results
+
+    def step(self) -> None:
+        """All of it again."""
+        self._graph.replay()
+
+
+def _check(contestant: Contestant, workload: Workload, expected: Results) -> str:
+    """Two steps from the same beginning, results compared; then what is built behind the back of
+    the program is waited for, and a third one."""
+    platform, run, _ = contestant
+    for turn in range(3):
+        run.reset()
+        platform.finish()
+        start = perf_counter()
+        run.step()
+        platform.finish()
+        more = MORE if perf_counter() - start < LONG_S else 1
+        wrong = differences(workload, run.results(), expected)
+        if wrong:
+            return wrong
+        if turn and isinstance(platform, acs.Runtime):
+            # a kernel has to be used some times to be built in, and the core learns it anew then
+            for waits in (platform.prebuild, platform.finish):
+                for _ in range(more):
+                    run.reset()
+                    run.step()
+                platform.finish()
+                waits()
+    return ""
+
+
+def timer(contestant: Contestant) -> Callable[[], Sample]:
+    """Takes one sample."""
+    platform, run, _ = contestant
+
+    def sample() -> Sample:
+        run.reset()
+        platform.finish()
+        start = perf_counter()
+        run.step()
+        launched = perf_counter()
+        platform.finish()
+        return Sample(launched - start, perf_counter() - start)
+
+    return sample

@@ -1,0 +1,252 @@
+"""What builds of schedulers cost the program beside which they happen.
+
+In: a device. Out: how long launches took while a scheduler was built in the background, and as many
+while none was; and the time to the first result of a program with 100 kernels, ours over plain
+PyOpenCL, in fresh processes in turns.
+
+A launch is one call of a kernel that was launched before, on backend 'auto', which mixes lanes and
+schedulers. The longest of some hundred thousand calls says how long the system once took the thread
+off its core, with a build or without. So the longest call of a build is compared with the longest
+of as many calls beside a process that keeps as many cores busy as a build does, in rounds. That no
+launch ever waits, however long a build takes, is shown by
+`test_no_launch_waits_for_a_build_however_long_it_takes`, which holds the compiler.
+
+Invariants: while launches of a round are timed, all its kernels get into a scheduler, and none was
+in one before, or the round is an error. Drivers take 0.3 to 10 s for such a build, so there are as
+many rounds as the time allows, and at least `LEAST`.
+"""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.measures.first_results import (
+    LEAST,
+    MANY,
+    first_results,
+    rounds_in_time,
+)
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import spread
+from acs_cl.benchmarks.suite.timing import no_collection
+
+KERNELS = 15
+"""New kernels that become hot while launches are timed: with the one before, all that a scheduler
+takes."""
+
+CHUNK = 2000
+"""Launches between two looks whether the build has ended."""
+
+LAUNCHES_BEFORE = 40
+"""Of each new kernel, which makes it hot."""
+
+LONGEST_BUILD_S = 60.0
+"""After which a round is given up."""
+
+DELAYS, DELAYS_S = {False: 9, True: 1}, 34.0
+"""Rounds at most, and for how long."""
+
+
+QUIET_CHUNKS = 50
+EDGES_US = np.geomspace(0.01, 1e8, 2001)
+"""Between which times are counted: one is 1.2 % above the one before."""
+
+MOST_DELAY_MS = 1.0
+MOST_RATIO = 1.1
+
+WARM = "kernel void warm(global float *x, float a) { x[get_global_id(0)] += a; }"
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Launches beside builds, and the first result of many kernels."""
+    delays = _delays(settings)
+    first = first_results(settings)
+    return {"delays": delays, "first_result": first}
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was measured beside what it has to reach. That no launch is ever delayed is a matter of
+    the longest of all rounds; the middle of the rounds stands beside it for comparison."""
+    delays, ratio = result["delays"], result["first_result"]["ratio"]
+    found = [
+        target(f"first result of {MANY} kernels over plain PyOpenCL", ratio["median"],
+               "at most", MOST_RATIO, "x", ratio),
+    ]  # fmt: skip
+    if delays is None:
+        return found
+    longest, above = delays["longest_us"], delays["above_loaded_ms"]
+    own_us = max(longest[name]["max"] for name in ("loaded", "quiet"))
+    return [
+        target("longest launch of all while a scheduler is built, above the longest of all without",
+               (longest["building"]["max"] - own_us) / 1e3, "at most", MOST_DELAY_MS, "ms"),
+        target("longest launch while a scheduler is built, above the longest of as many beside a "
+               "busy process, middle of the rounds", above["median"], "at most", None, "ms", above),
+        *found,
+    ]  # fmt: skip
+
+
+class _Took:
+    """Times of launches, and of the wait behind each chunk of them."""
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.longest_us = 0.0
+        self.longest_wait_us = 0.0
+        self.counts = np.zeros(len(EDGES_US) + 1, np.int64)
+
+    def add(self, calls_us: list[float], wait_us: float) -> None:
+        """A chunk."""
+        self.launches += len(calls_us)
+        self.longest_us = max(self.longest_us, *calls_us)
+        self.longest_wait_us = max(self.longest_wait_us, wait_us)
+        places = np.searchsorted(EDGES_US, calls_us)
+        self.counts += np.bincount(places, minlength=len(self.counts))
+
+
+class _Round(NamedTuple):
+    """One build: launches beside it, as many beside a busy process, and how long it took."""
+
+    building: _Took
+    loaded: _Took
+    build_s: float
+
+
+def _delays(settings: Settings) -> dict[str, Any] | None:
+    """Microseconds of launches beside a build, beside a busy process, and with nothing beside. None
+    where 'auto' has no scheduler."""
+    rounds: list[_Round] = []
+    for number in rounds_in_time(LEAST[settings.quick], DELAYS[settings.quick], DELAYS_S):
+        one = _one_round(settings)
+        if one is None:
+            return None
+        rounds.append(one)
+        print(
+            f"  round {number + 1}: a build of {one.build_s:.1f} s, {one.building.launches:,} "
+            f"launches, the longest {one.building.longest_us / 1e3:.2f} ms, beside a busy process "
+            f"{one.loaded.longest_us / 1e3:.2f} ms",
+            flush=True,
+        )
+    took = {
+        "building": [one.building for one in rounds],
+        "loaded": [one.loaded for one in rounds],
+        "quiet": [_quiet(settings)],
+    }
+    above = [one.building.longest_us - one.loaded.longest_us for one in rounds]
+    return {
+        "build_s": spread([one.build_s for one in rounds]),
+        "launches": {name: sum(one.launches for one in ones) for name, ones in took.items()},
+        "us": {name: _quantiles(sum(one.counts for one in ones)) for name, ones in took.items()},
+        "longest_us": {
+            name: spread([one.longest_us for one in ones], 1) for name, ones in took.items()
+        },
+        "longest_wait_ms": {
+            name: spread([one.longest_wait_us / 1e3 for one in ones]) for name, ones in took.items()
+        },
+        "above_loaded_ms": spread([us / 1e3 for us in above]),
+    }
+
+
+def _quantiles(counts: Any) -> dict[str, float]:
+    """Of times that were counted between edges: the edge above, in microseconds."""
+    upto = np.cumsum(counts)
+    return {
+        f"p{100 * q:g}": round(float(EDGES_US[np.searchsorted(upto, q * upto[-1])]), 3)
+        for q in (0.5, 0.99, 0.999, 0.9999)
+    }
+
+
+class _Warm:
+    """A runtime with one kernel in a scheduler, which is launched and timed."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.x = runtime.zeros(64)
+        self.kernel = runtime.build(WARM).warm
+        for _ in range(200):
+            self.kernel((64,), None, self.x, 0.5)
+        runtime.prebuild(self.kernel)
+        runtime.finish()
+
+    def timed(self, is_enough: Callable[[int], bool]) -> _Took:
+        """Launches until it is enough after so many chunks; what waits for the backlog is not a
+        launch's own."""
+        took, runtime, kernel, x = _Took(), self.runtime, self.kernel, self.x
+        with no_collection():
+            for chunk in count(1):
+                calls = []
+                for _ in range(CHUNK):
+                    start = perf_counter()
+                    kernel((64,), None, x, 0.5)
+                    calls.append((perf_counter() - start) * 1e6)
+                start = perf_counter()
+                runtime.finish()
+                took.add(calls, (perf_counter() - start) * 1e6)
+                if is_enough(chunk):
+                    break
+        return took
+
+
+def _quiet(settings: Settings) -> _Took:
+    """With nothing beside."""
+    with acs.Runtime(settings.device) as runtime:
+        return _Warm(runtime).timed(lambda chunk: chunk == QUIET_CHUNKS)
+
+
+def _one_round(settings: Settings) -> _Round | None:
+    with acs.Runtime(settings.device) as runtime:
+        if "scheduler" not in runtime.stats():
+            return None
+        # a new program each time, so that no cache has it
+        mark = uuid.uuid4().hex
+        text = "\n".join(
+            f"kernel void k{i}(global float *x, float a) {{ /* {mark} */ int n = get_global_id(0);"
+            f" for (int j = 0; j < {i} + 2; ++j) x[n] = x[n] * a + {i}.5f / (x[n] + 2.0f); }}"
+            for i in range(KERNELS)
+        )
+        program = runtime.build(text)
+        fresh = {name: getattr(program, name) for name in program.kernels}
+        warm = _Warm(runtime)
+        for kernel in fresh.values():  # compiled as kernels, signatures known
+            kernel((64,), None, warm.x, 0.5)
+        runtime.finish()
+        warm.timed(lambda chunk: chunk == 10)
+        start = perf_counter()
+        for _ in range(LAUNCHES_BEFORE):  # in turns, so that one build takes them all
+            for kernel in fresh.values():
+                kernel((64,), None, warm.x, 0.5)
+        runtime.finish()
+
+        def is_built(chunk: int) -> bool:
+            if perf_counter() - start > LONGEST_BUILD_S:
+                raise RuntimeError(
+                    f"{sorted(_missing(runtime, fresh))} were in no scheduler after "
+                    f"{LONGEST_BUILD_S:.0f} s: {runtime.stats()['scheduler']['on_lanes']}"
+                )
+            return not _missing(runtime, fresh)
+
+        if not _missing(runtime, fresh):
+            raise RuntimeError("the scheduler was built before launches were timed")
+        building = warm.timed(is_built)
+        build_s = perf_counter() - start
+        chunks = building.launches // CHUNK
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            loaded = warm.timed(lambda chunk: chunk == chunks)
+        finally:
+            busy.kill()
+            busy.wait()
+    return _Round(building, loaded, build_s)
+
+
+def _missing(runtime: acs.Runtime, names: Iterable[str]) -> set[str]:
+    """Those of them that are in no scheduler."""
+    there = runtime.stats()["scheduler"]["schedulers"]
+    return set(names).difference(*(one["kernels"] for one in there))

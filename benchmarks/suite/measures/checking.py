@@ -1,0 +1,172 @@
+"""What checks cost: a program under each of them, over the same without, on `serial`.
+
+In: a device. Out: microseconds a launch and ratios, in turns, of 128 launches along a ring of
+arrays with a read-back after every 32. Two kernels of four lengths: of `affine` the body shows what
+a launch reaches, so that after a while launches are proven and let through; `gather` has an index
+from memory, so that the device watches each. With `every=64` one in so many is looked at. Backends
+`device` and `emulated` are timed against themselves, and `acs.Queue`, whose memory is foreign,
+against its own queue: there each launch is looked at in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spread
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.tiny import typed_kernel
+
+ROUNDS = {False: 11, True: 3}  # by "is quick"
+SPINS = (3, 150, 600, 3000)
+"""Turns of the kernels' loop."""
+ITEMS, ARRAYS, LAUNCHES, READ_EVERY = 256, 16, 128, 32
+MOST = 5.0
+ALL = "access,order=1,uninitialised"
+CHECKS = {
+    "affine": ("access", "order=1", "uninitialised", ALL),
+    "gather": ("access", "order=1", "uninitialised", ALL, f"{ALL},every=64"),
+}
+ELSEWHERE = "device", "emulated", "acs.Queue"
+"""Against themselves without checks."""
+SOURCE = """
+uint spun(uint v, uint rounds)
+{
+  for (uint i = 0; i < rounds; i++) { v ^= v << 13; v ^= v >> 17; v ^= v << 5; }
+  return v;
+}
+kernel void affine(global const uint *x, global const uint *at, global uint *y, uint rounds)
+{ uint i = get_global_id(0); y[i] = spun(x[i] + at[i] + y[i], rounds); }
+kernel void gather(global const uint *x, global const uint *at, global uint *y, uint rounds)
+{ uint i = get_global_id(0); y[i] = spun(x[at[i]] + y[i], rounds); }
+"""
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Both kernels, at all lengths, under all checks."""
+    rows = [
+        _row(settings, kernel, spins, checks)
+        for kernel, checks in CHECKS.items()
+        for spins in SPINS
+    ]
+    elsewhere = [
+        _elsewhere(settings, where, kernel, spins)
+        for where in ELSEWHERE
+        for kernel in CHECKS
+        for spins in SPINS[:2]
+    ]
+    return {"rows": rows, "elsewhere": elsewhere}
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold what was measured against what it has to reach."""
+    return [
+        target(
+            f"{row['kernel']}, {row['plain_us']['median']:.0f} us a launch without checks, under "
+            f"{check}",
+            found["ratio"]["median"], "at most", MOST, "x", found["ratio"],
+        )
+        for row in result["rows"]
+        for check, found in row["checks"].items()
+    ]  # fmt: skip
+
+
+def _row(settings: Settings, kernel: str, spins: int, checks: tuple[str, ...]) -> dict[str, Any]:
+    with ExitStack() as stack:
+        samplers = {
+            check: _program(stack, settings, check, kernel, spins) for check in ("", *checks)
+        }
+        samples = interleave(samplers, ROUNDS[settings.quick])
+    plain = samples[""]
+    return {
+        "kernel": kernel,
+        "rounds": spins,
+        "plain_us": spread(plain, 2),
+        "checks": {
+            check: {
+                "us": spread(samples[check], 2),
+                "ratio": spread(ratios(samples[check], plain), 2),
+            }
+            for check in checks
+        },
+    }
+
+
+def _elsewhere(settings: Settings, where: str, kernel: str, spins: int) -> dict[str, Any]:
+    make = _on_queue if where == "acs.Queue" else _program
+    with ExitStack() as stack:
+        samplers = {
+            check: make(stack, settings, check, kernel, spins, where) for check in ("", ALL)
+        }
+        samples = interleave(samplers, ROUNDS[settings.quick])
+    return {
+        "where": where,
+        "kernel": kernel,
+        "rounds": spins,
+        "plain_us": spread(samples[""], 2),
+        "us": spread(samples[ALL], 2),
+        "ratio": spread(ratios(samples[ALL], samples[""]), 2),
+    }
+
+
+def _on_queue(
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, _: str
+) -> Callable[[], float]:
+    """The program as one of PyOpenCL's, on a queue of ours under checks or on its own."""
+    context = settings.context()
+    queue: Any = cl.CommandQueue(context)
+    if check:
+        queue = acs.Queue(context, backend="serial", check=check)
+        stack.callback(queue.runtime.close)
+    kernel = typed_kernel(cl.CommandQueue(context), SOURCE, name, None, None, None, np.uint32)
+    order = np.random.default_rng(1).permutation(ITEMS).astype(np.uint32)
+    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, order.nbytes) for _ in range(ARRAYS + 2)]
+    for buffer in buffers:
+        cl.enqueue_copy(queue, buffer, order)
+    host = np.empty_like(order)
+
+    def sample() -> float:
+        start = perf_counter()
+        for number in range(LAUNCHES):
+            x, y = buffers[number % ARRAYS : number % ARRAYS + 2]
+            kernel(queue, (ITEMS,), (64,), x, buffers[-1], y, spins)
+            if number % READ_EVERY == READ_EVERY - 1:
+                cl.enqueue_copy(queue, host, buffers[3])
+        queue.finish()
+        return (perf_counter() - start) * 1e6 / LAUNCHES
+
+    sample()
+    sample()
+    return sample
+
+
+def _program(
+    stack: ExitStack, settings: Settings, check: str, name: str, spins: int, where: str = "serial"
+) -> Callable[[], float]:
+    """A function that runs the program, and gives microseconds a launch."""
+    runtime = stack.enter_context(acs.Runtime(settings.device, backend=where, check=check or None))
+    kernel = getattr(runtime.build(SOURCE), name)
+    arrays = [runtime.zeros(ITEMS, np.uint32) for _ in range(ARRAYS + 1)]
+    at = runtime.array(np.random.default_rng(1).permutation(ITEMS).astype(np.uint32))
+
+    def sample() -> float:
+        start = perf_counter()
+        for number in range(LAUNCHES):
+            place = number % ARRAYS
+            kernel((ITEMS,), (64,), arrays[place], at, arrays[place + 1], spins)
+            if number % READ_EVERY == READ_EVERY - 1:
+                arrays[3].get()
+        runtime.finish()
+        return (perf_counter() - start) * 1e6 / LAUNCHES
+
+    sample()  # kernels are built, signatures known, the first launches looked at
+    sample()
+    return sample

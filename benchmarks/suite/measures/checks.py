@@ -1,0 +1,156 @@
+"""Time the check for hazards alone: a part of `native`.
+
+In: nothing of the device. Out: nanoseconds of a check, for windows of 16 to 1,024 live launches
+with 6 or 10 segments each, half of them written. Two ways: `native`, called from Python with its
+loop taken off, edges as a dictionary; and `inside`, as the core calls it for launches of
+its own, from the spans that Python has, edges in C++, and with it the retirement of the launch that
+leaves the window. Two shapes:
+
+- `chains`: every launch waits for one that is half a window before it;
+- `random`: segments are drawn from as many as the launches in the window have, so that how many of
+  them a launch conflicts with does not depend on the window.
+
+The paper gives 410 ns for a window of 16 with 6 segments, and 1,640 ns for 32 with 10.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from acs_cl import core
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import spread
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.records import Span
+
+WINDOWS = ((16, 6), (32, 10), (64, 6), (256, 6), (1024, 6))
+LIMITS_NS = {(16, 6): 100, (32, 10): 200}
+FLAT = 1.2
+"""How much longer a check may take at a window of 1,024 than at 16: what is called flat."""
+
+ROUNDS = {False: 41, True: 3}  # by "is quick"
+LAUNCHES = {"native": 4096, "inside": 16384}  # in one sample, by way
+ACCESSES = 4096
+
+
+class Prepared(NamedTuple):
+    """What one launch touches."""
+
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+
+
+def chains(window: int, segments: int) -> list[Prepared]:
+    """Half as many chains as there are slots, a launch of each in turn."""
+    half = window // 2
+    each = [_prepared(range(chain * segments, (chain + 1) * segments)) for chain in range(half)]
+    return [each[number % half] for number in range(ACCESSES)]
+
+
+def scattered(window: int, segments: int) -> list[Prepared]:
+    """Any segments of many."""
+    rng = random.Random(7)
+    spans = [_span(number) for number in range(window * segments)]
+    half = segments // 2
+    drawn = [rng.sample(spans, segments) for _ in range(ACCESSES)]
+    return [Prepared(tuple(some[:half]), tuple(some[half:])) for some in drawn]
+
+
+SHAPES: dict[str, Callable[[int, int], list[Prepared]]] = {"chains": chains, "random": scattered}
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Spreads of nanoseconds: all shapes and windows, in all ways, in turns."""
+    samplers: dict[str, Callable[[], float]] = {}
+    for shape, make in SHAPES.items():
+        for window, segments in WINDOWS:
+            accesses = make(window, segments)
+            for way in LAUNCHES:
+                name = _name(shape, window, segments, way)
+                samplers[name] = Checks(way, window, accesses).sample
+    for sampler in samplers.values():
+        sampler()
+    samples = interleave(samplers, ROUNDS[settings.quick])
+    return {name: spread(values, 1) for name, values in samples.items()}
+
+
+class Checks:
+    """Launches that enter and leave, with `window` of them live; from Python, half a window more or
+    less."""
+
+    def __init__(self, way: str, window: int, accesses: list[Prepared]) -> None:
+        self.hazards: Any = core.hazards()
+        self.sample = self.from_inside if way == "inside" else self.from_python
+        self.window, self.launches = window, LAUNCHES[way]
+        self.accesses = accesses + accesses[:window]
+        self.number = 0
+
+    def from_inside(self) -> float:
+        """Nanoseconds for one check, called by the core."""
+        took_ns = 0.0
+        for _ in range(self.launches // ACCESSES):
+            accesses = self.accesses[:ACCESSES]
+            took_ns += self.hazards._measure(self.number + 1, accesses, self.window)
+            self.number += ACCESSES
+        return took_ns / self.launches
+
+    def from_python(self) -> float:
+        """The same, called by Python."""
+        retire, batch = self.hazards.retire, self.window
+        took_ns = 0.0
+        for _ in range(self.launches // batch):
+            first = self.number + 1
+            self.number += batch
+            place = first % ACCESSES
+            took_ns += self.enter_all(first, self.accesses[place : place + batch])
+            for number in range(first - batch // 2, first + batch - batch // 2):
+                retire(number)
+        return took_ns / (self.launches // batch * batch)
+
+    def enter_all(self, first: int, accesses: list[Prepared]) -> float:
+        """Nanoseconds for entering all."""
+        enter = self.hazards.enter
+        launches = [(number, *access) for number, access in enumerate(accesses, first)]
+        started_ns = perf_counter_ns()
+        for number, reads, writes in launches:
+            enter(number, reads, writes)
+        entered_ns = perf_counter_ns()
+        for number, reads, writes in launches:  # noqa: B007  the loop, to take it off
+            pass
+        return 2 * entered_ns - started_ns - perf_counter_ns()
+
+
+def targets_of(check_ns: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the figures have to be."""
+    targets: list[dict[str, Any]] = []
+    for shape in SHAPES:
+        for place, limit in LIMITS_NS.items():
+            name = _name(shape, *place, "inside")
+            took = check_ns[name]
+            targets.append(
+                target(f"a hazard check, {name}", took["median"], "at most", limit, "ns", took)
+            )
+        least, most = (
+            check_ns[_name(shape, window, 6, "inside")]["median"] for window in (16, 1024)
+        )
+        what = f"a hazard check, {shape}, window 1,024 over 16, inside"
+        targets.append(target(what, most / least, "at most", FLAT, "x"))
+    return targets
+
+
+def _name(shape: str, window: int, segments: int, way: str) -> str:
+    return f"{shape}, window {window}, {segments} segments, {way}"
+
+
+def _prepared(numbers: range) -> Prepared:
+    spans = [_span(number) for number in numbers]
+    half = len(spans) // 2
+    return Prepared(tuple(spans[:half]), tuple(spans[half:]))
+
+
+def _span(number: int) -> Span:
+    return Span(number + 1, 0, 4096, 1, 4096)

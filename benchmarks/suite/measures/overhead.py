@@ -1,0 +1,162 @@
+"""What a launch costs the host, against a bare PyOpenCL call.
+
+In: a device. Out: microseconds per launch by backend, policy and window, each beside a typed
+PyOpenCL call on the same kind of queue, in three ways:
+
+- `held`: the queues are stopped by a user event while launches are recorded, and what the runtime
+  does when they have ended (`retire_us`) is timed after the device is idle again: the host's work
+  for a launch, all of it, and nothing else.
+- `free`: the loop of calls while the device runs what was launched already. The driver's own share
+  is in it, and that depends on the pace: to enqueue for a worker thread that has gone to sleep
+  costs PoCL up to ten times as much as for one that is awake. `paced` is the bare call in a program
+  that does something else for as long as our host work takes, and so comes as seldom as ours.
+- `end`: from the first call to the end of all, independent launches and a chain.
+
+Host cost is meant where the window never fills: batches are one launch shorter than the window. All
+samples go through the same number of arrays, so that windows differ in nothing but themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.measures.sides import (
+    LAUNCHES,
+    Sample,
+    bare_side,
+    free,
+    held,
+    ours_side,
+)
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import differences, quantile, ratios, spread
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.suite.tiny import Bare, Ours
+
+POLICIES = ("eager", "ready_first")
+WINDOWS = (16, 64, 256)
+WIDEST = str(WINDOWS[-1])
+ROUNDS = {False: 31, True: 3}  # by "is quick"
+MOST_ABOVE_US = 6.0
+MOST_APART = 0.20
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Every backend with every policy, and what `auto` takes."""
+    context = settings.context()
+    with acs.Runtime(context=context) as chosen:
+        auto = chosen.stats()["backend"]
+    rows: dict[str, Any] = {}
+    for backend in settings.backends():
+        for issue in POLICIES:
+            rows[f"{backend}-{issue}"] = _row(context, backend, issue, ROUNDS[settings.quick])
+    return {"auto": auto, "rows": rows}
+
+
+def _row(context: cl.Context, backend: str, issue: str, rounds: int) -> dict[str, Any]:
+    """One backend and policy: independent launches in each window, and a chain in the widest."""
+    samplers: dict[str, Callable[[], Sample]] = {}
+    runtimes = []
+    for window in WINDOWS:
+        runtime = acs.Runtime(context=context, backend=backend, issue=issue, window=window)
+        runtimes.append(runtime)
+        bare = Bare(context, runtime.device, backend, runtime.plan.lanes)
+        ours = Ours(runtime)
+        sides = {"ours": ours_side(ours, window - 1), "bare": bare_side(bare, window - 1)}
+        for how, sampler in (("held", held), ("free", free)):
+            for name, side in sides.items():
+                samplers[f"{how} {name} {window}"] = sampler(side)
+    samplers["free ours chain"] = free(ours_side(ours, LAUNCHES, chained=True))
+    samplers["free bare chain"] = free(bare_side(bare, LAUNCHES, chained=True))
+    for once in samplers.values():
+        once()
+    lead = interleave({k: v for k, v in samplers.items() if k.endswith(WIDEST)}, 3)
+    work_us = quantile(_apart(lead, "held", WIDEST), 0.5)
+    samplers[f"paced bare {WIDEST}"] = free(bare_side(bare, LAUNCHES, pause_s=work_us * 1e-6))
+    samples = interleave(samplers, rounds)
+    memory = runtime.stats()["memory"]["kind"]
+    for runtime in runtimes:
+        runtime.close()
+    windows: dict[str, Any] = {
+        str(window): {how: _compared(samples, how, str(window)) for how in ("held", "free", "end")}
+        for window in WINDOWS
+    }
+    paced = [one.host_us - work_us for one in samples[f"paced bare {WIDEST}"]]
+    return {
+        "memory": memory,
+        "windows": windows,
+        "windows_apart": _windows_apart(samples),
+        "chain": {how: _compared(samples, how, "chain") for how in ("free", "end")},
+        "paced": {"pause_us": round(work_us, 3), "bare_us": spread(paced)},
+    }
+
+
+def _compared(samples: dict[str, list[Sample]], how: str, what: str) -> dict[str, Any]:
+    """Ours, bare, and the difference sample by sample."""
+    found = {f"{name}_us": spread(_values(samples, how, name, what)) for name in ("ours", "bare")}
+    found["above_us"] = spread(_apart(samples, how, what))
+    if how == "held":
+        found["retire_us"] = spread([one.retire_us for one in samples[f"held ours {what}"]])
+    return found
+
+
+def _values(samples: dict[str, list[Sample]], how: str, name: str, what: str) -> list[float]:
+    if how == "end":
+        return [one.end_us for one in samples[f"free {name} {what}"]]
+    return [one.host_us for one in samples[f"{how} {name} {what}"]]
+
+
+def _apart(samples: dict[str, list[Sample]], how: str, what: str) -> list[float]:
+    return differences(*(_values(samples, how, name, what) for name in ("ours", "bare")))
+
+
+def _windows_apart(samples: dict[str, list[Sample]]) -> float:
+    """Largest over smallest, less one, of the host work in each window over that in the first of
+    the same round."""
+    first = _values(samples, "held", "ours", str(WINDOWS[0]))
+    middles = [
+        quantile(ratios(values, first), 0.5)
+        for values in (_values(samples, "held", "ours", str(window)) for window in WINDOWS)
+    ]
+    return round(max(middles) / min(middles) - 1.0, 3)
+
+
+# ---- the two sides -------------------------------------------------------------------------------
+
+
+# ---- samples -------------------------------------------------------------------------------------
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was measured beside what it has to reach."""
+    rows, auto = result["rows"], f"{result['auto']}-eager"
+
+    def above(name: str, how: str) -> dict[str, Any]:
+        figures: dict[str, Any] = rows[name]["windows"][WIDEST][how]["above_us"]
+        return figures
+
+    slowest = max(rows, key=lambda name: above(name, "held")["median"])
+    uneven = max(rows, key=lambda name: rows[name]["windows_apart"])
+    found = [
+        ("host work of a launch above a bare PyOpenCL call, device held, `auto`", auto, "held"),
+        ("the same, the slowest backend and policy", slowest, "held"),
+        ("the same with the device running beside, `auto`", auto, "free"),
+        ("end to end above bare PyOpenCL, `auto`", auto, "end"),
+    ]
+    return [
+        target(what, above(name, how)["median"], "at most", MOST_ABOVE_US, "us", above(name, how))
+        | {"where": name}
+        for what, name, how in found
+    ] + [
+        target(
+            f"host work in windows of 16, 64 and 256, largest over smallest less one, {what}",
+            rows[name]["windows_apart"], "at most", MOST_APART,
+        )
+        | {"where": name}
+        for what, name in (("`auto`", auto), ("the most uneven backend and policy", uneven))
+    ]  # fmt: skip

@@ -1,0 +1,142 @@
+"""Record batches of launches through a runtime and by PyOpenCL, and time both.
+
+`held`: queues are stopped by a user event while launches are recorded, so that only the host's work
+is timed. `free`: the device runs what was launched already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from acs_cl.benchmarks.suite.timing import while_held
+from acs_cl.benchmarks.suite.tiny import ONE, TINY_BYTES, Bare, Ours
+
+LAUNCHES = 255  # in one sample, and pairs of arrays
+
+Calls = Sequence[tuple[Any, ...]]
+
+
+class Sample(NamedTuple):
+    """Microseconds per launch. `host_us` is recording and, where the device was held, retiring."""
+
+    host_us: float
+    retire_us: float
+    end_us: float
+
+
+class Side(NamedTuple):
+    """One of the two that are compared: how to record a batch, and how to wait for it."""
+
+    record: Callable[[Calls], None]
+    finish: Callable[[], None]
+    queues: Sequence[cl.CommandQueue]
+    batches: Sequence[Calls]
+
+    @property
+    def scale(self) -> float:
+        """From seconds for all batches to microseconds per launch."""
+        return 1e6 / sum(map(len, self.batches))
+
+
+def ours_side(
+    ours: Ours,
+    batch: int,
+    chained: bool = False,
+    nbytes: int = TINY_BYTES,
+    decided: bool = False,
+) -> Side:
+    """`decided`: each launch looks at a flag of its own on the device first, which is set."""
+    kernel, runtime = ours.kernel, ours.runtime
+    calls = calls_of(lambda: ours.array(nbytes), chained)
+    flags = ours.array(4 * batch)
+    flags.fill(1)
+    words = [flags[index] for index in range(batch)]
+
+    def record(batch: Calls) -> None:
+        for x, y in batch:
+            kernel(ONE, ONE, x, y, 3)
+
+    def record_decided(batch: Calls) -> None:
+        for (x, y), word in zip(batch, words, strict=True):
+            kernel(ONE, ONE, x, y, 3, when=word)
+
+    # Nothing public stops a runtime's device, hence the reach into it.
+    chosen = record_decided if decided else record
+    return Side(chosen, runtime.finish, runtime._backend.queues, split(calls, batch))
+
+
+def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> Side:
+    kernel, queues = bare.kernel, bare.queues
+    calls: Calls = [
+        (queues[0 if chained else number % len(queues)], x, y)
+        for number, (x, y) in enumerate(calls_of(bare.array, chained))
+    ]
+
+    def record(batch: Calls) -> None:
+        for queue, x, y in batch:
+            kernel(queue, ONE, ONE, x, y, 3)
+
+    def record_with_pauses(batch: Calls) -> None:
+        for queue, x, y in batch:
+            kernel(queue, ONE, ONE, x, y, 3)
+            until = perf_counter() + pause_s
+            while perf_counter() < until:
+                pass
+
+    def record_by_events(batch: Calls) -> None:
+        before = None
+        for queue, x, y in batch:
+            before = [kernel(queue, ONE, ONE, x, y, 3, wait_for=before)]
+
+    chosen = record_with_pauses if pause_s else record
+    if chained and bare.out_of_order:
+        chosen = record_by_events
+    return Side(chosen, bare.finish, queues, split(calls, batch))
+
+
+def calls_of(array: Callable[[], Any], chained: bool) -> Calls:
+    """What each launch reads and writes: arrays of its own, or what the one before it wrote."""
+    if chained:
+        return list(pairwise([array() for _ in range(LAUNCHES + 1)]))
+    return [(array(), array()) for _ in range(LAUNCHES)]
+
+
+def split(calls: Calls, batch: int) -> Sequence[Calls]:
+    """Batches of equal length; what does not fill one is left out."""
+    return [calls[first : first + batch] for first in range(0, len(calls) - batch + 1, batch)]
+
+
+def held(side: Side) -> Callable[[], Sample]:
+    """Record with the queues stopped; let them run to their end; then time what is left to do."""
+
+    def sample() -> Sample:
+        recording = retiring = 0.0
+        for batch in side.batches:
+            took = while_held(side.queues, partial(side.record, batch), side.finish)
+            recording += took[0]
+            retiring += took[1]
+        return Sample((recording + retiring) * side.scale, retiring * side.scale, 0.0)
+
+    return sample
+
+
+def free(side: Side) -> Callable[[], Sample]:
+    """Record while the device runs, then wait for it."""
+
+    def sample() -> Sample:
+        recording = whole = 0.0
+        for batch in side.batches:
+            start = perf_counter()
+            side.record(batch)
+            recording += perf_counter() - start
+            side.finish()
+            whole += perf_counter() - start
+        return Sample(recording * side.scale, 0.0, whole * side.scale)
+
+    return sample

@@ -1,0 +1,125 @@
+"""Task Bench: what a task costs end to end where it does nothing but depend on others.
+
+In: a device. Out: for each pattern, 64 wide and 16 deep, microseconds per task from the first
+launch to the end of `finish`, on backends `device`, `auto` and `lanes`, with hand-made events, and
+in bare PyOpenCL in order; on a GPU with a CUDA compiler beside it CUDA's streams and graphs in the
+same run. A task is one launch of one group, without any work but to read what it depends on.
+Everything is launched anew in each sample; results are compared with the reference.
+
+CUDASTF's own figures, to stay below, are of tasks without any kernel: 3.0 to 7.5 us by pattern,
+64 wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spread, spreads
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.workloads.bare import InOrder
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.graphs import computed
+from acs_cl.benchmarks.workloads.shapes import PATTERNS, TaskBench
+from acs_cl.benchmarks.workloads.synthetic import Synthetic, SyntheticByHand
+from acs_cl.benchmarks.workloads.workload import building_once
+
+BACKENDS = ("device", "auto", "lanes")
+ROUNDS = {False: 15, True: 3}  # by "is quick"
+WIDTH = {False: 64, True: 16}
+CUDASTF_US = (3.0, 7.5)
+"""Of its quickest and of its slowest pattern."""
+
+LEAST_OVER_BARE = 3.0
+SEED = 1
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """All patterns on everything there is."""
+    sizes = {pattern: TaskBench(pattern, WIDTH[settings.quick]) for pattern in PATTERNS}
+    cuda: dict[str, dict[str, Any]] = {}
+    if not settings.on_cpu:
+        graphs = {pattern: size.graph(SEED) for pattern, size in sizes.items()}
+        cuda = cuda_graphs.measure(graphs, ROUNDS[settings.quick])
+    context = settings.context()
+    rows = {}
+    with ExitStack() as stack:
+        platforms: dict[str, tuple[Any, Any]] = {
+            backend: (stack.enter_context(acs.Runtime(context=context, backend=backend)), Synthetic)
+            for backend in BACKENDS
+        }
+        platforms["hand"] = Queues(settings.device, context), SyntheticByHand
+        platforms["bare"] = InOrder(settings.device, context), Synthetic
+        for platform, _ in platforms.values():
+            building_once(platform)
+        for pattern, size in sizes.items():
+            rows[pattern] = _row(platforms, size, ROUNDS[settings.quick])
+            if pattern in cuda:
+                took = spreads(cuda[pattern]["us_per_task"], 4)
+                rows[pattern]["cuda"] = cuda[pattern] | {"us_per_task": took}
+    return {"rows": rows}
+
+
+def _row(platforms: dict[str, tuple[Any, Any]], size: TaskBench, rounds: int) -> dict[str, Any]:
+    expected = np.concatenate(computed(size.graph(SEED)))
+    samplers = {}
+    runs = {}
+    for name, (platform, make) in platforms.items():
+        run = runs[name] = make(platform, size, SEED)
+        if isinstance(platform, acs.Runtime):
+            platform.prebuild(*run.kernels())
+        samplers[name] = _sampler(platform, run)
+    for sampler in samplers.values():
+        sampler()
+    samples = interleave(samplers, rounds)
+    for name, run in runs.items():
+        if not np.array_equal(run.results()["arrays"], expected):
+            raise RuntimeError(f"{name!r} computed something else than NumPy for {size}")
+    row: dict[str, Any] = {
+        "tasks": len(runs["bare"].calls),
+        "us_per_task": spreads(samples),
+        "over_bare": {},
+    }
+    for name in samples.keys() - {"bare"}:
+        row["over_bare"][name] = spread(ratios(samples["bare"], samples[name]))
+    return row
+
+
+def _sampler(platform: Any, run: Any) -> Callable[[], float]:
+    """Microseconds per task of all launches and the wait for them."""
+
+    def sample() -> float:
+        start = perf_counter()
+        run.step()
+        platform.finish()
+        return (perf_counter() - start) * 1e6 / len(run.calls)
+
+    return sample
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold what was measured against what it has to reach."""
+    rows = result["rows"]
+    if machine["kind"] == "CPU":
+        ratio = rows["trivial"]["over_bare"]["device"]
+        what = "new graphs of trivial launches over bare PyOpenCL in order, `device`"
+        return [target(what, ratio["median"], "at least", LEAST_OVER_BARE, "x", ratio)]
+    found = []
+    for backend in ("device", "auto"):
+        took = sorted(
+            (row["us_per_task"][backend] for row in rows.values()), key=lambda one: one["median"]
+        )
+        for which, one, limit in zip(
+            ("quickest", "slowest"), (took[0], took[-1]), CUDASTF_US, strict=True
+        ):
+            what = f"Task Bench, end to end per task, the {which} pattern, `{backend}`"
+            found.append(target(what, one["median"], "below", limit, "us", one))
+    return found

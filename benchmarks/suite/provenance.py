@@ -1,0 +1,130 @@
+"""Which sources a figure is of: their commit, and a digest that proves it.
+
+In: the sources that run, and git where they are a checkout. Out: `Sources`, which goes into every
+result, and a stamp, which carries a commit to a machine that has no checkout:
+
+    make stamp                             # here: prints it, and leaves it in build/stamp
+    ACS_CL_COMMIT="$(cat stamp)" ...       # there
+
+A commit that somebody types beside a result proves nothing. So a stamp holds the digest of the
+sources it is of, and a run with other sources refuses it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from acs_cl import UsageError, core
+
+VARIABLE = "ACS_CL_COMMIT"
+PACKAGES = ("acs_cl", "acs_cl.benchmarks", "acs_cl.emu", "acs_cl.kernels_cl")
+KINDS = (".py", ".cl", ".h")
+"""Of the files that run; the C++ ones are in the core's own digest."""
+CHANGED = "with changes"
+DIGITS = 16
+
+
+class Sources(NamedTuple):
+    """What a figure is of."""
+
+    commit: str
+    """Empty where nobody knows it; with a mark where the sources differ from it."""
+    digest: str
+    """Of all that runs, the native core's own sources included."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether no commit has just these sources."""
+        return not self.commit or CHANGED in self.commit
+
+    def plain(self) -> dict[str, str]:
+        """For JSON."""
+        return self._asdict()
+
+
+def sources() -> Sources:
+    """What runs now. `UsageError` if the environment's stamp is of other sources."""
+    now = digest()
+    root = Path(__file__).resolve().parents[2]
+    if (root / ".git").exists():
+        return Sources(_of_checkout(root), now)
+    stamp = os.environ.get(VARIABLE, "")
+    if not stamp:
+        return Sources("", now)
+    commit, _, stamped = stamp.strip().rpartition(" ")
+    if not commit or stamped != now:
+        raise UsageError(
+            f"{VARIABLE}={stamp!r}: expected '<commit> {now}', since these sources run here"
+        )
+    return Sources(commit, now)
+
+
+def digest() -> str:
+    """Of everything of ours that runs; the same for a checkout and for a wheel of it."""
+    whole = sha256()
+    for name, path in sorted(_files()):
+        whole.update(f"{name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    whole.update(f"core {core_digest()}\n".encode())
+    return whole.hexdigest()[:DIGITS]
+
+
+def core_digest() -> str:
+    """Of the sources that the native core was built from; empty without one."""
+    return str(getattr(core.native, "SOURCES", "")) if core.NATIVE else ""
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for package in PACKAGES:
+        folder = Path(str(import_module(package).__file__)).parent
+        nested = {folder / other.rpartition(".")[2] for other in PACKAGES}
+        for path in folder.rglob("*"):
+            below = path.relative_to(folder)
+            if path.suffix in KINDS and "_core" not in below.parts and not nested & {*path.parents}:
+                yield f"{package}/{below.as_posix()}", path
+
+
+def _of_checkout(root: Path) -> str:
+    """The commit, marked if anything that runs differs from it, the built core included."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=root, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        commit = git("rev-parse", "--short=7", "HEAD")
+        what = ("acs_cl", "benchmarks/*.py", "emu", "kernels_cl")
+        changed = git("status", "--porcelain", "--", *what)
+    except OSError:
+        return ""
+    stale = core.NATIVE and core_digest() != tree_core_digest(root)
+    return f"{commit} {CHANGED}" if commit and (changed or stale) else commit
+
+
+def tree_core_digest(root: Path) -> str:
+    """What `core_digest` is for a core that is built from this tree; CMake does the same."""
+    whole = sha256()
+    for path in sorted((root / "acs_cl/_core").iterdir(), key=lambda path: path.name.encode()):
+        if path.suffix in (".cpp", ".hpp"):
+            whole.update(f"{path.name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()[:DIGITS]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the stamp of these sources; exit code 1 if no commit has them."""
+    ArgumentParser(prog="benchmarks stamp", description=main.__doc__).parse_args(argv)
+    found = sources()
+    if found.changed:
+        print(f"these sources are not those of a commit: {found.commit!r}", file=sys.stderr)
+        return 1
+    print(f"{found.commit} {found.digest}")
+    return 0

@@ -1,0 +1,123 @@
+"""Run benchmarks: `python -m acs_cl.benchmarks run overhead --json out.json`, or `all`.
+
+In: which benchmark, on which device. Out: a table of what was measured beside what it has to reach
+and, with `--json`, everything measured with the machine it was measured on. The exit code is 0 when
+it ran: whether targets were met is for the reader, since a busy machine misses them too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+from acs_cl import AcsError, devices
+from acs_cl.benchmarks.suite.documents import FIGURES, VERSION, Run, number, write
+from acs_cl.benchmarks.suite.machine import machine, noise
+from acs_cl.benchmarks.suite.options import add_options
+from acs_cl.benchmarks.suite.settings import Settings, refuse_overrides
+
+BENCHMARKS = {
+    "overhead": "host cost of a launch, against a bare PyOpenCL call",
+    "overlap": "independent chains on every backend, over serial",
+    "enqueue": "a launch on the host backends, beside the same enqueue from C",
+    "memory": "what piles up over a million launches",
+    "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
+    "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
+    "taskbench": "patterns of Task Bench, end to end per task, beside CUDA",
+    "reductions": "small elementwise kernels and sums in turns, on every backend",
+    "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
+    "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
+    "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
+    "queue": "unmodified programs on acs.Queue, against their own in-order queue",
+    "checking": "what checks cost, over the same program without",
+    "startup": "time to the first result of a fresh process, against plain PyOpenCL",
+}
+
+
+def module_of(name: str) -> Any:
+    """Give the module that measures a benchmark."""
+    return import_module(f"acs_cl.benchmarks.suite.measures.{name}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="benchmarks run", description=__doc__.split("\n")[0])
+    commands = top.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
+    for name, text in [*BENCHMARKS.items(), ("all", "all of them")]:
+        one = commands.add_parser(name, help=text, description=text)
+        add_options(one, "--device", "--json", "--quick")
+        if name in ("overlap", "all"):
+            one.add_argument(
+                "--kernel-us", type=float, metavar="US", help="length of the kernels of overlap"
+            )
+        if name in ("memory", "all"):
+            one.add_argument(
+                "--launches", type=int, metavar="N", help="launches of memory (1,000,000)"
+            )
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    args = parser().parse_args(argv)
+    try:
+        document = measure(args)
+    except AcsError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        write(args.json, document)
+    return 0
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """The document of one run; the tables are printed as they come."""
+    refuse_overrides()
+    settings = Settings(
+        devices.choose(args.device),
+        args.quick,
+        getattr(args, "kernel_us", None),
+        getattr(args, "launches", None),
+    )
+    there = machine(settings.device)
+    print(f"{there['device']}, driver {there['driver']}, {there['cpus']} CPUs ({there['cpu']})")
+    names = list(BENCHMARKS) if args.benchmark == "all" else [args.benchmark]
+    results: dict[str, Any] = {}
+    unrest = [noise()]
+    for name in names:
+        start = perf_counter()
+        module = module_of(name)
+        results[name] = module.measure(settings)
+        results[name]["took_s"] = round(perf_counter() - start, 1)
+        unrest.append(noise())
+        around = max(one["unrest"] for one in unrest[-2:])
+        run = Run(there["commit"], there["sources"], there["date"], around)
+        results[name]["run"] = run._asdict()
+        _print(name, results[name], module.bars(results[name], there))
+    there["noise"] = unrest
+    print(f"\nunrest of the machine: {max(one['unrest'] for one in unrest):.0%} (quiet: below 5%)")
+    return {
+        FIGURES: VERSION,
+        "quick": settings.quick,
+        "machine": there,
+        "benchmarks": results,
+    }
+
+
+def _print(name: str, result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    print(f"\n{name}, {result['took_s']} s")
+    for row in rows:
+        where = f" ({row['where']})" if "where" in row else ""
+        around = ""
+        if row["quartiles"] is not None:
+            low, high = row["quartiles"]
+            around = f"  quartiles {low:.2f} .. {high:.2f}"
+        value = number(row["value"]) if isinstance(row["value"], (int, float)) else row["value"]
+        said, judged = f" ({row['sense']} {row['limit']})", "met" if row["met"] else "MISSED"
+        if row["limit"] is None:
+            said = judged = ""
+        print(f"  {judged:6} {row['what']}{where}: {value} {row['unit']}{said}{around}")

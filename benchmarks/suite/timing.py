@@ -1,0 +1,106 @@
+"""Take times of contestants in one process, interleaved.
+
+Machines change their speed within seconds. So what is compared takes turns, and the order of the
+turns rotates. Times are the host's unless their name says otherwise.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+import pyopencl as cl
+
+from acs_cl.benchmarks.suite.tiny import typed_kernel, zeroed_buffer
+
+T = TypeVar("T")
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect garbage now, and none inside."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def while_held(
+    queues: Sequence[cl.CommandQueue], record: Callable[[], Any], finish: Callable[[], Any]
+) -> tuple[float, float]:
+    """Seconds of the host's work alone: of `record` with the queues stopped, and of `finish` when
+    all that they held has run to its end."""
+    gate = cl.UserEvent(queues[0].context)
+    for queue in queues:
+        cl.enqueue_barrier(queue, wait_for=[gate])
+    start = perf_counter()
+    record()
+    recording = perf_counter() - start
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    for queue in queues:
+        queue.finish()
+    start = perf_counter()
+    finish()
+    return recording, perf_counter() - start
+
+
+def interleave(samplers: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """`rounds` samples of each, in turns; each round begins with another one."""
+    names = list(samplers)
+    samples: dict[str, list[T]] = {name: [] for name in names}
+    for turn in range(rounds):
+        shift = turn % len(names)
+        with no_collection():
+            for name in names[shift:] + names[:shift]:
+                samples[name].append(samplers[name]())
+    return samples
+
+
+class Deadline:
+    """Seconds that a measurement of many parts may take. One more part is begun where another one
+    as long as the longest so far would end in time; the first one is always."""
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s, self._start = within_s, perf_counter()
+        self._began: float | None = None
+        self._longest = 0.0
+
+    def has_time(self) -> bool:
+        """Whether there is time for one more, which begins now."""
+        now = perf_counter()
+        if self._began is not None:
+            self._longest = max(self._longest, now - self._began)
+            if now - self._start + self._longest > self._within_s:
+                return False
+        self._began = now
+        return True
+
+
+def device_clock(
+    context: cl.Context, device: cl.Device, source: str, name: str, items: int, *values: Any
+) -> Callable[[int, int], list[float]]:
+    """Microseconds of kernels on the device's own clock, by how many and their rounds. The kernel
+    takes one buffer of words, `values`, and its rounds; it runs as one group of `items`."""
+    profiled: Any = cl.command_queue_properties.PROFILING_ENABLE
+    queue = cl.CommandQueue(context, device, properties=profiled)
+    kernel = typed_kernel(queue, source, name, None, *[np.uint32] * (len(values) + 1))
+    buffer = zeroed_buffer(queue, items * 4)
+
+    def lengths_us(count: int, rounds: int) -> list[float]:
+        found = []
+        for _ in range(count):
+            event = kernel(queue, (items,), (items,), buffer, *values, rounds)
+            event.wait()
+            found.append((event.profile.end - event.profile.start) * 1e-3)
+        return found
+
+    until = perf_counter() + 0.1  # clocks rise while there is work
+    while perf_counter() < until:
+        lengths_us(7, 256)
+    return lengths_us

@@ -1,0 +1,1 @@
+"""Hold models against reality: the emulator against devices, the translation against a corpus."""

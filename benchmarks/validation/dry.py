@@ -1,0 +1,300 @@
+"""Programs without a device: what a workload launches, as a trace for the emulator.
+
+In: the calls of `workload.Platform`. Out: a `Trace` by spans, with what each launch asks of a
+device by `costs`. `traced` runs a workload's step so.
+
+A program that reads back decides by what it reads, so somebody has to compute: `twins` are kernels
+in NumPy, which then run as they are launched; `answers` are what reads give, one after another,
+from a reference that has run before. Without both, memory stays as it was filled. Kernels that
+nobody has counted take a time that is given, for each group.
+
+Invariants: launches, groups, spans and waits are those of the same program on a `Runtime`; how
+kernels access memory is inferred from their source, as there. A launch that decides on the device
+(`when=`) is refused, since whether it runs is not the program's to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from acs_cl import UsageError
+from acs_cl.benchmarks.peers.published import FAMILIES
+from acs_cl.benchmarks.validation.kernel_work import work
+from acs_cl.benchmarks.workloads.layer_twins import TWINS
+from acs_cl.benchmarks.workloads.rigid_layout import LINE, lay_out
+from acs_cl.benchmarks.workloads.rigid_models import MODELS
+from acs_cl.benchmarks.workloads.rigid_program import RigidSize
+from acs_cl.benchmarks.workloads.rigid_reference import World
+from acs_cl.benchmarks.workloads.rigid_start import start
+from acs_cl.benchmarks.workloads.workload import Workload
+from acs_cl.emu.trace import Entry, Trace
+from acs_cl.inference import from_source
+from acs_cl.ranges import spans_of_view
+from acs_cl.records import Span
+from acs_cl.signature import Signature
+
+Twins = Mapping[str, Callable[..., None]]
+
+TRANSFER_NS = 1_000
+BYTES_PER_NS = 12
+"""Of a transfer, as the backend `emulated` has them: PCIe 3.0 with 16 lanes."""
+
+
+class DryArray:
+    """Memory, or a part of it. Values are in double precision, spans as if they were not."""
+
+    def __init__(
+        self, platform: Dry, base: int, root: Any, values: Any, dtype: np.dtype[Any]
+    ) -> None:
+        self._platform, self._base, self._root = platform, base, root
+        self.values = values
+        self.dtype = dtype
+        self.shape: tuple[int, ...] = values.shape
+        self.nbytes = prod(self.shape) * dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> DryArray:
+        """As NumPy; a single element is an array of none."""
+        return self._like(self.values[index if isinstance(index, tuple) else (index,)])
+
+    def reshape(self, *shape: int) -> DryArray:
+        """The same elements in another shape."""
+        return self._like(self.values.reshape(*shape))
+
+    def get(self) -> Any:
+        """Read back: the program waits for it."""
+        self._platform.transfer("read", reads=self.spans(), nbytes=self.nbytes, blocks=True)
+        answers = self._platform.answers
+        values = self.values if answers is None else next(answers)
+        return np.array(values, self.dtype).reshape(self.shape)
+
+    def set(self, values: Any) -> None:
+        """Overwrite with host values."""
+        self.values[...] = values
+        self._platform.transfer("write", writes=self.spans(), nbytes=self.nbytes)
+
+    def fill(self, value: Any) -> None:
+        """Overwrite every element."""
+        self.values[...] = value
+        self._platform.transfer("fill", writes=self.spans(), nbytes=self.nbytes)
+
+    def copy_from(self, source: DryArray) -> None:
+        """Overwrite with the elements of another array."""
+        self.values[...] = source.values
+        self._platform.transfer("copy", source.spans(), self.spans(), self.nbytes)
+
+    def spans(self) -> tuple[Span, ...]:
+        """Its bytes."""
+        ours, real = self.values.itemsize, self.dtype.itemsize
+        offset = (_address(self.values) - _address(self._root)) // ours * real
+        strides = [stride // ours * real for stride in self.values.strides]
+        return spans_of_view(self._base, offset, self.shape, strides, real)
+
+    def _like(self, values: Any) -> DryArray:
+        return DryArray(self._platform, self._base, self._root, values, self.dtype)
+
+
+def _address(values: Any) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+class DryKernel:
+    """A kernel; calling it writes it down."""
+
+    def __init__(self, platform: Dry, found: Signature) -> None:
+        self._platform, self._name = platform, found.kernel
+        self._modes = [one.mode for one in found.parameters]
+        local = any(one.space == "local" for one in found.parameters)
+        self._whole = local or found.has_local_variables
+
+    def __call__(
+        self,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        *args: Any,
+        when: Any = None,
+    ) -> None:
+        """One launch."""
+        if when is not None:
+            raise UsageError(f"kernel {self._name}: nobody decides on a device that is not there")
+        if local_size is None:
+            raise UsageError(f"kernel {self._name}: a trace needs the size of its groups")
+        if len(args) != len(self._modes):
+            raise UsageError(
+                f"kernel {self._name}: got {len(args)} arguments, expected {len(self._modes)}"
+            )
+        reads: list[Span] = []
+        writes: list[Span] = []
+        for arg, mode in zip(args, self._modes, strict=True):
+            if isinstance(arg, DryArray):
+                reads += arg.spans() if "r" in mode else ()
+                writes += arg.spans() if "w" in mode else ()
+        groups = prod(-(-n // size) for n, size in zip(global_size, local_size, strict=True))
+        self._platform.kernel(
+            self._name, groups, prod(local_size), args, reads, writes, self._whole
+        )
+
+
+class DryProgram:
+    """Kernels by name."""
+
+    def __init__(self, platform: Dry, source: str, options: Sequence[str]) -> None:
+        self._platform, self._source, self._options = platform, source, options
+
+    def __getattr__(self, name: str) -> DryKernel:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = from_source(self._source, name, self._options, None)
+        if found.anywhere or found.program_globals:
+            raise UsageError(f"kernel {name} may touch memory that no argument names")
+        kernel = DryKernel(self._platform, found)
+        setattr(self, name, kernel)
+        return kernel
+
+
+class Dry:
+    """A platform that writes down what it is asked to do."""
+
+    def __init__(
+        self,
+        twins: Twins | None = None,
+        answers: Iterator[Any] | None = None,
+        group_ns: int = 0,
+    ) -> None:
+        self.entries: list[Entry] = []
+        self.answers = answers
+        self._group_ns = group_ns
+        """Of each kernel; 0: as it is counted."""
+        self._twins = twins
+        self._bases = 0
+        self._waits: tuple[int, ...] = ()
+
+    def build(
+        self, source: str, options: Sequence[str] = (), macros: Mapping[str, Any] | None = None
+    ) -> DryProgram:
+        """A program from its source, parsed and never compiled."""
+        words = [*options, *(f"-D{name}={value}" for name, value in (macros or {}).items())]
+        return DryProgram(self, source, words)
+
+    def empty(self, shape: Any, dtype: Any = np.float32) -> DryArray:
+        """An array of zeros: nothing is undefined here."""
+        kind = np.dtype(dtype)
+        values = np.zeros(shape, np.float64 if kind.kind == "f" else kind)
+        self._bases += 1
+        return DryArray(self, self._bases, values, values, kind)
+
+    def zeros(self, shape: Any, dtype: Any = np.float32) -> DryArray:
+        """An array of zeros."""
+        array = self.empty(shape, dtype)
+        array.fill(0)
+        return array
+
+    def array(self, values: Any, dtype: Any = None) -> DryArray:
+        """An array with these values."""
+        host = np.asarray(values, dtype=dtype)
+        array = self.empty(host.shape, np.float32 if host.dtype == np.float64 else host.dtype)
+        array.set(host)
+        return array
+
+    def finish(self) -> None:
+        """Nothing is unfinished."""
+
+    def kernel(
+        self,
+        name: str,
+        groups: int,
+        items: int,
+        args: Sequence[Any],
+        reads: Sequence[Span],
+        writes: Sequence[Span],
+        whole: bool,
+    ) -> None:
+        """A launch: written down, and run if there are twins. `whole`: its groups share memory."""
+        if self._group_ns:
+            costs = {"group_ns": self._group_ns}
+        else:
+            done = work(name, groups * items, args)
+            nbytes = sum(span.nbytes for span in (*reads, *writes))
+            costs = {"steps": done.steps, "rounds": done.rounds}
+            costs |= {"flops": -(-done.flops // groups), "bytes": -(-nbytes // groups)}
+        costs |= {"groups": groups, "items": items, "whole_groups": int(whole)}
+        self._add(name, "kernel", reads, writes, **costs)
+        if self._twins is not None:
+            self._twins[name](*(arg.values if isinstance(arg, DryArray) else arg for arg in args))
+
+    def transfer(
+        self,
+        kind: str,
+        reads: Sequence[Span] = (),
+        writes: Sequence[Span] = (),
+        nbytes: int = 0,
+        blocks: bool = False,
+    ) -> None:
+        """A read, write, fill or copy; the next launch waits for one that blocks."""
+        ns = TRANSFER_NS + nbytes // BYTES_PER_NS
+        self._add(kind, kind, reads, writes, total_ns=ns)
+        if blocks:
+            self._waits = (len(self.entries),)
+
+    def _add(
+        self, name: str, kind: str, reads: Sequence[Span], writes: Sequence[Span], **what: int
+    ) -> None:
+        number, waits, self._waits = len(self.entries) + 1, self._waits, ()
+        spans = {"reads": tuple(reads), "writes": tuple(writes)}
+        self.entries.append(Entry(number, name, kind, waits=waits, **spans, **what))  # type: ignore[arg-type]
+
+
+def traced(workload: Workload, preset: str, seed: int = 0, group_ns: int = 0) -> Trace:
+    """One step of a workload. Decisions are the host's, where the input makes them. `group_ns`: of
+    each group of a kernel, where those of the workload are not counted."""
+    if preset not in workload.presets:
+        known = ", ".join(workload.presets)
+        raise UsageError(f"{workload.name} has no preset {preset!r}; there are {known}")
+    if workload.family in FAMILIES:
+        group_ns = 0
+    elif not group_ns:
+        raise UsageError(
+            f"nobody has counted what the kernels of {workload.name} do: say how long a group takes"
+        )
+    size = workload.presets[preset]
+    make = workload.host_decided or workload.make
+    if isinstance(size, RigidSize):
+        platform = Dry(answers=_flags(size, seed))
+    else:
+        platform = Dry(twins=TWINS if workload.host_decided else None, group_ns=group_ns)
+    run = make(platform, size, seed)
+    run.reset()
+    platform.entries.clear()
+    run.step()
+    return Trace(f"{workload.name}, {preset}", list(platform.entries), "model", "spans")
+
+
+class _Watched(World):
+    """Rigid bodies in NumPy that keep what was decided: who fell, and what is near."""
+
+    fell = False
+
+    def begin_again(self, fallen: Any) -> None:
+        self.fell = bool(fallen.any())
+        super().begin_again(fallen)
+
+
+def _flags(size: RigidSize, seed: int) -> Iterator[Any]:
+    """What a program with rigid bodies reads: its flags, before and after the broad phase."""
+    layout = lay_out(MODELS[size.model])
+    world = _Watched(layout, start(layout, size.environments, seed))
+    for _ in range(size.frames):
+        before = world.live.copy()
+        world.frame(size.substeps)
+        flags = np.zeros((len(layout.pushes) + 1, LINE), np.uint32)
+        flags[0, 0] = world.fell
+        yield flags
+        for place, push in enumerate(layout.pushes, 1):
+            flags[push.flag, 0] = world.live[place] > before[place]
+        yield flags

@@ -1,0 +1,267 @@
+"""Samples of what launches cost the host: what a runtime does with kernels that do nothing.
+
+In: a device's runtime. Out: nanoseconds by what they are of, from one sample of it at a time.
+
+Invariant: a call is timed only when calls like it have been made often enough to be as quick as
+those of a run that has gone on for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import starmap
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.measures.overlap import SOURCE as WORK_SOURCE
+from acs_cl.benchmarks.suite.statistics import quantile
+from acs_cl.benchmarks.suite.tiny import ONE
+from acs_cl.benchmarks.validation.queue_edges import LINK
+from acs_cl.emu.spec import machine
+
+FEW, MANY = 2, 10
+"""Arrays of the two kernels."""
+ARRAYS = 16
+"""Launches that are independent of each other."""
+AMONG = (32, 256)
+"""A launch is timed from the first to the last of these."""
+WIDE = 1 << 19
+"""Work-items of a task of many tiles."""
+RECORDS = machine("cpu2").scheduler.first_look - 8
+"""Launches that are one epoch."""
+SENT = 8
+"""Epochs that are sent one behind another."""
+QUEUED = (2, 10)
+"""Epochs behind one that lasts."""
+WAITS = 10
+"""Of a sample."""
+HELD = 128
+"""Launches behind a kernel that runs meanwhile."""
+ROUNDS = 50_000
+"""Of that one, to begin with."""
+DOUBLINGS = 8
+"""Until it lasts long enough, at most."""
+LONG_S = 2e-3
+"""An epoch beside which its sending is short."""
+
+SOURCE = """
+kernel void few(global const uint *a, global uint *y, uint v) { y[0] = a[0] + v; }
+kernel void many(global const uint *a, global const uint *b, global const uint *c,
+                 global const uint *d, global const uint *e, global const uint *f,
+                 global const uint *g, global const uint *h, global const uint *i,
+                 global uint *y, uint v)
+{ y[0] = a[0] + b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + v; }
+kernel void wide(global uint *y, uint v) { y[get_global_id(0)] = v; }
+kernel void join(global const uint *a, global const uint *b, global uint *y) { y[0] = a[0] + b[0]; }
+"""
+
+Sample = Mapping[str, float]
+"""Nanoseconds, by what they are of."""
+
+
+class Side:
+    """A runtime with all that is launched on it; the core knows how."""
+
+    def __init__(self, runtime: acs.Runtime) -> None:
+        self.runtime = runtime
+        self.rounds = ROUNDS
+        self.prog: Any = runtime.build(SOURCE + WORK_SOURCE)
+
+        def arrays(count: int, items: int = 64) -> list[acs.Array]:
+            return [runtime.zeros(items, np.uint32) for _ in range(count)]
+
+        self.x, self.held, *sources = arrays(MANY)
+        self.zeros = np.zeros(64, np.uint32)
+        self.outs = arrays(HELD)
+        self.pairs = arrays(2), arrays(2)
+        self.work = partial(self.prog.work, LINK, LINK, self.held)
+        wide = arrays(1, WIDE)[0]
+        self.wide = [partial(self.prog.wide, (WIDE,), None, wide)]
+        outs = self.outs[:ARRAYS]
+        self.few = [partial(self.prog.few, ONE, ONE, self.x, y) for y in outs]
+        self.many = [partial(self.prog.many, ONE, ONE, self.x, *sources, y) for y in outs]
+        for turn in range(4):
+            for calls in (self.few, self.many, self.wide):
+                for number in range(AMONG[1]):
+                    calls[number % len(calls)](number)
+            self.work(1)
+            runtime.finish()
+            if not turn:
+                runtime.prebuild()
+
+    def among(self, calls: Sequence[Callable[[int], Any]], first: int, last: int) -> float:
+        """Nanoseconds of a launch, from the first of them to the last."""
+        self.runtime.finish()
+        for number in range(first):
+            calls[number % ARRAYS](number)
+        start = perf_counter()
+        for number in range(first, last):
+            calls[number % ARRAYS](number)
+        return (perf_counter() - start) / (last - first) * 1e9
+
+    def cycles(
+        self, calls: Sequence[Callable[[int], Any]], count: int, wait: Callable[[], Any]
+    ) -> tuple[float, float]:
+        """Nanoseconds of some launches and a wait, where nothing else is under way: of the first
+        time, and of those behind it."""
+        times = []
+        for _ in range(1 + WAITS):
+            self.runtime.finish()
+            start = perf_counter()
+            for number in range(count):
+                calls[number % len(calls)](number)
+            wait()
+            times.append((perf_counter() - start) * 1e9)
+        return times[0], quantile(times[1:], 0.5)
+
+    def stepped(self) -> dict[str, float]:
+        """One launch and the wait for it where a step begins: arrays were set; and those behind
+        that. The second of two times, as steps are timed."""
+        for _ in range(2):
+            self.x.set(self.zeros)
+            first, wait = self.cycles(self.few, 1, self.runtime.finish)
+        return {"first": first, "wait": wait}
+
+
+def eager(side: Side) -> dict[str, float]:
+    """Launches that go to the driver at once, and a wait."""
+    return {
+        **side.stepped(),
+        "few": side.among(side.few, *AMONG),
+        "many": side.among(side.many, *AMONG),
+    }
+
+
+def with_events(side: Side) -> dict[str, float]:
+    """The same, and what a launch takes more for each event of another lane."""
+    found = eager(side)
+    prog, (a, b), x = side.prog, side.pairs, side.x
+    first = [(side.held, side.held, one) for one in a]
+    turns = [(a, b), (b, a)] * (HELD // 4)
+    crossed = [(old[place], old[1 - place], new[place]) for old, new in turns for place in (0, 1)]
+    alone = [(x, x, one) for one in side.outs]
+    (behind, events), (free, none) = (
+        _while_held(side, [partial(prog.join, ONE, ONE, *arrays) for arrays in launches], before)
+        for launches, before in ((crossed, first), (alone, ()))
+    )
+    event = (behind - free) / (events - none) if events > none else 0.0
+    return {**found, "event": event}
+
+
+def _while_held(
+    side: Side, calls: Sequence[Callable[[], Any]], before: Sequence[tuple[Any, ...]]
+) -> tuple[float, float]:
+    """Nanoseconds of a launch, and the events that it waits for, while another kernel runs; what
+    comes `before` follows that."""
+    runtime = side.runtime
+    for last in reversed(range(DOUBLINGS)):
+        runtime.finish()
+        held = side.work(side.rounds)
+        for _ in starmap(partial(side.prog.join, ONE, ONE), before):
+            pass
+        events = runtime.stats()["event_waits"]
+        start = perf_counter()
+        for call in calls:
+            call()
+        ns = (perf_counter() - start) * 1e9
+        events = runtime.stats()["event_waits"] - events
+        if not held.done or not last:
+            break
+        side.rounds *= 2
+    return ns / len(calls), events / len(calls)
+
+
+def _sending(side: Side, calls: Sequence[Callable[[int], Any]]) -> Callable[[int], None]:
+    """A launch that is an epoch by itself."""
+
+    def send(number: int) -> None:
+        calls[number % len(calls)](number)
+        side.runtime.flush()
+
+    return send
+
+
+def epochs(side: Side) -> dict[str, float]:
+    """Epochs of one task, and what each task more takes: to be recorded, sent, and seen ended. On a
+    GPU also what one of many tiles takes more to be sent, and what one takes the device that has it
+    already; a CPU device runs them on the cores that send them."""
+    runtime, found = side.runtime, side.stepped()
+    few, many = (
+        (side.cycles(calls, RECORDS, runtime.finish)[1] - found["wait"]) / (RECORDS - 1)
+        for calls in (side.few, side.many)
+    )
+    scheduler = runtime.stats()["scheduler"]["schedulers"][0]
+    sent = side.cycles([_sending(side, side.few)], SENT, runtime.flush)[1] / SENT
+    on_gpu = scheduler["group"] > 1
+    return {
+        **found,
+        "few": max(1.0, few),
+        "many": many,
+        "sent": sent,
+        "wide": _wide(side) if on_gpu else sent,
+        "tiles": float(_tiles(scheduler)) if on_gpu else 1.0,
+        "queued": _queued(side) if on_gpu else 0.0,
+        "read": side.cycles(side.few, 1, side.outs[0].get)[1],
+        "holds": _holds(side),
+    }
+
+
+def _wide(side: Side) -> float:
+    """Nanoseconds of an epoch of one task of many tiles, of some that are sent."""
+    return side.cycles([_sending(side, side.wide)], SENT, side.runtime.flush)[1] / SENT
+
+
+def _tiles(scheduler: Mapping[str, Any]) -> int:
+    """Of that task, as a GPU's scheduler cuts it."""
+    group, rule = int(scheduler["group"]), machine("h200-acs_cl").scheduler
+    most = rule.most_tiles * int(scheduler["resident_groups"])
+    return -(-WIDE // max(rule.least_items, -(-WIDE // (most * group)) * group))
+
+
+def _queued(side: Side) -> float:
+    """Nanoseconds from the end of an epoch of one task to that of the next one, which was sent long
+    before: what more of them take behind one that lasts until all are sent."""
+    send = _sending(side, side.few)
+
+    def takes(count: int) -> float:
+        for last in reversed(range(DOUBLINGS)):
+            side.runtime.finish()
+            start = perf_counter()
+            held = side.work(side.rounds)
+            side.runtime.flush()
+            for number in range(count):
+                send(number)
+            is_early = not held.done
+            side.runtime.finish()
+            took = perf_counter() - start
+            if is_early or not last:
+                break
+            side.rounds *= 2
+        return took * 1e9
+
+    takes(QUEUED[1])  # long enough from here on
+    few, many = (takes(count) for count in QUEUED)
+    return (many - few) / (QUEUED[1] - QUEUED[0])
+
+
+def _holds(side: Side) -> float:
+    """Of the time of an epoch that takes long: for how much of it sending it holds the program, at
+    least, since a core that is not free holds it, too."""
+    runtime, shares = side.runtime, [1.0]
+    for _ in range(DOUBLINGS):
+        runtime.finish()
+        start = perf_counter()
+        side.work(side.rounds)
+        runtime.flush()
+        sent = perf_counter() - start
+        runtime.finish()
+        took = perf_counter() - start
+        if took > LONG_S:
+            shares.append(sent / took)
+        else:
+            side.rounds *= 2
+    return min(shares)
