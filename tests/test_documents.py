@@ -17,7 +17,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import cli
-from acs_cl.benchmarks import report
+from acs_cl.benchmarks.figures import report
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = report.pages()
