@@ -17,6 +17,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import cli
+from acs_cl.benchmarks.__main__ import COMMANDS
 from acs_cl.benchmarks.figures import report
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,6 +100,8 @@ def test_every_command_of_a_page_exists(page: Path) -> None:
             there = [folder.with_suffix(".py"), folder / "__main__.py"]
             there += [ROOT / "acs_cl" / path.relative_to(ROOT) for path in there]
             assert any(path.exists() for path in there), f"python -m acs_cl.{name}"
+            if name == "benchmarks":
+                assert rest.split()[1] in COMMANDS, f"python -m acs_cl.{rest}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
