@@ -41,17 +41,20 @@ help:
 
 # A new installation is called for when pyproject.toml changes (dependencies, the mapping of
 # folders), or the set of packages: the import hook of an editable installation remembers which
-# modules were packages, and would go on looking for a module that has become one. The native core
-# is built at installation.
+# modules were packages, and would go on looking for a module that has become one. The core is built
+# in build/core, which test_wheel.py uses, too: only what has changed is compiled again.
 PACKAGES := $(shell find acs_cl emu benchmarks kernels_cl -name __init__.py | LC_ALL=C sort | cksum)
 STAMP := $(VENV)/.installed-$(firstword $(PACKAGES))
 
 venv: $(STAMP)
 
 CORE := acs_cl/_core
+BUILD_TOOLS := "cmake>=3.18" "nanobind>=2.4" "ninja>=1.11" "scikit-build-core>=0.11"
 $(STAMP): pyproject.toml $(wildcard $(CORE)/*)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip --disable-pip-version-check install --quiet --editable ".[pocl,dev]"
+	$(RUN) -m pip --disable-pip-version-check install --quiet $(BUILD_TOOLS)
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-build-isolation \
+	    --config-settings "build-dir=build/core/{wheel_tag}" --editable ".[pocl,dev]"
 	rm -f $(VENV)/.installed-*
 	touch $@
 
@@ -103,7 +106,6 @@ traps: $(STAMP)
 SANITIZED := build/sanitize
 SANITIZED_FUZZ ?= 400
 sanitize: $(STAMP)
-	$(RUN) -m pip --disable-pip-version-check install --quiet "nanobind>=2.4"
 	cmake -S $(CORE) -B $(SANITIZED) -DACS_CL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
 	    -DPython_EXECUTABLE=$(abspath $(RUN)) \
 	    -Dnanobind_DIR="$$($(RUN) -m nanobind --cmake_dir)"
@@ -113,8 +115,8 @@ sanitize: $(STAMP)
 	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
 	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py $(ARGS)
 
-# With the tag of the Linux that this machine's compiler builds for; `cibuildwheel` has older ones.
-PYTHONS ?= $(PYTHON)
+# Without PYTHONS, python3.10 to python3.13 where they are at hand.
+PYTHONS ?=
 wheels: $(STAMP)
 	$(RUN) tests/wheels.py $(PYTHONS)
 
