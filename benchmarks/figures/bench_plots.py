@@ -188,8 +188,8 @@ def _saved(
     unrest = max(one["unrest"] for one in there["noise"])
     rows[0][0].set_title(
         f"{there['device']}, driver {there['driver']}, {there['date']}\n"
-        f"preset {document['preset']}, medians and quartiles of {document['runs']} runs in turns, "
-        f"unrest of the machine {unrest:.0%}",
+        f"preset {document['preset']}, medians and quartiles of {document['runs']} interleaved runs"
+        f", machine noise {unrest:.0%}",
         fontsize=10, loc="left",
     )  # fmt: skip
     figure.savefig(path, dpi=120)

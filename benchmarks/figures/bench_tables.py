@@ -216,7 +216,7 @@ def footer(document: Document) -> str:
     without = f"; left out for want of time: {left}" if left else ""
     return (
         f"{documents.described(there)}{environment}; acs_cl {there['acs_cl']}; "
-        f"preset {document['preset']}, medians of {_samples(document)} runs in turns{without}. "
+        f"preset {document['preset']}, medians of {_samples(document)} interleaved runs{without}. "
         f"{_runs(document)}."
     )
 
@@ -257,7 +257,7 @@ def collected(documents: Sequence[Document]) -> str:
         unrest = max(one["unrest"] for one in there["noise"])
         row += [f"{unrest:.0%}", there["acs_cl"], there["date"]]
         rows.append(row)
-    head = ["device", "driver", "preset", *titles, "unrest", "acs_cl", "date"]
+    head = ["device", "driver", "preset", *titles, "noise", "acs_cl", "date"]
     return table(rows, head, "github")
 
 

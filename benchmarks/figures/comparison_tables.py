@@ -119,7 +119,7 @@ def torch_text(document: Mapping[str, Any]) -> str:
         for name, row in document["rows"].items()
     ]
     headers = ["", "ms", "quartiles", "launching ms", "over eager", "building ms"]
-    lines = [f"{document['network']} at {document['preset']}, {document['runs']} runs in turns"]
+    lines = [f"{document['network']} at {document['preset']}, {document['runs']} interleaved runs"]
     lines.append(bench_tables.table(rows, headers))
     lines += [f"{name} failed: {why}" for name, why in document["failed"].items()]
     return "\n".join(lines)

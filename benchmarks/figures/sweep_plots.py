@@ -45,7 +45,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
                       ncols=4)  # fmt: skip
         unrest = max(one["unrest"] for one in there["noise"])
         upper.set_title(
-            f"{there['device']}, {there['date']}, unrest of the machine {unrest:.0%}",
+            f"{there['device']}, {there['date']}, machine noise {unrest:.0%}",
             fontsize=10, loc="left",
         )  # fmt: skip
         path = folder / f"sweep-{parameter}.png"

@@ -42,7 +42,7 @@ def _section(document: Mapping[str, Any]) -> str:
         f"## {there['device'].split(' / ')[-1]}",
         f"{there['device']}, driver {there['driver']}, {there['compute_units']} compute units,"
         f" {there['cpus']} CPUs ({there['cpu']}), {there['date']}, commit {there['commit']};"
-        f" preset `{document['preset']}`, medians of {document['runs']} runs, unrest of the machine"
+        f" preset `{document['preset']}`, medians of {document['runs']} runs, machine noise"
         f" meanwhile {max(one['unrest'] for one in there['noise']):.0%}, load {there['load']}."
         + (" **A look with few samples, not a figure.**" if document["quick"] else ""),
         _host(costs) + _queue(costs) + _scheduler(costs),

@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
     def __str__(self) -> str:
         commit = f"commit {self.commit}" if self.commit else "commit not known"
-        return f"{self.date}, {commit}, unrest of the machine {self.unrest:.0%}"
+        return f"{self.date}, {commit}, machine noise {self.unrest:.0%}"
 
 
 def read(path: Path) -> Document:

@@ -28,7 +28,7 @@ BENCHMARKS = {
     "latency": "one launch and a read-back of four bytes, against bare PyOpenCL",
     "scheduler": "graphs of small tasks on the device's own scheduler, beside CUDA Graphs",
     "taskbench": "patterns of Task Bench, end to end per task, beside CUDA",
-    "reductions": "small elementwise kernels and sums in turns, on every backend",
+    "reductions": "small elementwise kernels and sums, alternating, on every backend",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
@@ -99,7 +99,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         results[name]["run"] = run._asdict()
         _print(name, results[name], module.bars(results[name], there))
     there["noise"] = unrest
-    print(f"\nunrest of the machine: {max(one['unrest'] for one in unrest):.0%} (quiet: below 5%)")
+    print(f"\nmachine noise: {max(one['unrest'] for one in unrest):.0%} (quiet: below 5%)")
     return {
         FIGURES: VERSION,
         "quick": settings.quick,

@@ -121,7 +121,7 @@ def table(document: dict[str, Any]) -> str:
     met = f"MISSED by {', '.join(over)}" if over else "met"
     return (
         f"{text}\n\n{there['cpu']}, {there['cpus']} CPUs, Python {there['python']},"
-        f" {there['date']}, commit {there['commit']}, load {there['load']}, unrest"
+        f" {there['date']}, commit {there['commit']}, load {there['load']}, machine noise"
         f" {document['unrest']:.0%}; {limits}: {met}"
     )
 

@@ -155,7 +155,7 @@ WORKLOADS = [
         OneArray(20, rounds=20), OneArray(256, rounds=400), OneArray(1024, rounds=1500),
     ),
     _workload(
-        "read-many", "many read what one writes, in turns",
+        "read-many", "many read what one writes, again and again",
         ReadMany(6, 4, rounds=20), ReadMany(64, 8, rounds=400), ReadMany(128, 16, rounds=1500),
     ),
     _workload(
