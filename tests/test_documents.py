@@ -24,6 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = report.pages()
 IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
 README_LINES = 150
+NOTES = ROOT / "docs" / "notes"
+TODAY = [
+    pytest.param(page, id=name)
+    for page, name in zip(PAGES, IDS, strict=True)
+    if NOTES not in page.parents
+]
+"""Pages that say what is so today. Notes keep the words and the commands of their day."""
 
 FENCE = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n\n?)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
@@ -87,7 +94,7 @@ COMMAND = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+@pytest.mark.parametrize("page", TODAY)
 def test_every_command_of_a_page_exists(page: Path) -> None:
     for program, rest in COMMAND.findall(page.read_text(encoding="utf-8")):
         name = rest.split()[0] if rest.split() else ""
@@ -96,12 +103,9 @@ def test_every_command_of_a_page_exists(page: Path) -> None:
         elif program == "make":
             assert not name or name in TARGETS, f"make {name}"
         else:
-            folder = ROOT.joinpath(*name.split("."))
-            there = [folder.with_suffix(".py"), folder / "__main__.py"]
-            there += [ROOT / "acs_cl" / path.relative_to(ROOT) for path in there]
-            assert any(path.exists() for path in there), f"python -m acs_cl.{name}"
+            assert (ROOT / name / "__main__.py").exists(), f"python -m acs_cl.{name}"
             if name == "benchmarks":
-                assert rest.split()[1] in COMMANDS, f"python -m acs_cl.{rest}"
+                assert rest.split()[1] in COMMANDS, f"benchmarks {rest}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -133,6 +137,25 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name}: {place}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors_of(target), f"{page.name}: {place}#{anchor}"
+
+
+# ---- the site ------------------------------------------------------------------------------------
+
+SITE = ROOT / "docs" / "site" / "mkdocs.yml"
+
+
+def test_the_navigation_of_the_site_has_every_page() -> None:
+    listed = re.findall(r": ([\w/.-]+\.md)$", SITE.read_text(encoding="utf-8"), re.MULTILINE)
+    there = [name.removeprefix("docs/") for name in IDS if name.startswith("docs/")]
+    assert sorted(listed) == sorted(there)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_headings_have_the_same_anchor_on_the_site(page: Path) -> None:
+    """Spaces beside a dash, or letters beyond ASCII, give two names to one heading."""
+    for anchor in anchors_of(page):
+        assert "--" not in anchor, anchor
+        assert anchor.isascii(), anchor
 
 
 # ---- measured choices ----------------------------------------------------------------------------
@@ -168,7 +191,6 @@ RETIRED = {
     r"what is so|those that are so|the same of\b|whoever": "a plainer sentence",
 }
 """Words that are not used as terms any more, and what to say."""
-NOTES = ROOT / "docs" / "notes"
 LONGEST_SENTENCE = 30  # words
 GLOSSARY = ROOT / "docs" / "design" / "glossary.md"
 NOT_VERBS = {
@@ -185,7 +207,6 @@ NOT_VERBS = {
     "of",
     "with",
 }
-STILL = {"where-a-launch-goes.md"}
 
 
 def prose_of(page: Path) -> str:
@@ -203,16 +224,13 @@ def sentences(text: str) -> list[str]:
     return [" ".join(part.split()) for part in parts if part.split()]
 
 
-TO_READ = [page for page in PAGES if NOTES not in page.parents and page.name not in STILL]
-
-
-@pytest.mark.parametrize("page", TO_READ, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", TODAY)
 def test_sentences_are_short(page: Path) -> None:
     long = [one for one in sentences(prose_of(page)) if len(one.split()) > LONGEST_SENTENCE]
     assert not long, "\n".join(f"{len(one.split())} words: {one}" for one in long)
 
 
-@pytest.mark.parametrize("page", TO_READ, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", TODAY)
 def test_retired_words_are_gone(page: Path) -> None:
     if page == GLOSSARY:
         pytest.skip("the glossary says what retired words are called now")
