@@ -49,7 +49,7 @@ class Footprint:
 class Hazards:
     """Index the bytes that launches in flight read and write.
 
-    The oracle is `acs_cl/hazards.py`; both give the same edges."""
+    The model is `emu/reference/hazards.py`; both give the same edges."""
 
     def enter(self, number: int, reads: Spans, writes: Spans) -> Edges:
         """Add a launch and return what it follows. Numbers only grow."""
@@ -64,7 +64,7 @@ class Hazards:
     def is_live(self, number: int, /) -> bool:
         """Say whether a launch is in the index."""
     def footprint(self, reads: Spans, writes: Spans, before: Footprint | None = None) -> Footprint:
-        """Prepare the spans of a recording; `before` is the recording that it replaces."""
+        """Prepare the merged spans of a recording; `before` is the one that it replaces."""
     def enter_footprint(self, number: int, footprint: Footprint) -> Edges:
         """Add a replay and return what it follows."""
     def move(self, footprint: Footprint, base: int, spans: Iterable[tuple[Span, bool]]) -> None:
@@ -237,6 +237,18 @@ class Handle:
 class View:
     """Hold what launches ask of an array: its memory, its spans and its runtime."""
 
+    __slots__ = (
+        "_address",
+        "_argument",
+        "_home",
+        "_place",
+        "_runtime",
+        "_spans",
+        "dtype",
+        "nbytes",
+        "size",
+    )
+
     dtype: np.dtype[Any]
     size: int
     nbytes: int
@@ -246,7 +258,8 @@ class View:
     _argument: Any
     """What a driver takes for it: a buffer or an SVM pointer."""
     _address: int
-    _place: int
+    _place: Any
+    """Where it lies, as the driver takes it; None: not asked for yet."""
     _spans: tuple[Span, ...]
     @property
     def _holders(self) -> int:
@@ -524,6 +537,16 @@ class Command:
 
     __name__: str
     __doc__: str | None
+    def __new__(
+        cls,
+        original: Any,
+        otherwise: Any,
+        names: tuple[str, ...],
+        queue: int,
+        waits: int,
+        blocks: int,
+        joins: int,
+    ) -> Command: ...
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class Joining:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HostArray = np.ndarray[Any, Any]
 
 
-class Array(core.View):
+class Array(core.native.View):
     """Holds elements on the device, or is a view of such memory. `Runtime.array`, `empty` and
     `zeros` make one.
 

@@ -40,12 +40,12 @@ def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any
     known = None if kept is None else kept.find((source, words))
     if known is not None:
         return cl.Program(known)
-    program, signals = _cl._Program(context, source), core.signals()
+    program, signals = _cl._Program(context, source), core.native.signals()
     try:
         try:
             program._build(words, [device])
         except cl.Error:
-            if core.signals() == signals:
+            if core.native.signals() == signals:
                 raise
             # at a signal, compilers of LLVM remove the files that they are at
             program = _cl._Program(context, source)

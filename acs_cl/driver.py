@@ -23,7 +23,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import _cl, invoker
 
-from . import core, waiting
+from . import core
 
 _invoker: Any = invoker
 
@@ -146,8 +146,7 @@ def functions() -> list[int]:
     return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
 
 
-if core.NATIVE:
-    core.native.open_driver(functions())
+core.native.open_driver(functions())
 
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
 
@@ -239,10 +238,7 @@ def status(event: Any) -> int:
 def wait_for_event(event: Any) -> int:
     """Block until the event ended (other threads run meanwhile, and signals are handled); its
     status. What it belongs to was flushed."""
-    if core.NATIVE:
-        core.native.wait_for_event(event.int_ptr)
-    else:
-        waiting.wait_for_event(event)
+    core.native.wait_for_event(event.int_ptr)
     return status(event)
 
 

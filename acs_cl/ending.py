@@ -133,13 +133,10 @@ def _end(seconds: float) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    if seconds and core.NATIVE:
+    if seconds:
         core.native.end_process(seconds, INTERRUPTED)
     else:  # no thread of Python's runs while the interpreter ends
         os._exit(INTERRUPTED)
 
 
-if core.NATIVE:
-    atexit.register(core.native.call_to_the_end, _at_exit)
-else:
-    atexit.register(_at_exit)
+atexit.register(core.native.call_to_the_end, _at_exit)

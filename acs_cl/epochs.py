@@ -1,8 +1,8 @@
 """Epochs: a batch of launches as the words that the device-side scheduler reads.
 
 In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
-Out: one array of uint32, which is uploaded as it is. Pure: no driver, no clock. The layout is that
-of `kernels_cl/descriptor.h`, version 1, and so are the names.
+Out: one array of uint32, which is uploaded as it is. No driver, no clock. The layout is that of
+`kernels_cl/descriptor.h`, version 1, and so are the names.
 
 Invariant: references go from lower to higher tasks. A task's upstream count is what others count
 down: an heir, which waits for one task alone, is counted down by nobody.
@@ -12,13 +12,14 @@ down: an heir, which waits for one task alone, is counted down by nobody.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from itertools import islice
 from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from . import core
 
 VERSION = 0xAC500001
 HEADER_WORDS = 32
@@ -159,66 +160,9 @@ def shape(
     return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
 
 
-class Recorder:
-    """Takes tasks, gives an `Image`."""
-
-    def __init__(self) -> None:
-        self.entries = 0
-        """Tiles of all tasks."""
-        self._records: list[bytes] = []
-        self._extra = bytearray()
-        self._shapes: dict[bytes, int] = {}
-        # An heir waits for its task alone: found as tasks come. What is left are the other edges.
-        self._heirs = array("I")
-        self._counts = array("I")
-        self._initial = array("I")
-        self._upstream = array("I")
-        self._downstream = array("I")
-        self._patches: list[tuple[int, int]] = []
-
-    @property
-    def tasks(self) -> int:
-        """How many there are."""
-        return len(self._records)
-
-    def add(
-        self, record: bytes, blob: bytes | None, task_shape: bytes | None, upstream: Sequence[int]
-    ) -> int:
-        """A task, behind those of `upstream`; its number in the epoch. `record`: a whole one, or a
-        head, for arguments in `blob`."""
-        records = self._records
-        task = len(records)
-        self.entries += int.from_bytes(record[4 * TILES : 4 * TILES + 4], "little")
-        if blob is not None:
-            if len(blob) <= INLINE_BYTES:
-                record += blob.ljust(INLINE_BYTES, b"\0")
-            else:
-                record += bytes(INLINE_BYTES)
-                self._patches.append((task * RECORD_WORDS + ARGS, self._put(blob)))
-        records.append(record)
-        if task_shape is not None:
-            place = self._shapes.get(task_shape)
-            if place is None:
-                place = self._shapes[task_shape] = self._put(task_shape)
-            self._patches.append((task * RECORD_WORDS + SHAPE, place))
-        self._heirs.append(0)
-        if not upstream:
-            self._initial.append(task)
-            self._counts.append(0)
-        elif len(upstream) == 1 and not self._heirs[upstream[0]]:
-            self._heirs[upstream[0]] = task + 1
-            self._counts.append(0)  # whoever counts an heir down all the same is found out
-        else:
-            self._counts.append(len(upstream))
-            for other in upstream:
-                self._upstream.append(other)
-                self._downstream.append(task)
-        return task
-
-    def _put(self, data: bytes) -> int:
-        place = len(self._extra) // 4
-        self._extra += data.ljust(-(-len(data) // 16) * 16, b"\0")
-        return place
+class Recorder(core.native.Recorder):
+    """Takes tasks, gives an `Image`. The core makes images of tasks in program order, and
+    `arranged` those in any other."""
 
     def image(
         self,
@@ -233,99 +177,146 @@ class Recorder:
         """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
         come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
         `with_levels`: for devices that order nothing inside a launch."""
-        n = self.tasks
-        records = np.frombuffer(b"".join(self._records), np.uint32).reshape(n, RECORD_WORDS)
-        heirs, counts = _words(self._heirs), _words(self._counts).copy()
-        initial = _words(self._initial)
-        upstream, downstream = _words(self._upstream), _words(self._downstream)
-        tiles = records[:, TILES]
-        references = _references(tiles)
-        if window or order is not first_in:
-            upstream, downstream = _all_edges(heirs, upstream, downstream)
-            counts = np.bincount(downstream, minlength=n).astype(np.uint32)
-            heirs = np.zeros(n, np.uint32)
-            priority = order(upstream, downstream, tiles)
-            if priority is not None:
-                initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
-                by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
-                upstream, downstream = upstream[by_priority], downstream[by_priority]
-            if window:
-                slots = min(window, stale + 1, n)
-                initial = initial[initial < slots]
-                counts[slots:] += 1
-            else:
-                heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
-        successors = references[downstream[np.argsort(upstream, kind="stable")]]
-        out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
-        levels = _levels(n, heirs, successors, out, tiles) if with_levels else []
-        image = self._assemble(
-            records, successors, counts, _entries(initial, tiles), levels,
-            spare, window, stale, blocks,
-        )  # fmt: skip
-        stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
-        records = stored.reshape(n, RECORD_WORDS)
-        if out is not None:
-            records[:, N_SUCCESSORS] = out
-            records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
-        if len(initial) == n or window:
-            return image
-        return image._replace(width=image.width - _mark(records, heirs, references, gang))
+        if window or order is not first_in or with_levels:
+            columns = self._columns()
+            return arranged(columns, spare, order, window, stale, blocks, gang, with_levels)
+        words, width, block, block_words = self._image(spare, stale, blocks, gang)
+        return Image(np.frombuffer(words, np.uint32), self.tasks, width, block, block_words, ())
 
-    def _assemble(
-        self,
-        records: Words,
-        successors: Words,
-        counts: Words,
-        entries: Words,
-        levels: list[Words],
-        spare: int,
-        window: int,
-        stale: int,
-        blocks: int,
-    ) -> Image:
-        n = len(records)
-        tiles = records[:, TILES]
-        published = int(tiles.sum())
-        capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
-        rows = -(-n // 32)
-        at_records = HEADER_WORDS
-        at_successors = at_records + n * RECORD_WORDS
-        at_extra = -(-(at_successors + len(successors)) // 4) * 4
-        at_initial = at_extra + len(self._extra) // 4
-        at_counts = at_initial + len(entries)
-        at_levels = at_counts + n
-        at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
-        block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
-        total = at_blocks + blocks * block_words
-        words = np.zeros(total, np.uint32)
-        words[:14] = (
-            VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
-            capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
-        )  # fmt: skip
-        words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
-        flat = words[at_records:at_successors]
-        flat[:] = records.reshape(-1)
-        for place, extra in self._patches:
-            flat[place] = at_extra + extra
-        words[at_successors : at_successors + len(successors)] = successors
-        words[at_extra:at_initial] = np.frombuffer(self._extra, np.uint32)
-        words[at_initial:at_counts] = entries
-        words[at_counts : at_counts + n] = counts
-        places = []
-        for level in levels:
-            places.append((at_levels, len(level)))
-            words[at_levels : at_levels + len(level)] = level
-            at_levels += len(level)
-        block = words[at_blocks : at_blocks + block_words]
-        block[32] = len(entries)
-        block[UNFINISHED] = n
-        state = block[STATE_WORD:]
-        at = task_places(n)
-        state[at] = counts
-        state[32 * rows + at] = tiles
-        slots = np.arange(len(entries))
-        state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-        return Image(words, n, published, at_blocks, block_words, tuple(places))
+    def _columns(self) -> Columns:
+        return Columns(
+            words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS),
+            words_of(self._extra),
+            words_of(self._heirs),
+            words_of(self._counts),
+            words_of(self._initial),
+            words_of(self._upstream),
+            words_of(self._downstream),
+            self._patches,
+        )
+
+
+class Columns(NamedTuple):
+    """The tasks of an epoch, as a recorder has them."""
+
+    records: Words
+    """A row for each, without what `patches` names."""
+    extra: Words
+    """Arguments and shapes that records refer to."""
+    heirs: Words
+    """For each task, plus one, the first of those that wait for it alone; 0: there is none."""
+    counts: Words
+    """How many others each waits for; 0 for an heir."""
+    initial: Words
+    """Tasks that wait for none."""
+    upstream: Words
+    """Of the edges that no heir stands for: who is waited for, and below who waits."""
+    downstream: Words
+    patches: list[tuple[int, int]]
+    """Places in records, and what they refer to in `extra`."""
+
+
+def arranged(
+    columns: Columns,
+    spare: int,
+    order: Order = first_in,
+    window: int = 0,
+    stale: int = 0,
+    blocks: int = 1,
+    gang: bool = True,
+    with_levels: bool = False,
+) -> Image:
+    """Make an image of tasks in any order. The parameters are those of `Recorder.image`."""
+    records, heirs, initial = columns.records, columns.heirs, columns.initial
+    upstream, downstream, counts = columns.upstream, columns.downstream, columns.counts.copy()
+    n = len(records)
+    tiles = records[:, TILES]
+    references = _references(tiles)
+    if window or order is not first_in:
+        upstream, downstream = _all_edges(heirs, upstream, downstream)
+        counts = np.bincount(downstream, minlength=n).astype(np.uint32)
+        heirs = np.zeros(n, np.uint32)
+        priority = order(upstream, downstream, tiles)
+        if priority is not None:
+            initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
+            by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
+            upstream, downstream = upstream[by_priority], downstream[by_priority]
+        if window:
+            slots = min(window, stale + 1, n)
+            initial = initial[initial < slots]
+            counts[slots:] += 1
+        else:
+            heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
+    successors = references[downstream[np.argsort(upstream, kind="stable")]]
+    out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
+    levels = _levels(n, heirs, successors, out, tiles) if with_levels else []
+    entries = _entries(initial, tiles)
+    image = _assemble(columns, successors, counts, entries, levels, spare, window, stale, blocks)
+    stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
+    records = stored.reshape(n, RECORD_WORDS)
+    if out is not None:
+        records[:, N_SUCCESSORS] = out
+        records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
+    if len(initial) == n or window:
+        return image
+    return image._replace(width=image.width - _mark(records, heirs, references, gang))
+
+
+def _assemble(
+    columns: Columns,
+    successors: Words,
+    counts: Words,
+    entries: Words,
+    levels: list[Words],
+    spare: int,
+    window: int,
+    stale: int,
+    blocks: int,
+) -> Image:
+    records = columns.records
+    n = len(records)
+    tiles = records[:, TILES]
+    published = int(tiles.sum())
+    capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
+    rows = -(-n // 32)
+    at_records = HEADER_WORDS
+    at_successors = at_records + n * RECORD_WORDS
+    at_extra = -(-(at_successors + len(successors)) // 4) * 4
+    at_initial = at_extra + len(columns.extra)
+    at_counts = at_initial + len(entries)
+    at_levels = at_counts + n
+    at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
+    block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
+    total = at_blocks + blocks * block_words
+    words = np.zeros(total, np.uint32)
+    words[:14] = (
+        VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
+        capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
+    )  # fmt: skip
+    words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
+    flat = words[at_records:at_successors]
+    flat[:] = records.reshape(-1)
+    for place, extra in columns.patches:
+        flat[place] = at_extra + extra
+    words[at_successors : at_successors + len(successors)] = successors
+    words[at_extra:at_initial] = columns.extra
+    words[at_initial:at_counts] = entries
+    words[at_counts : at_counts + n] = counts
+    places = []
+    for level in levels:
+        places.append((at_levels, len(level)))
+        words[at_levels : at_levels + len(level)] = level
+        at_levels += len(level)
+    block = words[at_blocks : at_blocks + block_words]
+    block[32] = len(entries)
+    block[UNFINISHED] = n
+    state = block[STATE_WORD:]
+    at = task_places(n)
+    state[at] = counts
+    state[32 * rows + at] = tiles
+    slots = np.arange(len(entries))
+    state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
+    return Image(words, n, published, at_blocks, block_words, tuple(places))
 
 
 def header_check(header: Sequence[int]) -> int:
@@ -350,8 +341,9 @@ def task_places(n: int) -> Any:
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
-def _words(values: array[int]) -> Words:
-    return np.frombuffer(values, np.uint32)
+def words_of(column: Any) -> Words:
+    """A column of words as an array."""
+    return np.frombuffer(column, np.uint32)
 
 
 def _references(tiles: Words) -> Words:

@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import life
+from . import core, life
 from .access import describe
 from .arrays import Array
 from .captured import Call, Move, Recorded, again, frozen, union
@@ -37,11 +37,11 @@ from .commands import KernelCommand
 from .cutting import Single
 from .errors import UsageError
 from .explain import Explanation
-from .footprints import Footprint, merged
 from .graph_handles import RecordedHandle, ReplayHandle
 from .handle import Handle
 from .kernel import Kernel
 from .memory import Base
+from .ranges import merged
 from .records import Access, Command
 from .segments import Segment
 
@@ -81,7 +81,7 @@ class Graph:
         """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
         self._pieces: list[Segment | Single] = []
-        self._footprints: dict[int, tuple[Footprint, Access]] = {}
+        self._footprints: dict[int, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
         self._owned: list[Base] = []
         self._own: dict[int, tuple[Array, Array]] = {}
@@ -198,11 +198,12 @@ class Graph:
         }
         self._access = union([one.access for one in self._launches])
 
-    def _footprint(self, segment: Segment, number: int) -> tuple[Footprint, Access]:
+    def _footprint(self, segment: Segment, number: int) -> tuple[core.native.Footprint, Access]:
         access = union(segment.accesses)
         before = self._footprints.get(number, (None,))[0]
+        reads, writes = merged(access.reads), merged(access.writes)
         with self._runtime._lock:
-            footprint = self._runtime._hazards.footprint(access.reads, access.writes, before)
+            footprint = self._runtime._hazards.footprint(reads, writes, before)
         return footprint, access
 
     # ---- replaying -----------------------------------------------------------------------------

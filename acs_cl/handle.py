@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 
-class Handle(core.Handle):
+class Handle(core.native.Handle):
     """Stands for a launch under way or done.
 
     >>> import acs_cl as acs

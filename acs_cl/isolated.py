@@ -3,8 +3,8 @@
 A helper started by `python -m` looks for every module in the current folder first: a `json.py` that
 somebody left there would run with the user's rights. So Python is started isolated (`-I`): without
 the current folder, without what `PYTHON...` variables say, without the user's own site folder. That
-also hides installations which are known to this process alone (`PYTHONPATH`, an archive, a folder
-put into `sys.path`). The helper is told where this process has each of its modules instead.
+also hides installations which are known to this process alone (`PYTHONPATH`, a folder put into
+`sys.path`). The helper is told where this process has each of its modules instead.
 
 In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well.
 Invariant: a module of the standard library is never taken from anywhere else, and a helper that
@@ -65,7 +65,7 @@ def ask(module: str, order: dict[str, Any]) -> bool:
 
 
 def places() -> dict[str, str]:
-    """The folder, or archive, that this process has each package from, by name."""
+    """The folder that this process has each package from, by name."""
     ours = ("__main__", "__mp_main__", *sys.builtin_module_names, *sys.stdlib_module_names)
     names = {name for name in list(sys.modules) if "." not in name}.difference(ours)
     specs = {name: getattr(sys.modules.get(name), "__spec__", None) for name in names}

@@ -5,9 +5,9 @@ In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and
 that turns plain arguments into driver arguments and spans; whatever is not plain goes through
 `Kernel._slow`, which knows every case and every error. Both give the same answer where both apply.
 
-A call comes to `core.Caller` first. With the native core that makes a launch by itself if one like
-it was made before, from what that one taught it (`teaching`), and calls `Kernel._call` for the
-first ones and for whatever is unusual. In Python alone every call is one of `Kernel._call`.
+A call comes to the core's `Caller` first. That makes the launch by itself if one like it was made
+before, from what that one taught it (`teaching`), and calls `Kernel._call` for the first ones and
+for whatever is unusual.
 """
 
 # Long because: the slow path has to know every argument there is, and every wrong one by name.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _new = tuple.__new__
 
 
-class Kernel(core.Caller):
+class Kernel(core.native.Caller):
     """Launches when called: PyOpenCL's order of arguments, without the queue.
 
     >>> import acs_cl as acs
@@ -188,7 +188,7 @@ class Kernel(core.Caller):
                     packed = self._with_flag(packed, when)
                 if packed is not None:
                     handle = self._runtime._launch(*packed, wait_for)
-                    if core.NATIVE and plain is not None:
+                    if plain is not None:
                         teach(self, *plain, args, handle.number)
                     return handle
         if when is not None or (global_size and global_size[0].__class__ is size):
@@ -210,14 +210,13 @@ class Kernel(core.Caller):
             handle = self._runtime._launch(command, access, wait_for)
         else:
             handle = deciding.launch(command, access, wait_for)
-            if not core.NATIVE or deciding.counts:
+            if deciding.counts:
                 return handle
             variant = deciding.variant
-        if core.NATIVE and plain is not None:
+        if plain is not None:
             teach(self, plain[0], access, args, handle.number, variant)
         elif (
-            core.NATIVE
-            and self._lessons < PATIENCE
+            self._lessons < PATIENCE
             and offset is None
             and reads is None
             and writes is None
@@ -225,9 +224,6 @@ class Kernel(core.Caller):
         ):
             teach_queues(self, global_size, local_size, access, args, handle.number, variant)
         return handle
-
-    if TYPE_CHECKING or not core.NATIVE:
-        __call__ = _call
 
     def _finish(
         self, number: int, upstream: tuple[int, ...], when: Any,
@@ -301,8 +297,7 @@ class Kernel(core.Caller):
 
     def _forget(self) -> None:
         """The core makes no launches of it any more, until it is taught again."""
-        if core.NATIVE:
-            core.native.forget(self)
+        core.native.forget(self)
 
     def _first(self, args: tuple[Any, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""

@@ -59,7 +59,7 @@ def _after_fork() -> None:
         runtime._ledger.usable = False
         for section in runtime._sections:
             section.passing = False
-        runtime._lock = core.lock()  # a thread that is not in this process may have held it
+        runtime._lock = core.native.Lock()  # a thread that is not in this process may have held it
 
 
 if hasattr(os, "register_at_fork"):

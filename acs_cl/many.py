@@ -1,8 +1,8 @@
 """Many launches of a kernel by one call.
 
 In: what a call of the kernel takes, each argument one value for all launches or a sequence with one
-for each. Out: one handle for all. The launches are those of a loop of calls, in order. Where there
-is a native core and nothing is unusual, that runs the loop.
+for each. Out: one handle for all. The launches are those of a loop of calls, in order. Where
+nothing is unusual, the core runs the loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def launch_many(
         return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
     runs: list[range] = []
     parts: list[Any] = []  # what some of them touch
-    alike = core.NATIVE and wait_for is None and not (sizes[0][1] or sizes[1][1])
+    alike = wait_for is None and not (sizes[0][1] or sizes[1][1])
     flags = None if when is None else (when, _is_each(when))
     at = 0
     while at < many:

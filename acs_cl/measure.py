@@ -21,10 +21,9 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import life
+from . import core, life
 from .errors import UsageError
 from .explain import meetings
-from .footprints import ReplayHazards
 from .records import Access, Span
 from .timeline import packed
 from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
@@ -111,7 +110,7 @@ class Measure:
         if runtime._trace is not None:
             runtime._trace.slices += mine.slices
             runtime._trace.forget_times()
-        hazards = ReplayHazards()
+        hazards = core.native.Hazards()
         for one in self.slices:
             found = hazards.enter(one.number, one.reads, one.writes)
             self.edges[one.number] = [Edge(up, why) for up, why in found.items()]
@@ -268,7 +267,7 @@ class Measure:
         edges = sum(map(len, self.edges.values()))
         gains = []
         for kernel, name in doubtful:
-            hazards = ReplayHazards()
+            hazards = core.native.Hazards()
             left = sum(
                 len(hazards.enter(one.number, one.reads, _without(one, kernel, name)))
                 for one in slices

@@ -2,8 +2,8 @@
 
 In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
 run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
-to), `ACS_CL_CHECK` (checks, besides those asked for); `PYOPENCL_CTX` chooses the device where the
-program names none.
+to), `ACS_CL_CHECK` (checks, besides those asked for), `ACS_CL_NO_PLANS` (every launch goes through
+Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the program names none.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Options(NamedTuple):
     overruled: str | None
     """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
     check: Modes = Modes()
+    plans: bool = True
+    """Whether the core may make launches by itself, from plans of earlier ones."""
 
 
 def options(
@@ -72,6 +74,7 @@ def options(
         trace_file,
         asked if asked != backend else None,
         checks,
+        os.environ.get("ACS_CL_NO_PLANS", "") in ("", "0"),
     )
 
 

@@ -4,7 +4,7 @@ In: a kernel and its body. Out: `pack(kernel, global size, local size, args)`, w
 `TaskCommand` and its `Access`, or None for whatever is not plain: that takes the long way, by
 `converter` and `Body.task`, which know every case and every error and give the same record.
 
-Where there is a native core, it is taught to do the same and all that follows (`teaching`).
+The core is taught to do the same and all that follows (`teaching`).
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 In: a command on a queue with an open section, and calls that set a kernel's arguments. Out: the
 driver's event, and the arguments once somebody asks. Both happen at every command of a program that
-has nothing to overlap, so the core does the plain cases itself (`_core/passing.cpp`); what is here
-is used without it, and where a call is not plain.
+has nothing to overlap, so the core does the plain cases itself (`_core/commands.cpp`); what is here
+is used where a call is not plain.
 
 Invariants:
-- While a command passes, its section does not end: `lock` is held, or in the core the GIL.
+- While a command passes, its section does not end: `Passing.lock` is held, or in the core the GIL.
 - What is noted of a kernel is what it was given: tuples are kept and read later only where nothing
   in them can change.
 """
@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import struct
 import sys
-import threading
 from collections.abc import Callable
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -61,69 +59,15 @@ def begin_noting() -> None:
     """What kernels were given so far does not count any more."""
     global _generation
     _generation += 1
-    if core.NATIVE:
-        events = (cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr)
-        core.native.begin_noting(Arguments, _STEADY)
-        core.native.use_events(events)
-        kinds = cl.command_type
-        core.native.use_kinds(
-            (kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER), on_host_task
-        )
+    core.native.begin_noting(Arguments, _STEADY)
+    core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
+    kinds = cl.command_type
+    core.native.use_kinds(
+        (kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER), on_host_task
+    )
 
 
 # ---- the way past --------------------------------------------------------------------------------
-
-if TYPE_CHECKING or not core.NATIVE:
-
-    class Passing:
-        """Of a section, what is needed at each command. `passing`: the next ones may join it;
-        `passed`: how many there were since that was reset. Outside of it: `look`, at launches in a
-        row, of which `wanted` are enough, and which `began` then; `satisfied`, launches until the
-        next one."""
-
-        def __init__(self, queue: Any, pointer: int, behind: int) -> None:
-            self.lock = threading.RLock()
-            self.passed = 0
-            self.look: Any = None
-            self.wanted = self.satisfied = 0
-            self.began = 0.0
-            self._passing = False
-            self._behind = self._left = behind
-            self._in_flight: Any = None
-            self._rests_until = 0.0
-
-        @property
-        def passing(self) -> bool:
-            """Whether commands may pass."""
-            return self._passing
-
-        @passing.setter
-        def passing(self, passing: bool) -> None:
-            self._passing, self._left, self._in_flight = passing, self._behind, None
-
-        def count(self, event: Any) -> None:
-            """A command has passed. Where the one some commands ago has not ended, there is work
-            waiting, and maybe some of it can overlap."""
-            self.passed += 1
-            self._left -= 1
-            if self._left > 0:
-                return
-            self._left = self._behind
-            before, self._in_flight = self._in_flight, event
-            if before is not None and status(before) > 0 and not self.rests:
-                self._passing = False
-
-        def rest(self, seconds: float) -> None:
-            """Let commands pass for so long, even where work is waiting."""
-            self._rests_until = perf_counter() + seconds
-
-        @property
-        def rests(self) -> bool:
-            """Whether that time is not over."""
-            return perf_counter() <= self._rests_until
-
-else:
-    Passing = core.native.Passing
 
 
 def passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
@@ -153,10 +97,8 @@ def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords:
 
 
 def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
-    """A function of PyOpenCL's that may pass, or waits for events, by the core where it has one;
-    else `otherwise`."""
-    if not core.NATIVE:
-        return otherwise
+    """A function of PyOpenCL's that may pass, or waits for events, by the core; by `otherwise`
+    where a call is not plain."""
     queue, waits, blocks = (
         parameters.index(name) if name in parameters else -1
         for name in ("queue", "wait_for", "is_blocking")
@@ -168,21 +110,8 @@ def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
 
 # ---- what kernels were given ---------------------------------------------------------------------
 
-if TYPE_CHECKING or not core.NATIVE:
 
-    class _Given:
-        def __init__(self, kernel: Any) -> None:
-            self.generation = _generation
-
-        def take(self) -> list[tuple[int, tuple[Any, ...]]]:
-            """What was noted and not read: of which setter, and its tuple."""
-            return []
-
-else:
-    _Given = core.native.Given
-
-
-class Arguments(_Given):
+class Arguments(core.native.Given):
     """What a kernel was given: memory and the like as objects, values as bytes, by index."""
 
     def __init__(self, kernel: Any) -> None:
@@ -275,8 +204,6 @@ def setter(name: str, original: Any) -> Any:
             known = self._acs_arguments = Arguments(self)
         note(known, *args)
 
-    if not core.NATIVE:
-        return setter
     if read in _READ:
         which = _READ.index(read)
         return core.native.Setter(original, setter, note, which, STEPS[which])

@@ -137,7 +137,7 @@ class Queue(cl.CommandQueue):
         self._complete = self._kept_word = 0
         """The program was told that everything up to a launch is complete, and up to which one that
         was made sure of."""
-        self._books = core.lock()
+        self._books = core.native.Lock()
         self._behind: list[int] = []
         """Launches that all later ones follow."""
         self._foreign: list[Any] = []
@@ -170,7 +170,7 @@ class Queue(cl.CommandQueue):
         """What the core makes launches of the queue's kernels with; None where Python makes all."""
         runtime = self._runtime
         queues = runtime._backend.quick_queues
-        if not core.NATIVE or queues is None or self._holds or self._profiles:
+        if not runtime.options.plans or queues is None or self._holds or self._profiles:
             return None
         empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
         return core.native.Joining(

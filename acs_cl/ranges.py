@@ -8,7 +8,8 @@ hulls).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import prod
 
 from .records import Span
@@ -18,6 +19,9 @@ Rectangle = tuple[int, int, int, int]
 
 EXACT_ROWS = 4096
 """Rows compared one by one when two pitches differ; beyond that the hulls decide."""
+
+MOST_APART = 64
+"""Spans of one base that `merged` keeps apart; beyond that their hull stands for them."""
 
 MAX_SPANS = 16
 """A view that needs more rectangles than this is taken as its hull."""
@@ -137,3 +141,32 @@ def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]
         else:
             return first, last - first, 1, last - first
     return first, pitch, rows, width
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The same bytes in fewer spans; the hull of a base where they are many."""
+    by_base: dict[int, list[Span]] = {}
+    for span in dict.fromkeys(spans):
+        by_base.setdefault(span.base, []).append(span)
+    return list(chain.from_iterable(map(_merged, by_base.values())))
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """Of one base."""
+    flat: list[Span] = []
+    for span in sorted(span for span in spans if span.rows == 1):
+        if flat and span.start <= flat[-1].end:
+            base, start = span.base, flat[-1].start
+            width = max(span.end, flat[-1].end) - start
+            flat[-1] = Span(base, start, width, 1, width)
+        else:
+            flat.append(span)
+    whole = flat + [
+        span
+        for span in spans
+        if span.rows > 1 and not (len(flat) <= MOST_APART and any(covers(f, span) for f in flat))
+    ]
+    if len(whole) <= MOST_APART:
+        return whole
+    start, end = min(span.start for span in whole), max(span.end for span in whole)
+    return [Span(whole[0].base, start, end - start, 1, end - start)]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .commands import ReadCommand
+from .handle import Handle
 from .progress import on_host_task
 from .records import Access
 from .transfers import bytes_of, read, target_for
 
 if TYPE_CHECKING:
     from .arrays import Array
-    from .handle import Handle
     from .runtime import Runtime
 
 
@@ -32,7 +32,7 @@ def read_now(runtime: Runtime, array: Array, out: Any) -> np.ndarray[Any, Any]:
         done = queues.read_now(runtime, array, host)
         if done is True:
             return host
-        if done:
+        if isinstance(done, Handle):
             done.wait()
             return host
     read(runtime, array, host).wait()  # which says what failed

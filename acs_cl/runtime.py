@@ -46,7 +46,7 @@ from .failures import Failure, Failures
 from .gates import Patience, look_at_gates, open_events
 from .handle import Handle
 from .kernel import Kernel, origin_of
-from .ledger import Launches, Ledger
+from .ledger import Launches
 from .memory import Base, Block, store_for
 from .options import BACKLOG, options, scheduler_settings
 from .plan import plan
@@ -66,7 +66,6 @@ teaching.use(Handle)
 
 if TYPE_CHECKING:
     from .explain import Explanation
-    from .footprints import Footprint
     from .graph import Graph
     from .measure import Measure
     from .trace import Trace
@@ -139,7 +138,7 @@ class Runtime:
                 or profiling
                 or (self.plan.scheduler == "mix" and kind(self.device) == "CPU"),
             )  # fmt: skip
-        self._ledger = core.ledger() if self.plan.backend != "emulated" else Ledger()
+        self._ledger = core.native.Ledger()
         on_device = self.plan.backend == "device"  # which has a window of its own
         if self.plan.scheduler != "no":
             inside = self.options.window if on_device else None
@@ -153,8 +152,8 @@ class Runtime:
             )  # fmt: skip
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self._ready_first = issue == "ready_first" and not self._backend.in_order
-        self._lock = core.lock()
-        self._hazards = core.hazards()
+        self._lock = core.native.Lock()
+        self._hazards = core.native.Hazards()
         self._window = Window(None if on_device else self.options.window)
         self._failures = Failures()
         self._trace: Trace | None = None
@@ -169,7 +168,7 @@ class Runtime:
         self._host_tasks = HostTasks()
         self._host_queue: Any = None
         self._bases = 0
-        self._launches: dict[int, Launch] = {}
+        self._launches = Launches(self._ledger, self._window)
         self._ended: deque[tuple[int, int, Any, int]] = deque()
         """What the backend has told of, and nobody has taken note of yet."""
         self._skipped = Skipped()
@@ -192,8 +191,7 @@ class Runtime:
             from .check.checker import Checker
 
             self._checker = Checker(self, self.options.check)
-        if core.NATIVE and self.plan.backend != "emulated":
-            self._have_quick_launches(self._backend)
+        self._have_quick_launches(self._backend)
         self._state = ""
         life.register(self)
 
@@ -418,13 +416,11 @@ class Runtime:
     def _have_quick_launches(self, backend: Any) -> None:
         """The core may make launches by itself, where nothing is unusual. What has to be empty for
         that is emptied and filled again, never replaced."""
-        ledger: Any = self._ledger
-        self._launches = launches = Launches(ledger, self._window)
-        self._window.elsewhere = lambda: int(ledger.quick)
+        ledger, window = self._ledger, self._window
+        window.elsewhere = lambda: ledger.quick
         backend.join(ledger)
         if isinstance(backend, backends.Device):
-            backend.settle = launches.settle
-        window = self._window
+            backend.settle = self._launches.settle
         unusual: list[Any] = [
             self._recorders, self._returned, self._skipped, self._failures.poison.bases,
             self._sections, window.waiting, self._counted,
@@ -432,15 +428,19 @@ class Runtime:
         if backend.in_order:  # behind one that is held, all are
             unusual.append(window.watched)
         ledger.join(
-            self._hazards, self._lock, launches, window.slots, window.watched, unusual,
+            self._hazards, self._lock, self._launches, window.slots, window.watched, unusual,
             self._backlog, window.size, self._ready_first,
         )  # fmt: skip
-        ledger.usable = self._trace is None and self._checker is None
+        ledger.usable = (
+            self.options.plans
+            and self.plan.backend != "emulated"
+            and self._trace is None
+            and self._checker is None
+        )
 
     def _settle(self) -> None:
         """Make quick launches what others are."""
-        if isinstance(self._launches, Launches):
-            self._launches.settle()
+        self._launches.settle()
 
     def _look(self) -> None:
         """Now and then, after a quick launch: an epoch may be full, something may have ended."""
@@ -472,7 +472,7 @@ class Runtime:
         access: Access,
         wait_for: Sequence[Any] | None = None,
         result: Any = None,
-        footprint: Footprint | None = None,
+        footprint: core.native.Footprint | None = None,
         after: Sequence[int] = (),
     ) -> Handle:
         if self._recorders and (graph := self._recorders.get(get_ident())) is not None:

@@ -154,7 +154,7 @@ class Schedulers:
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
-        self._lock = core.lock()
+        self._lock = core.native.Lock()
         self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
         self._programs: dict[tuple[str, tuple[str, ...]], Functions] = {}
         self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}

@@ -99,7 +99,7 @@ class Segment:
         self.counted = {
             index: command for index, (command, _) in enumerate(launches) if is_counted(command)
         }
-        recorder, hazards = core.recorder(), core.hazards()
+        recorder, hazards = epochs.Recorder(), core.native.Hazards()
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
             found = hazards.enter(number, access.reads, access.writes)
             recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])

@@ -1,7 +1,8 @@
 """Straight: commands that go to the driver's own queue as they are, where nothing overlaps.
 
-In: what the launches of a queue followed (`Look`), and how far the device is behind (`Section`).
-Out: whether the next commands are launches, or one section, which the driver's in-order queue has.
+In: what the launches of a queue followed (the core's `Look`), and how far the device is behind
+(`Section`). Out: whether the next commands are launches, or one section, which the driver's
+in-order queue has.
 
 A launch costs the host several times what the driver's own enqueue does. That is lost where each
 command needs the one before it, and where the device keeps up with the host, so that nothing waits
@@ -14,14 +15,12 @@ launch that touches all memory, entered before any that comes later.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pyopencl import _cl
 
 from . import core
-from .passing import Passing
 from .queue_commands import EVERYTHING, NOTHING, Call
 
 if TYPE_CHECKING:
@@ -63,36 +62,6 @@ _MARK: Any = _cl._enqueue_marker_with_wait_list
 _BARRIER: Any = _cl._enqueue_barrier_with_wait_list
 
 
-class PlainLook:
-    """What launches in a row follow, of those that were in flight when they came. Levels are steps
-    of the longest chain up to a launch; what had ended by then is a step before. The core's does
-    the same."""
-
-    def __init__(self) -> None:
-        self.many = 0
-        self.steps = 0
-        self._levels: dict[int, int] = {}
-        self._past = 0
-
-    def note(self, number: int, upstream: Sequence[int], live: Collection[int]) -> None:
-        """A launch came. `live`: those in flight, itself included unless it has ended already."""
-        levels = self._levels
-        for one in [one for one in levels if one not in live]:
-            self._past = max(self._past, levels.pop(one))
-        level = 1 + max((levels.get(one, 0) for one in upstream), default=0)
-        level = levels[number] = max(level, self._past + 1)
-        self.many += 1
-        self.steps = max(self.steps, level)
-
-    @property
-    def overlap(self) -> float:
-        """Launches for each step."""
-        return self.many / self.steps if self.steps else 1.0
-
-
-Look: Any = core.native.Look if core.NATIVE else PlainLook
-
-
 class Straight(Call):
     """What a section is to the runtime: one launch. `began_ns`: when it began, on the host's clock;
     `passed`: commands in it."""
@@ -104,7 +73,7 @@ class Straight(Call):
         self.began_ns, self.passed = began_ns, passed
 
 
-class Section(Passing):
+class Section(core.native.Passing):
     """Commands of one queue that the driver has as they came. Open: there may be some that the
     runtime knows nothing of. Passing: the next ones may join them."""
 
@@ -115,7 +84,7 @@ class Section(Passing):
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._books, self._numbers, self._seen = books, numbers, seen
         self.open = False
-        self.look = Look()
+        self.look = core.native.Look()
         self.wanted = LOOKED
         self._goes_on = False
         """Not long ago, launches were looked at and did not overlap."""
@@ -139,11 +108,11 @@ class Section(Passing):
 
     def look_anew(self) -> None:
         """What launches so far have followed says nothing."""
-        self.look = Look()
+        self.look = core.native.Look()
 
     def decides(self) -> bool:
         """Enough launches were looked at: whether the commands after them had better pass."""
-        look, self.look = self.look, Look()
+        look, self.look = self.look, core.native.Look()
         if self._goes_on:
             return True
         if look.overlap >= ENOUGH:

@@ -7,7 +7,6 @@ would have made; whatever it was not taught takes that.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,8 +40,7 @@ scheduler was built."""
 
 def use(handle: type) -> None:
     """What a launch gives back, once."""
-    if core.NATIVE and sys.byteorder == "little":
-        core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
+    core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
 def teach(

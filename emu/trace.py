@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from acs_cl.emu import fields
+from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.errors import UsageError
-from acs_cl.hazards import Hazards
 from acs_cl.records import Span
 
 VERSION, BEFORE_WHOLE = 3, 2

@@ -17,7 +17,7 @@ import numpy as np
 from graphs import SOURCE, Run, graph, prebuild
 
 import acs_cl as acs
-from acs_cl import core, epochs
+from acs_cl import epochs
 
 VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 RECORD_KINDS = {
@@ -91,7 +91,7 @@ def main(count: int, kinds: list[str]) -> None:
     program = rt.build(SOURCE)
     prebuild(program, 4)
     plan: list[tuple[random.Random, str]] = []
-    made = core.recorder.image
+    made = epochs.Recorder.image
 
     def image(self: Any, *arguments: Any, **keywords: Any) -> epochs.Image:
         found = made(self, *arguments, **keywords)
@@ -99,7 +99,7 @@ def main(count: int, kinds: list[str]) -> None:
             print(corrupt(plan[0][0], found, plan.pop()[1]), flush=True)
         return found
 
-    core.recorder.image = image  # type: ignore[method-assign]
+    epochs.Recorder.image = image  # type: ignore[method-assign]
     for kind in kinds:
         for seed in range(count):
             faulthandler.dump_traceback_later(60, exit=True)

@@ -335,7 +335,7 @@ def _pairs(accesses: Sequence[Access]) -> int:
 
 def _edges(accesses: Sequence[Access]) -> int:
     """How many edges the runtime would make if nothing ended meanwhile."""
-    hazards = core.hazards()
+    hazards = core.native.Hazards()
     return sum(
         len(hazards.enter(number, access.reads, access.writes) or ())
         for number, access in enumerate(accesses, 1)

@@ -129,7 +129,7 @@ def machine(device: Any) -> dict[str, str]:
         "device": device.name.strip(),
         "platform": device.platform.version.strip(),
         "driver": device.driver_version.strip(),
-        "core": "native" if core.NATIVE else "Python",
+        "core": core.ABOUT,
     }
 
 

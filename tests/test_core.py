@@ -1,4 +1,4 @@
-"""The native core against Python: the same programs on both, compared edge by edge.
+"""The native core against its models in Python: the same programs on both, edge by edge.
 
 `ACS_CL_FUZZ=n` asks for n programs in all instead of 300; the seed of one that differs is in its
 name. What runs on each alone is with the tests of the stage (`test_hazards.py` and others).
@@ -18,19 +18,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from twins import needs_core
 
 import acs_cl.runtime  # noqa: F401  which tells the core of arrays and handles
 from acs_cl import core, epochs
 from acs_cl.arrays import Array
 from acs_cl.driver import Place
-from acs_cl.footprints import ReplayHazards
-from acs_cl.hazards import REMEMBERED
-from acs_cl.ledger import Ledger, newest, oldest
+from acs_cl.emu.reference.epochs import Recorder as ModelRecorder
+from acs_cl.emu.reference.footprints import ReplayHazards
+from acs_cl.emu.reference.hazards import REMEMBERED
+from acs_cl.ledger import newest, oldest
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
-
-pytestmark = needs_core
 
 EACH = 30
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
@@ -41,7 +39,7 @@ def plain(base: int, start: int, width: int) -> Span:
 
 
 class Both:
-    """A random program on both twins. After each step everything that can be asked is the same."""
+    """A random program on both. After each step everything that can be asked is the same."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -119,18 +117,18 @@ class Both:
     def retire(self) -> None:
         if self.live:
             number = self.live.pop(self.rng.randrange(min(len(self.live), 30)))
-            for twin in (self.python, self.native):
-                twin.retire(number)
-                assert not twin.is_live(number)
+            for one in (self.python, self.native):
+                one.retire(number)
+                assert not one.is_live(number)
 
     def recycle(self) -> None:
         which = self.rng.randrange(3)
         users = self.python.users(self.bases[which])
         assert users == self.native.users(self.bases[which])
         self.newest_base += 1
-        for twin in (self.python, self.native):
-            twin.forget(self.bases[which])
-            twin.inherit(self.newest_base, users)
+        for one in (self.python, self.native):
+            one.forget(self.bases[which])
+            one.inherit(self.newest_base, users)
         self.bases[which] = self.newest_base
 
 
@@ -196,8 +194,7 @@ def test_nothing_is_held_longer_than_it_has_to_be() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_epochs_are_the_same_word_by_word(seed: int) -> None:
     rng = random.Random(seed)
-    python, native = epochs.Recorder(), core.recorder()
-    assert type(native) is not type(python)
+    python, native = ModelRecorder(), epochs.Recorder()
     for task in range(rng.choice((0, 1, 40, 400))):
         shape = epochs.shape((rng.randint(1, 3), 2), (1, 1), None) if rng.random() < 0.2 else None
         blob = rng.randbytes(rng.choice((0, 8, 64, 72, 200)))
@@ -223,7 +220,7 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
 
 
 def test_tasks_that_make_no_sense_are_refused() -> None:
-    native = core.native.Recorder()
+    native = epochs.Recorder()
     head = epochs.head(0, 1, 4, 4, 4, 0)
     native.add(head, b"", None, ())
     for other in (1, -1, 1 << 40):
@@ -266,19 +263,27 @@ def test_a_footprint_of_other_hazards_is_refused() -> None:
     del footprint
 
 
-@pytest.mark.parametrize(("wish", "native"), [("1", False), ("0", True), ("", True)])
-def test_the_environment_can_have_it_all_in_python(wish: str, native: bool) -> None:
-    code = "from acs_cl import core; print(core.NATIVE, core.ABOUT)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "ACS_CL_PURE": wish},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+@pytest.mark.parametrize(
+    ("core_found", "what"),
+    [
+        ("None", "has no native core that loads"),
+        ("types.ModuleType('acs_cl._core')", "was not built"),
+        ("types.SimpleNamespace(INTERFACE=1)", "was built from other sources (interface 1,"),
+    ],
+    ids=["none", "sources", "stale"],
+)
+def test_without_the_core_an_import_says_what_to_do(core_found: str, what: str) -> None:
+    code = (
+        f"import sys, types; sys.modules['acs_cl._core'] = {core_found}; from acs_cl import Runtime"
     )
-    expected = "True native" if native else "False pure Python (ACS_CL_PURE is set)"
-    assert done.stdout.strip() == expected
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    for words in (what, "install a wheel", "C++17 compiler", "Python's headers", "make venv"):
+        assert words in last
 
 
 # ---- launches of the core's own, without a device ----------------------------------------------
@@ -297,7 +302,36 @@ class Base:
         return Place(self, 0, nbytes)
 
 
-class Fake(core.Caller):
+class Places:
+    """Where launches are, as the ledger knows it."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.tasks: dict[int, list[int]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.tasks.values()))
+
+    def put(self, number: int, epoch: int, task: int) -> None:
+        numbers = self.tasks.setdefault(epoch, [])
+        assert task == len(numbers)
+        numbers.append(number)
+
+    def epoch(self, number: int) -> int:
+        return next((epoch for epoch, numbers in self.tasks.items() if number in numbers), 0)
+
+    def task(self, number: int, epoch: int) -> int:
+        numbers = self.tasks.get(epoch, [])
+        return numbers.index(number) if number in numbers else -1
+
+    def numbers(self, epoch: int) -> list[int]:
+        return self.tasks.get(epoch, [])
+
+    def leave(self, epoch: int) -> list[int]:
+        return self.tasks.pop(epoch, [])
+
+
+class Fake(core.native.Caller):
     """A kernel and its runtime; what is not plain is counted."""
 
     def __init__(self) -> None:
@@ -340,7 +374,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
     """As tasks, edge by edge and word by word, over several epochs, however they end."""
     for seed in range(part, FUZZ, EACH):
         rng = random.Random(seed)
-        kernel, native, python = Fake(), core.native.Ledger(), Ledger()
+        kernel, native, python = Fake(), core.native.Ledger(), Places()
         hazards, expected, lock = core.native.Hazards(), ReplayHazards(), core.native.Lock()
         launches: dict[int, Any] = {}
         slots: dict[int, Any] = {}
@@ -367,7 +401,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
         for epoch in range(1, 6):
-            ours, theirs = core.recorder(), epochs.Recorder()
+            ours, theirs = epochs.Recorder(), ModelRecorder()
             native.open(epoch, ours, scheduler, 0, 1 << 20, 1 << 20, rng.choice((0, 5)))
             numbers = []
             for _ in range(rng.choice((1, 10, 60))):

@@ -1,7 +1,7 @@
-"""Epochs as words, against a slow twin that says the same in plain Python; and a reader of words
+"""Epochs as words, against a slow model that says the same in plain Python; and a reader of words
 that runs them, one tile at a time and in any order.
 
-The twin knows tasks as (tiles, upstream) and nothing of words; graphs are random, with their seeds
+The model knows tasks as (tiles, upstream) and nothing of words; graphs are random, with their seeds
 in the names of the tests.
 """
 
@@ -21,7 +21,7 @@ SEEDS = range(12)
 
 
 class Node(NamedTuple):
-    """A task as the twin knows it."""
+    """A task as the model knows it."""
 
     tiles: int
     upstream: tuple[int, ...]
@@ -62,7 +62,7 @@ def record(nodes: list[Node]) -> epochs.Recorder:
     return recorder
 
 
-# ---- the twin ------------------------------------------------------------------------------------
+# ---- the model -----------------------------------------------------------------------------------
 
 
 def height(nodes: list[Node], task: int, known: dict[int, int]) -> int:
@@ -81,7 +81,7 @@ def depth(nodes: list[Node]) -> list[int]:
     return found
 
 
-class Twin:
+class Model:
     """What the words of a graph have to say."""
 
     def __init__(self, nodes: list[Node], order: str, window: int, stale: int, gang: bool) -> None:
@@ -181,11 +181,11 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_words_say_what_the_slow_twin_says(seed: int, options: tuple[str, int, int, bool]) -> None:
+def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, int, bool]) -> None:
     order, window, stale, gang = options
     nodes = graph(seed)
     n = len(nodes)
-    twin = Twin(nodes, *options)
+    model = Model(nodes, *options)
     image = record(nodes).image(SPARE, epochs.ORDERS[order], window, stale, gang=gang)
     read = Read(image)
     assert (read.n, read.window, read.stale) == (n, window, stale)
@@ -196,11 +196,11 @@ def test_words_say_what_the_slow_twin_says(seed: int, options: tuple[str, int, i
     for task, node in enumerate(nodes):
         body, heir, _, _, tiles, items, tile_items, args, shape, local = read.record(task)[:10]
         last = node.tiles - 1
-        heir_task = twin.heirs.get(task)
+        heir_task = model.heirs.get(task)
         assert body & 0xFF == task % 5
         assert body >> 16 == 2
-        assert bool(body & 0x100) == (task in twin.fused)
-        assert bool(body & 0x200) == (task in twin.gang)
+        assert bool(body & 0x100) == (task in model.fused)
+        assert bool(body & 0x200) == (task in model.gang)
         assert body & 0x400
         assert (tiles, items, tile_items, args, shape, local) == (
             node.tiles, 10 * node.tiles, 10, 0, 0, 1,
@@ -210,14 +210,14 @@ def test_words_say_what_the_slow_twin_says(seed: int, options: tuple[str, int, i
             0 if heir_task is None else (nodes[heir_task].tiles - 1) << 20 | (heir_task + 1)
         )
         assert read.successors(task) == [
-            (nodes[other].tiles - 1) << 20 | (other + 1) for other in twin.successors[task]
+            (nodes[other].tiles - 1) << 20 | (other + 1) for other in model.successors[task]
         ]
         assert read.words[14] == check
-        assert read.words[read.counts + task] == twin.counts[task]
-        assert read.words[read.count_at + read.place(task)] == twin.counts[task]
+        assert read.words[read.counts + task] == model.counts[task]
+        assert read.words[read.count_at + read.place(task)] == model.counts[task]
         assert read.words[read.left_at + read.place(task)] == last + 1
-    assert read.edges == sum(map(len, twin.successors))
-    entries = [tile << 20 | (task + 1) for task, tile in twin.entries]
+    assert read.edges == sum(map(len, model.successors))
+    entries = [tile << 20 | (task + 1) for task, tile in model.entries]
     assert read.words[read.initial : read.initial + read.n_initial].tolist() == entries
     slots = [int(read.words[read.slot(ticket)]) for ticket in range(read.mask + 1)]
     assert slots == entries + [0] * (read.mask + 1 - len(entries))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from twins import on_both_replaying
+from models import on_both_replaying
 
-from acs_cl.footprints import Footprint, ReplayHazards, merged
-from acs_cl.ranges import overlap
+from acs_cl.emu.reference.footprints import Footprint, ReplayHazards
+from acs_cl.ranges import merged, overlap
 from acs_cl.records import EVERYTHING, Span
 
 
@@ -35,12 +35,12 @@ def conflict(a: tuple[list[Span], list[Span]], b: tuple[list[Span], list[Span]])
 @pytest.mark.parametrize("seed", range(60))
 @on_both_replaying
 def test_replays_and_launches_are_ordered_where_they_conflict_and_nowhere_else(
-    twin: type[ReplayHazards], seed: int
+    kind: type[ReplayHazards], seed: int
 ) -> None:
     rng = random.Random(seed)
-    hazards = twin()
+    hazards = kind()
     kinds = [(spans(rng, 5), spans(rng, 5)) for _ in range(3)]
-    footprints: list[Footprint | None] = [hazards.footprint(*kind) for kind in kinds]
+    footprints: list[Footprint | None] = [hazards.footprint(*each) for each in kinds]
     touched: dict[int, tuple[list[Span], list[Span]]] = {}
     replay_of: dict[int, int] = {}
     series = [0, 1, 2]
@@ -109,9 +109,9 @@ def test_replays_in_a_row_look_at_no_node() -> None:
 
 @on_both_replaying
 def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
-    twin: type[ReplayHazards],
+    kind: type[ReplayHazards],
 ) -> None:
-    hazards = twin()
+    hazards = kind()
     footprint = hazards.footprint([], [plain(1, 0, 64)])
     hazards.enter_footprint(1, footprint)
     assert hazards.users(1) == (1,)

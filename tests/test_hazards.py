@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twins import on_both
+from models import on_both
 
-from acs_cl.hazards import ANY, RAW, REMEMBERED, REUSE, SWEPT_AT, WAR, WAW, Hazards
+from acs_cl.emu.reference.hazards import ANY, RAW, REMEMBERED, REUSE, SWEPT_AT, WAR, WAW, Hazards
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 
@@ -54,8 +54,8 @@ class Entered(NamedTuple):
 class Model:
     """Feeds `Hazards` and checks each answer against byte sets."""
 
-    def __init__(self, twin: type[Hazards]) -> None:
-        self.hazards = twin()
+    def __init__(self, kind: type[Hazards]) -> None:
+        self.hazards = kind()
         self.number = 0
         self.live: dict[int, Entered] = {}
         self.after: dict[int, frozenset[int]] = {}
@@ -159,8 +159,8 @@ steps = st.one_of(
 @on_both
 @settings(max_examples=400, deadline=None)
 @given(st.lists(steps, max_size=40))
-def test_edges_are_brute_force_on_bytes(twin: type[Hazards], program: list[tuple]) -> None:
-    model = Model(twin)
+def test_edges_are_brute_force_on_bytes(kind: type[Hazards], program: list[tuple]) -> None:
+    model = Model(kind)
     for step in program:
         if step[0] == "launch":
             reads, writes = (
@@ -177,9 +177,9 @@ def test_edges_are_brute_force_on_bytes(twin: type[Hazards], program: list[tuple
 
 @on_both
 @pytest.mark.parametrize("seed", range(4))
-def test_edges_stay_right_over_long_programs_and_sweeps(twin: type[Hazards], seed: int) -> None:
+def test_edges_stay_right_over_long_programs_and_sweeps(kind: type[Hazards], seed: int) -> None:
     rng = random.Random(seed)
-    model = Model(twin)
+    model = Model(kind)
     for _ in range(700):
         choice = rng.random()
         if choice < 0.5:
@@ -196,8 +196,8 @@ def test_edges_stay_right_over_long_programs_and_sweeps(twin: type[Hazards], see
 
 
 @on_both
-def test_an_upstream_too_far_back_is_kept_rather_than_lost(twin: type[Hazards]) -> None:
-    model = Model(twin)
+def test_an_upstream_too_far_back_is_kept_rather_than_lost(kind: type[Hazards]) -> None:
+    model = Model(kind)
     x, y = plain(1, 0, 4), plain(2, 0, 4)
     first = model.launch([], [x, y])
     assert not first
@@ -208,23 +208,23 @@ def test_an_upstream_too_far_back_is_kept_rather_than_lost(twin: type[Hazards]) 
 
 
 @on_both
-def test_two_reads_are_never_ordered(twin: type[Hazards]) -> None:
-    hazards = twin()
+def test_two_reads_are_never_ordered(kind: type[Hazards]) -> None:
+    hazards = kind()
     for number in range(1, 50):
         assert hazards.enter(number, [plain(1, 0, 8), plain(1, number % 5, 3)], []) == {}
 
 
 @on_both
-def test_retired_launches_are_not_waited_for(twin: type[Hazards]) -> None:
-    hazards = twin()
+def test_retired_launches_are_not_waited_for(kind: type[Hazards]) -> None:
+    hazards = kind()
     hazards.enter(1, [], [plain(1, 0, 8)])
     hazards.retire(1)
     assert hazards.enter(2, [plain(1, 0, 8)], [plain(1, 4, 8)]) == {}
 
 
 @on_both
-def test_each_kind_of_edge_is_named_and_counted(twin: type[Hazards]) -> None:
-    hazards = twin()
+def test_each_kind_of_edge_is_named_and_counted(kind: type[Hazards]) -> None:
+    hazards = kind()
     hazards.enter(1, [], [plain(1, 0, 8)])
     assert hazards.enter(2, [plain(1, 7, 2)], []) == {1: RAW}
     assert hazards.enter(3, [], [plain(1, 8, 4)]) == {2: WAR}
@@ -238,8 +238,8 @@ def test_each_kind_of_edge_is_named_and_counted(twin: type[Hazards]) -> None:
 
 
 @on_both
-def test_columns_and_tiles_of_one_matrix_are_independent(twin: type[Hazards]) -> None:
-    hazards = twin()
+def test_columns_and_tiles_of_one_matrix_are_independent(kind: type[Hazards]) -> None:
+    hazards = kind()
     columns = [Span(1, 4 * i, 64, 16, 4) for i in range(16)]
     for number, column in enumerate(columns, 1):
         assert hazards.enter(number, [column], [column]) == {}
@@ -255,9 +255,9 @@ def held(hazards: Any) -> int:
 
 
 @on_both
-def test_memory_is_bounded_by_what_is_live(twin: type[Hazards]) -> None:
+def test_memory_is_bounded_by_what_is_live(kind: type[Hazards]) -> None:
     """Distinct spans without end, on few and on many bases, with 64 launches live at a time."""
-    hazards = twin()
+    hazards = kind()
     rng = random.Random(5)
     live: list[tuple[int, int]] = []
     most_live = 0
@@ -279,8 +279,8 @@ def test_memory_is_bounded_by_what_is_live(twin: type[Hazards]) -> None:
 
 
 @on_both
-def test_a_forgotten_base_leaves_nothing_behind(twin: type[Hazards]) -> None:
-    hazards = twin()
+def test_a_forgotten_base_leaves_nothing_behind(kind: type[Hazards]) -> None:
+    hazards = kind()
     for number in range(1, 200):
         hazards.enter(number, [plain(number, 0, 4)], [plain(number, 4, 4)])
         hazards.forget(number)
@@ -311,10 +311,10 @@ class Published:
 
 @on_both
 def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds(
-    twin: type[Hazards],
+    kind: type[Hazards],
 ) -> None:
     x, y, z = plain(1, 0, 64), plain(2, 0, 64), plain(3, 0, 64)
-    published, ours = Published(), twin()
+    published, ours = Published(), kind()
     produce, consume = ([y], [x]), ([x], [z])
     assert published.enter(1, *produce) == set()
     assert ours.enter(1, *produce) == {}
@@ -326,9 +326,9 @@ def test_the_published_algorithm_misses_a_read_after_write_that_ours_finds(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(accesses, max_size=14))
 def test_the_published_algorithm_misses_nothing_but_reads_after_writes(
-    twin: type[Hazards], program: list
+    kind: type[Hazards], program: list
 ) -> None:
-    published, ours = Published(), twin()
+    published, ours = Published(), kind()
     after: dict[int, frozenset[int]] = {}
     for number, access in enumerate(program, 1):
         reads, writes = ([Span(base + 1, *rest) for base, *rest in side] for side in access)

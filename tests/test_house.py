@@ -39,29 +39,24 @@ MAY_IMPORT = {
     "thread_time": "",
     "records": "errors",
     "ranges": "records errors",
-    "hazards": "records ranges errors",
-    "footprints": "records ranges hazards",
     "window": "records errors",
     "poison": "records ranges errors",
     "skipped": "",
     "failures": "records poison errors",
     "explain": "records ranges errors",
-    # which core there is
-    "epochs": "",
-    "ledger": "records window errors",
-    "waiting": "",
-    "core": "waiting footprints epochs ledger records",
+    # the native core
+    "core": "",
+    "epochs": "core",
+    "ledger": "core records window errors",
     # the driver's side
-    "driver": "core waiting records errors",
+    "driver": "core records errors",
     "pocl": "errors",
     "devices": "_version pocl errors",
     "memory": "driver records errors",
     "commands": "driver records errors",
     "decisions": "driver commands records errors",
-    "backends.base": "driver records errors",
-    "backends.serial": "backends.base driver records errors",
-    "backends.out_of_order": "backends.base driver records errors",
-    "backends.lanes": "backends.base driver records errors",
+    "backends.base": "core driver records errors",
+    "backends.queues": "backends.base core commands errors",
     "backends.emulate": "errors emu",
     "backends.emulated": "backends.base backends.emulate core driver records errors emu",
     # what a device can do
@@ -119,22 +114,21 @@ MAY_IMPORT = {
     "views": "errors",
     "sizes": "",
     # the scheduler on the device
-    "backends.native": "backends.base core commands driver",
     "scheduler_source": "kernel_files",
     "tasks": "epochs commands decisions translate.functions",
     "warming": "devices digest epochs building driver isolated translate.cache",
     "schedulers": "core devices digest epochs building driver errors scheduler_source tasks warming"
     " translate.cache translate.clang translate.functions translate.worker",
-    "segments": "core epochs tasks schedulers decisions hazards poison records errors",
+    "segments": "core epochs tasks schedulers decisions poison records errors",
     "cutting": "epochs tasks schedulers segments commands decisions records errors",
     "choice": "",
     "backends.landing": "driver",
     "backends.sender": "backends.base backends.landing core driver epochs decisions memory"
     " schedulers segments warming errors",
-    "backends.device": "choice ledger backends.base backends.sender driver epochs commands"
+    "backends.device": "choice core backends.base backends.sender driver epochs commands"
     " decisions memory records schedulers cutting segments tasks errors",
-    "backends": "choice ledger backends.native backends.base backends.serial backends.out_of_order"
-    " backends.lanes backends.emulate backends.emulated backends.sender backends.device errors",
+    "backends": "choice core backends.base backends.queues backends.emulate backends.emulated"
+    " backends.sender backends.device errors",
     "arrays": "core records ranges views driver errors",
     "access": "records ranges arrays signature declare errors",
     "deciding": "translate.clang translate.guards records ranges arrays access building commands"
@@ -168,7 +162,7 @@ MAY_IMPORT = {
     "captured": "records arrays commands decisions deciding memory",
     "graph_handles": "driver records explain handle life errors",
     "many": "core records access graph_handles errors",
-    "graph": "records footprints memory arrays access kernel handle graph_handles explain life"
+    "graph": "core records ranges memory arrays access kernel handle graph_handles explain life"
     " captured commands cutting segments errors",
     # checks, where they are on
     "check.findings": "errors",
@@ -193,10 +187,10 @@ MAY_IMPORT = {
     " check.uninitialised check.watch access life commands devices driver progress records sites"
     " tasks errors",
     # the one that composes
-    "measure": "timeline life explain footprints records trace errors",
+    "measure": "core timeline life explain records trace errors",
     "reading": "transfers records arrays commands handle progress",
     "reasons": "kernel narrow reach records signature",
-    "runtime": "reasons measure many core ledger teaching footprints graph graph_handles segments"
+    "runtime": "reasons measure many core ledger teaching graph graph_handles segments"
     " choice contexts devices"
     " records window failures"
     " driver sizes skipped memory arrays views building kernel program commands decisions"
@@ -209,7 +203,7 @@ MAY_IMPORT = {
     "passing": "core driver progress queue_events",
     "interception": "built passing queue_events",
     "queue_commands": "access commands core driver interception passing program records errors",
-    "straight": "core passing queue_commands",
+    "straight": "core queue_commands",
     "queue": "commands core driver gates interception life queue_commands queue_events records"
     " runtime straight errors",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
@@ -226,9 +220,9 @@ MAY_IMPORT = {
 }
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": set[str](),
-    "emu": {"records", "ranges", "hazards", "window", "trace", "errors", "pipes", "emu"},
+    "emu": {"records", "ranges", "window", "epochs", "trace", "errors", "pipes", "emu"},
     "benchmarks": {"__init__", "devices", "probe", "trace", "kernels_cl", "emu", "benchmarks"}
-    | {"kernel_files", "translate.clang", "translate.functions", "core", "footprints", "records"}
+    | {"kernel_files", "translate.clang", "translate.functions", "core", "records"}
     | {"commands", "driver", "inference", "ranges", "signature", "backends.device"},
 }
 
@@ -238,10 +232,11 @@ ROOMS = ("workloads", "peers", "suite", "validation", "figures")  # of the bench
 # in annotations (`if TYPE_CHECKING:`), which import nothing when the program runs.
 MAY_BE_ANNOTATED = {"runtime", "handle", "memory", "kernel", "graph", "queue"}
 
-STAGES = ("access", "hazards", "window", "backends", "trace")
+STAGES = ("access", "window", "backends", "trace")
 COMPOSES = {"runtime"}  # the only ones that know more than one stage
 
-PURE = {"timeline", "records", "ranges", "hazards", "footprints", "window", "poison", "errors"}
+PURE = {"timeline", "records", "ranges", "window", "poison", "errors"}
+PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
 PUBLIC = set(NAMES)
@@ -310,7 +305,7 @@ def own(path: Path, types: bool = False) -> set[str]:
     found = set()
     for name in imported(path, types):
         first, _, rest = name.partition(".")
-        if first != "acs_cl":
+        if first != "acs_cl" or rest.partition(".")[0] == "_core":  # which is no module of Python's
             continue
         while rest and rest not in MODULES:  # a name inside of a module
             rest = rest.rpartition(".")[0]
@@ -380,10 +375,16 @@ def test_only_the_runtime_knows_several_stages() -> None:
 
 
 def test_backends_know_nothing_of_earlier_stages() -> None:
-    earlier = {"runtime", "window", "hazards", "access", "poison", "arrays", "program"}
+    earlier = {"runtime", "window", "access", "poison", "arrays", "program"}
     for name in OF_LIBRARY:
         if name.partition(".")[0] == "backends":
             assert not own(MODULES[name], types=True) & earlier, name
+
+
+def test_the_library_uses_no_model_of_the_core() -> None:
+    for name in OF_LIBRARY:
+        models = {one for one in own(MODULES[name], types=True) if "emu.reference" in one}
+        assert not models, f"{name} imports {sorted(models)}"
 
 
 def test_the_middle_is_pure() -> None:

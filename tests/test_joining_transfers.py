@@ -1,6 +1,6 @@
 """Blocking reads and writes on an `acs.Queue` that the core launches, beside those of Python.
 
-A queue whose launches Python makes is the twin (`by_python`), and a plain queue the oracle.
+A queue whose launches Python makes (`by_python`) does the same, and a plain queue is the oracle.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import core, queue_commands
+from acs_cl import queue_commands
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
-pytestmark = [
-    pytest.mark.skipif(not core.NATIVE, reason="the core was not built"),
-    pytest.mark.usefixtures("without_sections"),
-]
+pytestmark = pytest.mark.usefixtures("without_sections")
 
 
 @pytest.fixture

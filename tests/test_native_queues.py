@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from acs_cl import core
+from acs_cl.driver import functions
 from acs_cl.records import Access, Launch
-from tests.twins import needs_core
 
 PROGRAM, NAME = 0x1194, 0x1190
 QUEUED, COMPLETE, FAILED, REFUSED = 3, 0, -9, -5
@@ -373,13 +373,9 @@ def real_driver() -> Iterator[None]:
     yield
     while made:
         made.pop().let_go()
-    if core.NATIVE:
-        from acs_cl.driver import functions
-
-        core.native.open_driver(functions())
+    core.native.open_driver(functions())
 
 
-@needs_core
 @pytest.mark.parametrize("fails", [False, True], ids=["well", "failing"])
 @pytest.mark.parametrize("enough", [0, 5, 64])
 @pytest.mark.parametrize(("out_of_order", "lanes"), [(True, 1), (False, 1), (False, 2), (False, 5)])
@@ -395,7 +391,6 @@ def test_launches_wait_for_their_upstream_and_are_reported_once(
         program.end()
 
 
-@needs_core
 def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
     program = Program(random.Random(1), False, 2, 0)
     command = program.command()._replace(global_size=(8,))
@@ -409,7 +404,6 @@ def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
     assert program.queues.in_flight == 0
 
 
-@needs_core
 def test_arguments_that_stay_the_same_are_not_set_again() -> None:
     program = Program(random.Random(1), False, 1, 64)
     command = program.command()._replace(global_size=(8,))

@@ -1,8 +1,9 @@
-"""Host backends and their twin in the native core: the same launches wait for the same events."""
+"""Host backends: which lane a launch takes and for how many events it waits, against a model."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -13,12 +14,11 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.backends import HOST, Backend, create
-from acs_cl.backends import native as native_backend
+from acs_cl.backends import HOST, create
 from acs_cl.commands import FillCommand, KernelCommand
-from acs_cl.driver import OwnKernel, Place
+from acs_cl.driver import STATUS, OwnKernel, Place
+from acs_cl.emu.reference.lanes import Lanes, Queue
 from acs_cl.records import Access, Launch
-from tests.twins import needs_core
 
 ADD = """
 kernel void add(global const int *x, global int *y, int a, local int *unused, char b)
@@ -41,19 +41,19 @@ def held(queues: list[cl.CommandQueue]) -> Iterator[None]:
         gate.set_status(cl.command_execution_status.COMPLETE)
 
 
-class Twins:
-    """A backend in Python and in the core, which are given the same launches."""
+class Modelled:
+    """A backend and a model of it, which are given the same launches."""
 
     def __init__(self, name: str, context: cl.Context, lanes: int) -> None:
-        device = context.devices[0]
-        self.python, self.native = self.both = (
-            _python(name, context, device, lanes),
-            create(name, context, device, lanes, False),
-        )
-        assert isinstance(self.native, native_backend.Native)
+        self.backend = create(name, context, context.devices[0], lanes, False)
+        self.model = Queue(name == "serial") if name != "lanes" else Lanes(lanes, self.has_ended)
         program = cl.Program(context, ADD).build()
         self.kernels = [OwnKernel(program, "add") for _ in range(3)]
         self.buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 256) for _ in range(4)]
+
+    def has_ended(self, number: int) -> bool:
+        event = self.backend.event(number)
+        return event is None or bool(event.get_info(STATUS) <= 0)
 
     def command(self, rng: random.Random) -> Any:
         if rng.random() < 0.2:  # which the core leaves to Python
@@ -66,91 +66,88 @@ class Twins:
         values = 2, np.int32(rng.randrange(2)).tobytes(), 4, bytes([rng.randrange(2)])
         return KernelCommand("add", rng.choice(self.kernels), (4,), None, pointers, values, None)
 
-    def submit(self, launch: Launch) -> None:
-        for backend in self.both:
-            backend.submit(launch)
-        assert self.python.used == self.native.used, launch
-        if not self.python.in_order:
-            assert self.python.waits == self.native.waits, launch
-        assert self.python.in_flight == self.native.in_flight
-        assert isinstance(self.native.event(launch.number), cl.Event)
+    def submit(self, launch: Launch) -> int:
+        """Submit to both; the lane that they agree on."""
+        backend = self.backend
+        used, waits = backend.used, backend.waits
+        expected = self.model.submit(launch.number, launch.upstream)
+        backend.submit(launch)
+        assert backend.used - used == {expected.lane: 1}, launch
+        if not backend.in_order:
+            assert backend.waits - waits == expected.waits, launch
+        assert backend.in_flight == len(self.model.in_flight)
+        assert isinstance(backend.event(launch.number), cl.Event)
+        return expected.lane
+
+    def take(self, ended: list[tuple[int, int, Any, int]]) -> list[int]:
+        """The numbers of launches that were reported, each once, on its lane and without error."""
+        for number, status, _, lane in ended:
+            assert (status, lane) == (0, self.model.in_flight[number])
+            self.model.retire(number)
+        assert self.backend.in_flight == len(self.model.in_flight)
+        return [one[0] for one in ended]
+
+    def close(self) -> None:
+        self.backend.wait_all()
+        self.backend.close()
 
 
-def _python(name: str, context: cl.Context, device: cl.Device, lanes: int) -> Backend:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acs_cl.backends.kept", lambda backend: backend)
-        return create(name, context, device, lanes, False)
-
-
-@needs_core
 @pytest.mark.parametrize("name", HOST)
 @pytest.mark.parametrize("seed", range(6))
-def test_twins_choose_the_same_lanes_and_wait_for_the_same(
-    name: str, seed: int, context: cl.Context
-) -> None:
+def test_lanes_and_waits_are_those_of_the_model(name: str, seed: int, context: cl.Context) -> None:
     rng = random.Random(seed)
-    twins = Twins(name, context, rng.choice((1, 2, 4)))
+    both = Modelled(name, context, rng.choice((1, 2, 4)))
+    backend = both.backend
     number = 0
     for _ in range(4):
-        first = number + 1
-        with held([queue for backend in twins.both for queue in backend.queues]):
+        launches: list[Launch] = []
+        with held(backend.queues):
             for _ in range(rng.choice((1, 20, 90))):
                 number += rng.choice((1, 1, 3))
                 recent = range(max(1, number - 8), number)
                 upstream = rng.sample(recent, rng.randint(0, min(3, len(recent))))
-                twins.submit(Launch(number, twins.command(rng), NOTHING, tuple(upstream)))
-            assert all(not backend.poll() for backend in twins.both)
-            for other in range(first, number + 1):
-                one, two = (backend.event(other) is None for backend in twins.both)
-                assert one is two
-        for backend in twins.both:
-            backend.wait_all()
-        fates: tuple[list[Any], ...] = [], []
-        while twins.python.in_flight:
-            most, up_to = rng.choice((1, 7, 64)), rng.randint(first, number)
-            by_number = rng.random() < 0.3
-            for backend, seen in zip(twins.both, fates, strict=True):
-                ended = backend.poll_up_to(up_to) if by_number else backend.poll(most)
-                seen += [(number, status, lane) for number, status, _, lane in ended]
-            if name != "serial":  # which the core polls as it does lanes
-                assert fates[0] == fates[1]
-        for backend, seen in zip(twins.both, fates, strict=True):
-            ended = backend.poll_up_to(number)
-            seen += [(number, status, lane) for number, status, _, lane in ended]
-            assert not backend.in_flight
-            assert backend.oldest() is None
-            assert backend.event(number) is None
-        assert fates[0] == fates[1]
-    for backend in twins.both:
-        backend.close()
+                launches.append(Launch(number, both.command(rng), NOTHING, tuple(upstream)))
+                both.submit(launches[-1])
+            assert not backend.poll()
+            assert all(backend.event(launch.number) is not None for launch in launches)
+        backend.wait_all()
+        seen: set[int] = set()
+        while backend.in_flight:
+            most, up_to = rng.choice((1, 7, 64)), rng.randint(launches[0].number, number)
+            ended = backend.poll_up_to(up_to) if rng.random() < 0.3 else backend.poll(most)
+            seen |= set(both.take(ended))
+            above = {one for launch in launches if launch.number in seen for one in launch.upstream}
+            assert not above & both.model.in_flight.keys()  # upstream is reported first
+        assert seen == {launch.number for launch in launches}
+        assert backend.oldest() is None
+        assert backend.event(number) is None
+    both.close()
 
 
-@needs_core
 def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Context) -> None:
     """And all are used again where it does not."""
-    twins = Twins("lanes", context, 4)
+    both = Modelled("lanes", context, 4)
     rng = random.Random(5)
-    queues = [queue for backend in twins.both for queue in backend.queues]
+    queues = both.backend.queues
     numbers = iter(range(1, 10_000))
 
     def used_by(many: int, upstream: int = 0) -> list[int]:
         """How many of so many launches each lane gets."""
-        before = twins.native.used
+        lanes: Counter[int] = Counter()
         for number in islice(numbers, many):
             above = tuple(range(max(1, number - upstream), number))
-            twins.submit(Launch(number, twins.kernel_command(rng), NOTHING, above))
+            lanes[both.submit(Launch(number, both.kernel_command(rng), NOTHING, above))] += 1
             if not holds:
                 for queue in queues:
                     queue.finish()
-        return sorted((twins.native.used - before).values())
+        return sorted(lanes.values())
 
     holds = False
     assert len(used_by(32)) == 4  # so long it takes to know
     for upstream in (0, 2):
         assert used_by(100, upstream) == [100]
     for steady, patience in ((300, 8), (20, 8), (20, 16)):
-        for backend in twins.both:
-            backend.poll()  # else lanes seem to have much in flight
+        both.take(both.backend.poll())  # else lanes seem to have much in flight
         with held(queues):
             holds = True
             assert len(used_by(40)) == 4
@@ -161,40 +158,37 @@ def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Cont
         assert len(used_by(8)) > 1  # one lane was wrong, so that it takes longer
         used_by(24)
         assert len(used_by(steady)) == 1  # after long enough all is as before
-    for backend in twins.both:
-        backend.wait_all()
-        backend.close()
+    both.close()
 
 
-@needs_core
 def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Context) -> None:
-    twins = Twins("lanes", context, 2)
-    twins.native.submit(Launch(1, twins.kernel_command(random.Random(1)), NOTHING, ()))
-    event = twins.native.event(1)
-    twins.native.wait_all()
+    both = Modelled("lanes", context, 2)
+    backend = both.backend
+    backend.submit(Launch(1, both.kernel_command(random.Random(1)), NOTHING, ()))
+    event = backend.event(1)
+    backend.wait_all()
     references = event.reference_count
-    twins.native.close()
+    backend.close()
     assert event.reference_count == references - 1
-    assert twins.native.event(1) is None
-    assert not twins.native.in_flight
+    assert backend.event(1) is None
+    assert not backend.in_flight
 
 
-@needs_core
 @pytest.mark.parametrize("name", HOST)
 def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
     name: str, context: cl.Context
 ) -> None:
-    twins = Twins(name, context, 2)
-    backend: Any = twins.native
-    command = twins.kernel_command(random.Random(1))
+    both = Modelled(name, context, 2)
+    backend: Any = both.backend
+    command = both.kernel_command(random.Random(1))
     number = 0
 
     def launch(count: int) -> int:
         nonlocal number
-        before = backend._kept.bare
+        before = backend._core.bare
         for number in range(number + 1, number + 1 + count):  # noqa: B020  goes on counting
             backend.submit(Launch(number, command, NOTHING, ()))
-        return int(backend._kept.bare - before)
+        return int(backend._core.bare - before)
 
     assert launch(64) == 0  # somebody may ask yet
     backend.wait_all()
@@ -215,13 +209,12 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
     backend.close()
 
 
-@needs_core
 @pytest.mark.parametrize("name", HOST)
 def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.Context) -> None:
-    twins = Twins(name, context, 2)
-    backend: Any = twins.native
-    backend._kept._unasked_enough = 0
-    command = twins.kernel_command(random.Random(1))
+    both = Modelled(name, context, 2)
+    backend: Any = both.backend
+    backend._core._unasked_enough = 0
+    command = both.kernel_command(random.Random(1))
     seen: list[int] = []
     for number in range(1, 8):
         backend.submit(Launch(number, command, NOTHING, ()))
@@ -234,7 +227,6 @@ def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.C
     backend.close()
 
 
-@needs_core
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("issue", ["eager", "ready_first"])
 @pytest.mark.parametrize("name", HOST)
@@ -244,7 +236,7 @@ def test_launches_without_events_are_waited_for_as_others(
     rng = random.Random(seed)
     with acs.Runtime(device, backend=name, issue=issue, lanes=rng.choice((2, 3, 8))) as rt:
         backend: Any = rt._backend
-        backend._kept._unasked_enough = 0
+        backend._core._unasked_enough = 0
         add = rt.build(ADD).add
         arrays = [rt.array(np.full(4, place), "i4") for place in range(12)]
         values = [array.get() for array in arrays]
@@ -269,7 +261,7 @@ def test_launches_without_events_are_waited_for_as_others(
                 rt.flush()
         rt.finish()
         assert backend.in_flight == 0
-        assert (backend._kept.bare > 0) is (name != "out_of_order")
+        assert (backend._core.bare > 0) is (name != "out_of_order")
         for array, expected in zip(arrays, values, strict=True):
             np.testing.assert_array_equal(array.get(), expected)
 

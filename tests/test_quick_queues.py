@@ -17,12 +17,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
-from twins import needs_core
 
 import acs_cl as acs
 from acs_cl.choice import Choice
-
-pytestmark = needs_core
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
 PARTS = 4

@@ -105,6 +105,24 @@ def test_random_programs_give_what_numpy_gives(
     check(program, kept(*configuration, window, memory), failing=False)
 
 
+@pytest.mark.parametrize("backend", ["auto", "serial", "out_of_order", "lanes", "device"])
+def test_random_programs_are_the_same_where_python_plans_every_launch(
+    device: cl.Device, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACS_CL_NO_PLANS", "1")
+    try:
+        runtime = acs.Runtime(device, backend=backend)
+    except acs.DeviceError as error:
+        pytest.skip(f"{device.name.strip()} cannot: {error}")
+    with runtime:
+        made = runtime, runtime.build(SOURCE)
+        for seed in range(EACH):
+            rng = random.Random(seed)
+            program = [(rng.choice(NAMES), rng.randbytes(11)) for _ in range(30)]
+            check(program, made, failing=seed % 3 == 0)
+        assert runtime._ledger.most == 0  # the core has made none by itself
+
+
 @fuzz
 @given(
     programs(),

@@ -11,7 +11,6 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from fuzz.threads import in_threads
-from twins import needs_core
 
 import acs_cl as acs
 from acs_cl import reading
@@ -47,7 +46,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 HOST = ("serial", "out_of_order", "lanes")
 
 
-@needs_core
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 @pytest.mark.parametrize("backend", HOST)
 def test_values_are_those_that_were_written_last(
@@ -141,7 +139,6 @@ def test_what_failed_says_why(device: cl.Device, backend: str) -> None:
         assert y.get().tolist() == [0] * 16
 
 
-@needs_core
 def test_what_the_core_does_not_take(device: cl.Device, asked: Asked) -> None:
     with acs.Runtime(device, backend="lanes") as rt, acs.Runtime(device) as other:
         queues: Any = rt._backend.quick_queues
@@ -161,7 +158,6 @@ def test_what_the_core_does_not_take(device: cl.Device, asked: Asked) -> None:
         assert asked.launches == 1
 
 
-@needs_core
 def test_behind_what_is_held_it_is_a_launch(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         x, y = rt.zeros(4, "u4"), rt.zeros(4, "u4")

@@ -116,7 +116,6 @@ def test_a_program_that_catches_ctrl_c_ends_too() -> None:
     assert "still running" in said
 
 
-@pytest.mark.skipif(not core.NATIVE, reason="Python alone cannot tell")
 def test_ctrl_c_before_the_first_line_of_what_is_called_at_exit_is_not_lost() -> None:
     told = []
 
@@ -164,9 +163,8 @@ def end_of(backend: str, then: str, signals: int) -> tuple[int, str, float]:
     return process.returncode, said + rest, perf_counter() - began
 
 
-@pytest.mark.skipif(not core.NATIVE, reason="signals wait for locks of the native core only")
 def test_a_signal_waits_until_the_lock_was_given_back() -> None:
-    lock, seen = core.lock(), []
+    lock, seen = core.native.Lock(), []
 
     def signalled() -> None:
         with lock:
@@ -181,7 +179,6 @@ def test_a_signal_waits_until_the_lock_was_given_back() -> None:
     assert not lock._is_owned()
 
 
-@pytest.mark.skipif(not core.NATIVE, reason="signals wait for locks of the native core only")
 def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
     class ToldError(Exception):
         pass
@@ -194,7 +191,7 @@ def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
             signal.raise_signal(signal.SIGUSR1)
             seen.append("inside")
 
-    lock, seen = core.lock(), []
+    lock, seen = core.native.Lock(), []
     before = signal.signal(signal.SIGUSR1, tell)
     try:
         assert signal.getsignal(signal.SIGUSR1) is tell
@@ -207,7 +204,7 @@ def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
 
 
 def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
-    lock = core.lock()
+    lock = core.native.Lock()
     with interrupt(0.02), lock:
         with pytest.raises(KeyboardInterrupt):
             lock.wait(0, 30)

@@ -16,8 +16,7 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
-from acs_cl import straight
-from acs_cl.straight import Look
+from acs_cl import core, straight
 from tests.test_queue import (
     COMPLETE,
     ROUNDS,
@@ -50,13 +49,13 @@ def passed(queue: acs.Queue) -> int:
 
 
 def test_levels_are_those_of_the_longest_chain() -> None:
-    chain, apart, late = Look(), Look(), Look()
+    chain, apart, late = (core.native.Look() for _ in range(3))
     for number in range(8):
         chain.note(number, (number - 1,), range(8))
         apart.note(number, (), range(8))
         late.note(number, (), (number,))  # the one before had ended when it came
     assert (chain.overlap, apart.overlap, late.overlap) == (1, 8, 1)
-    two = Look()
+    two = core.native.Look()
     for number in range(8):
         two.note(number, (number - 2,), range(8))
     assert two.overlap == 2

@@ -16,7 +16,7 @@ from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.graphs import GROUP, Graph, Region
 from acs_cl.benchmarks.workloads.workload import differences
-from acs_cl.hazards import Hazards
+from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.ranges import overlap
 from acs_cl.records import Span
 
@@ -168,7 +168,7 @@ def test_edges_are_those_that_hazards_find(name: str, seed: int) -> None:
     graph = SIZES[name].graph(seed)
     expected = graphs.edges(graph)
     assert found_by(Hazards(), graph) == expected
-    assert found_by(core.hazards(), graph) == expected
+    assert found_by(core.native.Hazards(), graph) == expected
 
 
 @pytest.mark.parametrize("name", ["strided", "aliasing", "layers"])

@@ -1,6 +1,6 @@
-// Hazards and footprints: the twins of acs_cl/hazards.py and acs_cl/footprints.py, which say what
-// all of this is and why. Same results, edge by edge, kind by kind; and sweep by sweep, but for nodes
-// that arrays hold.
+// Hazards and footprints. Their models, emu/reference/hazards.py and footprints.py, say what all of
+// this is and why. Same results, edge by edge, kind by kind; and sweep by sweep, but for nodes that
+// arrays hold.
 
 #pragma once
 

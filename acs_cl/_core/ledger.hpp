@@ -1,6 +1,6 @@
-// Where launches are that the device-side scheduler has: the twin of acs_cl/ledger.py. It also keeps
-// the books of launches that the core makes itself, in a few words each: Python learns of one only
-// if it asks (`settle`). Those in an epoch end with it; those on a queue, each by itself.
+// Where launches are that the device-side scheduler has. It also keeps the books of launches that the
+// core makes itself, in a few words each: Python learns of one only if it asks (`settle`). Those in
+// an epoch end with it; those on a queue, each by itself.
 
 #pragma once
 

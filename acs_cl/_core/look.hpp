@@ -1,4 +1,6 @@
-// What launches in a row follow: the twin of `Look` in acs_cl/straight.py, which says what for.
+// What launches in a row follow, of those that were in flight when they came. Levels are steps of the
+// longest chain up to a launch; what had ended by then is a step before. acs_cl/straight.py says what
+// for.
 
 #pragma once
 

@@ -59,11 +59,10 @@ public:
         return took.count();
     }
 
-    // Spans are put together in Python: a footprint is made once, and used often.
+    // The caller has merged the spans.
     std::unique_ptr<Footprint> footprint(nb::handle reads, nb::handle writes,
                                          const Footprint *before) {
-        nb::object merged = nb::module_::import_("acs_cl.footprints").attr("merged");
-        return Hazards::footprint(spans_of(merged(reads)), spans_of(merged(writes)), before);
+        return Hazards::footprint(spans_of(reads), spans_of(writes), before);
     }
 
     nb::object enter_footprint(std::int64_t number, Footprint &footprint) {

@@ -1,5 +1,12 @@
-// Queues of one device and what is in flight on them: the twin of acs_cl/backends/{serial,
-// out_of_order,lanes}.py, which say what each does. `serial` is lanes, one of them.
+// Queues of one device and what is in flight on them, for the three host backends of
+// acs_cl/backends/queues.py. `serial` is lanes, one of them.
+//
+// A launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
+// is its wait: most edges of a chain need no event. Else it takes the lane with the least in flight,
+// the latest one if that is idle, since drivers are quickest where they were last. It waits for
+// upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a
+// queue that was never flushed while another queue waits for it for ever. emu/reference/lanes.py is
+// the model of these choices.
 //
 // Every command but a plain kernel, and whatever the driver refuses, goes by the command's own
 // `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the

@@ -1,5 +1,6 @@
-// The tasks of an epoch as they come, and the words that the scheduler reads: the twin of `Recorder`
-// in acs_cl/epochs.py, which also makes the images that are in another order than the program's.
+// The tasks of an epoch as they come, and the words that the scheduler reads. acs_cl/epochs.py
+// describes these, and makes the images that are in another order than the program's.
+// emu/reference/epochs.py is the model.
 
 #pragma once
 

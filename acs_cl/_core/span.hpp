@@ -1,4 +1,4 @@
-// Rectangles of bytes: the twin of acs_cl/ranges.py, with the same answers.
+// Rectangles of bytes, with the answers of acs_cl/ranges.py.
 //
 // No address that a device or a program has comes near 2^60. So a span that reaches farther ends there
 // (`bounded`), and sums of a few numbers fit 64 bits.

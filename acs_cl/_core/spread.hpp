@@ -1,4 +1,6 @@
-// Whether launches are spread over lanes: the twin of `Spread` in acs_cl/backends/lanes.py.
+// Whether launches are spread over lanes. Where kernels have ended before the next but one is
+// launched, lanes overlap nothing, and an event across them costs some drivers as much as a launch:
+// then all go to one lane.
 
 #pragma once
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..choice import Choice
+from ..core import native
 from ..errors import UsageError
-from ..ledger import Ledger
 from .base import Backend, Ended
 from .device import DECIDED, Device
-from .lanes import Lanes
-from .native import kept
-from .out_of_order import OutOfOrder
+from .queues import HOST, HostQueues
 from .sender import Settings
-from .serial import Serial
 
 __all__ = [
     "DECIDED",
@@ -32,21 +29,14 @@ __all__ = [
     "create_emulated",
 ]
 
-HOST = ("serial", "out_of_order", "lanes")
 NAMES = (*HOST, "device", "emulated")
 
 
 def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
     """The host backend called `name` on one device."""
-    if name == "serial":
-        backend: Backend = Serial(context, device, profiling)
-    elif name == "out_of_order":
-        backend = OutOfOrder(context, device, profiling)
-    elif name == "lanes":
-        backend = Lanes(context, device, lanes, profiling)
-    else:
+    if name not in HOST:
         raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
-    return kept(backend)
+    return HostQueues(name, context, device, lanes, profiling)
 
 
 def create_emulated(context: Any, device: Any, options: Any) -> Backend:
@@ -65,7 +55,7 @@ def create_device(
     tier: str,
     settings: Settings,
     choice: Choice | None,
-    ledger: Ledger,
+    ledger: native.Ledger,
 ) -> Device:
     """The backend 'device', with `host` for what its scheduler does not run."""
     return Device(context, device, host, store, tier, settings, choice, ledger)

@@ -1,8 +1,7 @@
-"""The contract of a backend, and what the three host backends share.
+"""The contract of a backend.
 
 In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that
-ended since the last call, with their status (0, or the driver's negative error). The shared part
-keeps the events of launches in flight and drops them as soon as they are seen to have ended.
+ended since the last call, with their status (0, or the driver's negative error).
 
 Invariant: an ended launch is reported once, and never before everything upstream of it.
 """
@@ -10,12 +9,12 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice, takewhile
 from typing import Any
 
 import pyopencl as cl
 
-from ..driver import STATUS, CommandQueue
+from .. import core
+from ..driver import CommandQueue
 from ..errors import DeviceError
 from ..records import Launch
 
@@ -34,35 +33,36 @@ class Backend:
     in_order = False
     """Whether launches run in program order whatever their upstream is."""
 
-    def __init__(self, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+    def __init__(self, queues: list[Any], profiling: bool) -> None:
+        self.queues = queues
         self.profiling = profiling
-        properties: Any = self._properties()
-        if profiling:
-            properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
-        self.queues = [CommandQueue(context, device, properties=properties) for _ in range(lanes)]
-        self._events: dict[int, Any] = {}
-        self.waits = 0
-        """Events that launches were made to wait for."""
-        self.used: Counter[int] = Counter()
-        """Launches by lane."""
+        self._waits = 0
+        self._used: Counter[int] = Counter()
 
-    def _properties(self) -> int:
-        return 0
+    @property
+    def waits(self) -> int:
+        """Events that launches were made to wait for."""
+        return self._waits
+
+    @property
+    def used(self) -> Counter[int]:
+        """Launches by lane."""
+        return self._used
 
     @property
     def unsent(self) -> bool:
         """Whether something submitted waits for more to come before the device sees it."""
         return False
 
+    @property
+    def quick_queues(self) -> core.native.Queues | None:
+        """The core's queues, to which it may make launches by itself; None where there are none."""
+        return None
+
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Put a launch on a queue, behind its upstream, and behind events of other queues. Raises
         what the driver raises."""
         raise NotImplementedError
-
-    @property
-    def quick_queues(self) -> Any:
-        """The core's queues, to which it may make launches by itself; None where there are none."""
-        return None
 
     def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
         """Launch `number` came: how many like it, of `key`, will go to a queue without further
@@ -73,7 +73,7 @@ class Backend:
         """What the core's queues have told of somebody else, as `poll` would tell it."""
         return ended
 
-    def join(self, ledger: Any) -> None:
+    def join(self, ledger: core.native.Ledger) -> None:
         """The core makes launches by itself, and keeps their books in `ledger`."""
 
     def look(self) -> None:
@@ -97,7 +97,7 @@ class Backend:
 
     def event(self, number: int) -> Any:
         """The event of a launch in flight, or None when it has been seen to end."""
-        return self._events.get(number)
+        raise NotImplementedError
 
     def to_wait_for(self, number: int) -> Any:
         """An event of the driver that ends with a launch in flight, or None."""
@@ -110,38 +110,23 @@ class Backend:
     @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""
-        return len(self._events)
+        raise NotImplementedError
 
     def poll(self, most: int = 64) -> Ended:
-        """Those of the `most` oldest launches in flight that have ended, in program order."""
-        return self._ended(list(islice(self._events.items(), most)))
+        """Launches in flight that have ended, in program order; `most` of a queue at a time."""
+        raise NotImplementedError
 
     def poll_up_to(self, number: int) -> Ended:
-        """Those launches in flight up to `number` in program order that have ended."""
-        return self._ended(list(takewhile(lambda item: item[0] <= number, self._events.items())))
+        """The same, for a caller who waits for launch `number`."""
+        raise NotImplementedError
 
     def oldest(self) -> Any:
         """An event of the driver to wait for before looking again, or None."""
-        return next(iter(self._events.values()), None)
-
-    def _ended(self, candidates: list[tuple[int, Any]]) -> Ended:
-        """Newest first: whatever is upstream of one seen to have ended has then ended too, so that
-        no launch is reported before its upstream."""
-        events = self._events
-        ended: Ended = []
-        candidates.reverse()
-        for number, event in candidates:
-            state = event.get_info(STATUS)
-            if state <= 0:
-                ended.append((number, state, event, 0))
-                del events[number]
-        ended.reverse()
-        return ended
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Make sure that the device starts on everything submitted."""
-        for queue in self.queues:
-            queue.flush()
+        raise NotImplementedError
 
     def wait_all(self) -> None:
         """Block until everything submitted has ended."""
@@ -151,4 +136,12 @@ class Backend:
     def close(self) -> None:
         """Wait, then let go of the queues."""
         self.wait_all()
-        self._events.clear()
+
+
+def open_queues(
+    context: Any, device: Any, many: int, profiling: bool, properties: Any = 0
+) -> list[Any]:
+    """Make queues of one kind."""
+    if profiling:
+        properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
+    return [CommandQueue(context, device, properties=properties) for _ in range(many)]

@@ -27,20 +27,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .. import epochs
+from .. import core, epochs
 from ..choice import FEW, HOT, Choice
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
 from ..driver import STATUS, CommandQueue
 from ..errors import DeviceError
-from ..ledger import Ledger
 from ..memory import Store
 from ..records import Launch
 from ..schedulers import Scheduler, Schedulers
 from ..segments import SegmentCommand
 from ..segments import Settings as SegmentSettings
 from ..tasks import NO_ADDRESS, Body, NeedsArena, Task, TaskCommand, Unfit
-from .base import Backend, Ended
+from .base import Backend, Ended, open_queues
 from .sender import MOST_TASKS, Epoch, Sender, Settings
 
 if TYPE_CHECKING:
@@ -88,10 +87,10 @@ class Device(Backend):
         tier: str,
         settings: Settings,
         choice: Choice | None,
-        ledger: Ledger,
+        ledger: core.native.Ledger,
     ) -> None:
-        super().__init__(context, device, 1, lanes.profiling or choice is not None)
-        self.profiling = lanes.profiling
+        timed = lanes.profiling or choice is not None
+        super().__init__(open_queues(context, device, 1, timed), lanes.profiling)
         self.lanes = lanes
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
@@ -174,13 +173,13 @@ class Device(Backend):
         self._where[number] = ON_HOST
         forget_oldest(self._where)
 
-    def join(self, ledger: Any) -> None:
+    def join(self, ledger: core.native.Ledger) -> None:
         """The core makes launches for both by itself."""
         ledger.tell(self.reasons, self._where)
         self.lanes.join(ledger)
 
     @property
-    def quick_queues(self) -> Any:
+    def quick_queues(self) -> core.native.Queues | None:
         """Those of the lanes."""
         return self.lanes.quick_queues
 
@@ -398,7 +397,7 @@ class Device(Backend):
         event = None if self._ledger.epoch(number) else self.lanes.event(number)
         if event is not None:
             epoch.wait_for.append(event)
-            self.waits += 1
+            self._waits += 1
 
     def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
         """A recorded segment, as an epoch of its own behind the open one. What the driver refuses

@@ -30,7 +30,7 @@ from ..emu.spec import MACHINES, Machine
 from ..emu.trace import KERNEL, Entry
 from ..errors import DeviceError
 from ..records import Launch
-from .base import Backend, Ended
+from .base import Backend, Ended, open_queues
 from .emulate import GROUP, Emulate
 
 GUESS_NS = 5_000
@@ -85,13 +85,14 @@ class Emulated(Backend):
     may_retime = False  # its times are the model's
 
     def __init__(self, context: Any, device: Any, settings: Emulate) -> None:
-        super().__init__(context, device, 1, False)
+        super().__init__(open_queues(context, device, 1, False), False)
+        self._events: dict[int, ModelEvent] = {}
         self.settings = settings
         self.machine: Machine = MACHINES[settings.machine]
         self.guessed = 0
         self._live = Live(settings.policy, self.machine, self._began, self._has_ended)
         self._live.model.gpu.on_start = self._runs
-        self._lock = core.lock()
+        self._lock = core.native.Lock()
         """Of the model: events are waited for without the runtime's lock."""
         self._places: dict[int, int] = {}
         """{launch: its number in the model}."""
@@ -116,7 +117,7 @@ class Emulated(Backend):
             self._launches[place] = launch, event
             self._events[launch.number] = event
             self._live.add(self._entry(place, launch, tuple(upstream)))
-            self.used[0] += 1
+            self._used[0] += 1
             self._is_news = True
 
     def _entry(self, place: int, launch: Launch, upstream: tuple[int, ...]) -> Entry:
@@ -199,6 +200,15 @@ class Emulated(Backend):
         return event.status <= 0
 
     # ---- out -------------------------------------------------------------------------------------
+
+    def event(self, number: int) -> Any:
+        """The model's event of a launch in flight, or None."""
+        return self._events.get(number)
+
+    @property
+    def in_flight(self) -> int:
+        """Launches submitted and not yet reported."""
+        return len(self._events)
 
     def poll(self, most: int = 64) -> Ended:
         """What ended while the program made its launches; if it has made none since the last look,

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from .. import core, driver, epochs
+from .. import driver, epochs
 from ..decisions import WrongCountError
 from ..driver import STATUS
 from ..errors import DeviceError, InternalError
@@ -82,7 +82,7 @@ class Epoch:
     def __init__(self, scheduler: Scheduler, number: int) -> None:
         self.scheduler = scheduler
         self.number = number
-        self.recorder = core.recorder()
+        self.recorder = epochs.Recorder()
         self.trusted = True
         """Whether it is sent however small it is."""
         self.wait_for: list[Any] = []

@@ -401,7 +401,7 @@ class Batch:
 
 def _upstream(entries: Sequence[Entry]) -> list[list[int]]:
     """For each entry those that have to run before it."""
-    hazards = core.hazards()
+    hazards = core.native.Hazards()
     return [
         [other - 1 for other in hazards.enter(number, entry.placed.reads, entry.placed.writes)]
         for number, entry in enumerate(entries, 1)

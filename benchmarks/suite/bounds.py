@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from acs_cl import core
 from acs_cl.benchmarks.suite.statistics import quantile
-from acs_cl.footprints import ReplayHazards
 from acs_cl.trace import Slice
 
 
@@ -80,7 +80,7 @@ def bound(slices: Sequence[Slice], device: Device, narrow: Sequence[Slice] = ())
     """The bound of one step. `narrow`: the same launches on one of the compute units."""
     slices = sorted(slices, key=lambda one: one.number)
     on_one = [_ms(one) for one in sorted(narrow, key=lambda one: one.number)]
-    hazards = ReplayHazards()
+    hazards = core.native.Hazards()
     ends: dict[int, tuple[float, int]] = {}
     edges = 0
     work = 0.0

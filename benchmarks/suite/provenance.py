@@ -77,8 +77,8 @@ def digest() -> str:
 
 
 def core_digest() -> str:
-    """Of the sources that the native core was built from; empty without one."""
-    return str(getattr(core.native, "SOURCES", "")) if core.NATIVE else ""
+    """Of the sources that the native core was built from."""
+    return core.native.SOURCES
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -106,7 +106,7 @@ def _of_checkout(root: Path) -> str:
         changed = git("status", "--porcelain", "--", *what)
     except OSError:
         return ""
-    stale = core.NATIVE and core_digest() != tree_core_digest(root)
+    stale = core_digest() != tree_core_digest(root)
     return f"{commit} {CHANGED}" if commit and (changed or stale) else commit
 
 

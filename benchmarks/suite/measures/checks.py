@@ -18,14 +18,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 from acs_cl import core
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import interleave
-from acs_cl.records import Span
+from acs_cl.records import Access, Span
 
 WINDOWS = ((16, 6), (32, 10), (64, 6), (256, 6), (1024, 6))
 LIMITS_NS = {(16, 6): 100, (32, 10): 200}
@@ -37,30 +37,23 @@ LAUNCHES = {"native": 4096, "inside": 16384}  # in one sample, by way
 ACCESSES = 4096
 
 
-class Prepared(NamedTuple):
-    """What one launch touches."""
-
-    reads: tuple[Span, ...]
-    writes: tuple[Span, ...]
-
-
-def chains(window: int, segments: int) -> list[Prepared]:
+def chains(window: int, segments: int) -> list[Access]:
     """Half as many chains as there are slots, a launch of each in turn."""
     half = window // 2
     each = [_prepared(range(chain * segments, (chain + 1) * segments)) for chain in range(half)]
     return [each[number % half] for number in range(ACCESSES)]
 
 
-def scattered(window: int, segments: int) -> list[Prepared]:
+def scattered(window: int, segments: int) -> list[Access]:
     """Any segments of many."""
     rng = random.Random(7)
     spans = [_span(number) for number in range(window * segments)]
     half = segments // 2
     drawn = [rng.sample(spans, segments) for _ in range(ACCESSES)]
-    return [Prepared(tuple(some[:half]), tuple(some[half:])) for some in drawn]
+    return [Access(tuple(some[:half]), tuple(some[half:])) for some in drawn]
 
 
-SHAPES: dict[str, Callable[[int, int], list[Prepared]]] = {"chains": chains, "random": scattered}
+SHAPES: dict[str, Callable[[int, int], list[Access]]] = {"chains": chains, "random": scattered}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
@@ -82,8 +75,8 @@ class Checks:
     """Launches that enter and leave, with `window` of them live; from Python, half a window more or
     less."""
 
-    def __init__(self, way: str, window: int, accesses: list[Prepared]) -> None:
-        self.hazards: Any = core.hazards()
+    def __init__(self, way: str, window: int, accesses: list[Access]) -> None:
+        self.hazards = core.native.Hazards()
         self.sample = self.from_inside if way == "inside" else self.from_python
         self.window, self.launches = window, LAUNCHES[way]
         self.accesses = accesses + accesses[:window]
@@ -111,10 +104,10 @@ class Checks:
                 retire(number)
         return took_ns / (self.launches // batch * batch)
 
-    def enter_all(self, first: int, accesses: list[Prepared]) -> float:
+    def enter_all(self, first: int, accesses: list[Access]) -> float:
         """Nanoseconds for entering all."""
         enter = self.hazards.enter
-        launches = [(number, *access) for number, access in enumerate(accesses, first)]
+        launches = [(number, one.reads, one.writes) for number, one in enumerate(accesses, first)]
         started_ns = perf_counter_ns()
         for number, reads, writes in launches:
             enter(number, reads, writes)
@@ -146,10 +139,10 @@ def _name(shape: str, window: int, segments: int, way: str) -> str:
     return f"{shape}, window {window}, {segments} segments, {way}"
 
 
-def _prepared(numbers: range) -> Prepared:
+def _prepared(numbers: range) -> Access:
     spans = [_span(number) for number in numbers]
     half = len(spans) // 2
-    return Prepared(tuple(spans[:half]), tuple(spans[half:]))
+    return Access(tuple(spans[:half]), tuple(spans[half:]))
 
 
 def _span(number: int) -> Span:

@@ -70,9 +70,9 @@ def _row(context: cl.Context, backend: str, rounds: int) -> dict[str, Any]:
             "ours in part": ours_side(ours, LAUNCHES, nbytes=64 * TINY_BYTES),
             "ours with when=": ours_side(ours, LAUNCHES, decided=True),
             "queue": _queue_side(ours),
+            "C": _c_side(ours, events=True),
+            "C without events": _c_side(ours, events=False),
         }
-        sides["C"] = _c_side(ours, events=True)
-        sides["C without events"] = _c_side(ours, events=False)
         samplers: dict[str, Callable[[], Sample]] = {
             f"{how} {name}": sampler(side)
             for how, sampler in HOW.items()

@@ -1,4 +1,4 @@
-"""Footprints: hazards of launches that come again and again with the same bytes.
+"""Model the hazards of launches that come again and again with the same bytes: footprints.
 
 In: the bytes that a recorded segment reads and writes, once, and then a number for each replay of
 it. Out: the same edges that `Hazards` would give a launch with these bytes. Pure.
@@ -18,15 +18,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from weakref import WeakValueDictionary
 
-from .hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _Node
-from .ranges import covers
-from .records import Span
-
-MOST_SPANS = 64
-"""Spans of one base that a footprint keeps apart; beyond that its hull stands for them."""
+from acs_cl.emu.reference.hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _Node
+from acs_cl.records import Span
 
 
 class Footprint:
@@ -67,7 +62,7 @@ class ReplayHazards(Hazards):
         takes the place of."""
         self._forget_dropped()
         self._marks -= 1
-        made = Footprint(self._marks, merged(reads), merged(writes), self._dropped)
+        made = Footprint(self._marks, reads, writes, self._dropped)
         self._footprints[made.mark] = made
         self._replays[made.mark] = self._replays[before.mark] if before is not None else 0
         self._ancestors[made.mark] = 0
@@ -177,32 +172,3 @@ class ReplayHazards(Hazards):
                 self._dropped.append(mark)
             else:
                 del self._replays[mark], self._ancestors[mark]
-
-
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same bytes in fewer spans; the hull of a base where they are many."""
-    by_base: dict[int, list[Span]] = {}
-    for span in dict.fromkeys(spans):
-        by_base.setdefault(span.base, []).append(span)
-    return list(chain.from_iterable(map(_merged, by_base.values())))
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    """Of one base."""
-    flat: list[Span] = []
-    for span in sorted(span for span in spans if span.rows == 1):
-        if flat and span.start <= flat[-1].end:
-            base, start = span.base, flat[-1].start
-            width = max(span.end, flat[-1].end) - start
-            flat[-1] = Span(base, start, width, 1, width)
-        else:
-            flat.append(span)
-    whole = flat + [
-        span
-        for span in spans
-        if span.rows > 1 and not (len(flat) <= MOST_SPANS and any(covers(f, span) for f in flat))
-    ]
-    if len(whole) <= MOST_SPANS:
-        return whole
-    start, end = min(span.start for span in whole), max(span.end for span in whole)
-    return [Span(whole[0].base, start, end - start, 1, end - start)]

@@ -1,4 +1,4 @@
-"""Hazards: which launches a new launch must wait for, from the bytes that live launches touch.
+"""Model hazards: which launches a new launch must wait for, from the bytes that live ones touch.
 
 In: a launch's number and access, in program order, and the numbers of launches that retired. Out:
 its upstream, with the kind of each edge. Pure: no clocks, no threads, no OpenCL.
@@ -21,8 +21,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
-from .ranges import covers, overlap
-from .records import EVERYTHING, Span
+from acs_cl.ranges import covers, overlap
+from acs_cl.records import EVERYTHING, Span
 
 RAW, WAR, WAW, REUSE, ANY = "RAW", "WAR", "WAW", "reuse", "any"
 

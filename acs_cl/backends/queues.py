@@ -1,0 +1,102 @@
+"""The three host backends, which are three settings of the core's `Queues`.
+
+- `serial`: one queue in order. Edges order nothing: launches run in program order.
+- `out_of_order`: one queue without order, for drivers that overlap in it (PoCL, Intel's CPU
+  runtime). A launch waits for the events of its upstream in flight.
+- `lanes`: a pool of queues in order, with events across them, for drivers that overlap only
+  between queues.
+
+In: launches. Out: their ends. The core picks lanes, sets arguments, enqueues and keeps the events;
+`_core/queues.hpp` says how. Every command but a plain kernel, and what the driver refuses, goes by
+the command's own `enqueue`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyopencl as cl
+
+from .. import core
+from ..commands import KernelCommand
+from ..errors import DeviceError
+from .base import Backend, Ended, open_queues
+
+HOST = ("serial", "out_of_order", "lanes")
+
+_CLASSES = (cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, KernelCommand)
+
+
+class HostQueues(Backend):
+    """The backend called `name`, one of `HOST`, with `lanes` queues if it has several."""
+
+    def __init__(self, name: str, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+        self.name = name
+        self.in_order = name == "serial"
+        if name == "out_of_order":
+            queues = _without_order(context, device, profiling)
+        else:
+            queues = open_queues(context, device, lanes if name == "lanes" else 1, profiling)
+        super().__init__(queues, profiling)
+        self._core = core.native.Queues(
+            queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
+        )
+        # the core's own, without a call of Python's between
+        self.submit = self._core.submit  # type: ignore[method-assign]
+        self.event = self._core.event  # type: ignore[method-assign]
+
+    def join(self, ledger: core.native.Ledger) -> None:
+        """The core makes launches by itself, and keeps their books in `ledger`."""
+        self._core.join(ledger)
+
+    @property
+    def quick_queues(self) -> core.native.Queues:
+        """The core's queues."""
+        return self._core
+
+    @property
+    def waits(self) -> int:
+        """Events that launches were made to wait for."""
+        return self._core.waits
+
+    @property
+    def used(self) -> Counter[int]:
+        """Launches by lane."""
+        return +Counter(dict(enumerate(self._core.used())))
+
+    @property
+    def in_flight(self) -> int:
+        """Launches submitted and not yet reported."""
+        return self._core.in_flight
+
+    def poll(self, most: int = 64) -> Ended:
+        """Ended launches in program order, of the `most` oldest of a queue."""
+        return self._core.poll(most)
+
+    def poll_up_to(self, number: int) -> Ended:
+        """The same, for a caller who waits for launch `number`."""
+        return self._core.poll_up_to(number)
+
+    def oldest(self) -> Any:
+        """An event of the driver to wait for before looking again, or None."""
+        return self._core.oldest()
+
+    def flush(self) -> None:
+        """Flush the lanes that have something new."""
+        self._core.flush()
+
+    def close(self) -> None:
+        """Wait, then let go of the events."""
+        self.wait_all()
+        self._core.forget()
+
+
+def _without_order(context: Any, device: Any, profiling: bool) -> list[Any]:
+    modes: Any = cl.command_queue_properties
+    try:
+        return open_queues(context, device, 1, profiling, int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE))
+    except cl.LogicError as error:
+        raise DeviceError(
+            f"{device.name} refuses an out-of-order queue ({error}); use backend='lanes'"
+        ) from error

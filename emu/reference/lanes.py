@@ -1,0 +1,127 @@
+"""Model which lane the core's `Queues` picks for a launch, and how many events it waits for.
+
+In: launches by their numbers, with their upstream, and which of them were reported to have ended.
+Out: a lane and a count of waits. The driver's side is one question: has this launch ended?
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+VOTES, MOST_VOTES = 4, 1024
+"""Looks that find the device waiting until one lane is enough, twice as many after each time that
+it was not, and at most."""
+
+STEADY = 256
+"""Launches on one lane after which that was right."""
+
+
+class Placed(NamedTuple):
+    """Where a launch goes, and for how many events it waits."""
+
+    lane: int
+    waits: int
+
+
+class Spread:
+    """Decide whether launches are spread over lanes, from looks at whether a launch some launches
+    ago has ended."""
+
+    def __init__(self) -> None:
+        self.wide = True
+        self._votes = 0
+        self._needed = VOTES
+        self._stretch = 0
+        self._launches = 0
+
+    @property
+    def back(self) -> int:
+        """Which launch in flight is looked at: the newest is 1."""
+        return 2 if self.wide else 4
+
+    def is_due(self) -> bool:
+        """Say whether a launch that comes should look."""
+        self._launches += 1
+        return self._launches % (8 if self.wide else 4) == 0
+
+    def note(self, ended: bool) -> None:
+        """Take what a look has found."""
+        if not self.wide:
+            self._stretch += 4
+            if ended and self._stretch >= STEADY:
+                self._needed = VOTES
+            if not ended:
+                self.wide = True
+                self._needed = min(2 * self._needed, MOST_VOTES)
+                self._votes = 0
+            return
+        self._votes = self._votes + 1 if ended else 0
+        if self._votes >= self._needed:
+            self.wide = False
+            self._stretch = 0
+
+
+class Queue:
+    """Model one queue: without order, a launch waits for all its upstream in flight."""
+
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
+        self.in_flight: dict[int, int] = {}
+        """The lane of each launch that nobody has reported yet."""
+
+    def submit(self, number: int, upstream: Sequence[int]) -> Placed:
+        """Place a launch."""
+        waits = 0 if self._in_order else sum(one in self.in_flight for one in upstream)
+        self.in_flight[number] = 0
+        return Placed(0, waits)
+
+    def retire(self, number: int) -> None:
+        """Take note that a launch was reported."""
+        del self.in_flight[number]
+
+
+class Lanes:
+    """Model `lanes` queues in order.
+
+    A launch goes behind an upstream that is the last on its lane, else to the lane with the least
+    in flight. It waits for the events of upstream on other lanes."""
+
+    def __init__(self, lanes: int, has_ended: Callable[[int], bool]) -> None:
+        self._has_ended = has_ended
+        self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
+        self._latest = 0
+        self._spread = Spread()
+        self.in_flight: dict[int, int] = {}
+        """The lane of each launch that nobody has reported yet."""
+
+    def submit(self, number: int, upstream: Sequence[int]) -> Placed:
+        """Place a launch."""
+        above = [one for one in upstream if one in self.in_flight]
+        lane = self._choose(above)
+        waits = sum(self.in_flight[one] != lane for one in above)
+        self.in_flight[number] = lane
+        self._queued[lane].append(number)
+        return Placed(lane, waits)
+
+    def retire(self, number: int) -> None:
+        """Take note that a launch was reported."""
+        self._queued[self.in_flight.pop(number)].remove(number)
+
+    def _choose(self, upstream: list[int]) -> int:
+        queued = self._queued
+        if len(queued) > 1 and self._spread.is_due():
+            back = self._spread.back
+            looked_at = next(islice(reversed(self.in_flight), back - 1, None), None)
+            self._spread.note(looked_at is None or self._has_ended(looked_at))
+        if not self._spread.wide:
+            return self._latest
+        for number in reversed(upstream):
+            lane = self.in_flight[number]
+            if queued[lane][-1] == number:
+                return lane
+        lanes = [(self._latest + step) % len(queued) for step in range(len(queued))]
+        self._latest = min(lanes, key=lambda lane: len(queued[lane]))
+        return self._latest
