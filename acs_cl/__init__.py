@@ -1,7 +1,7 @@
-"""Concurrent kernels on irregular, input-dependent graphs, on any OpenCL device.
+"""Runs independent OpenCL kernels at the same time, though a program launches them in order.
 
-A program launches kernels in program order, as if each ran after the one before; the runtime finds
-out from the bytes that each reads and writes which are independent, and runs those together.
+A program launches kernels as if each ran after the one before. The runtime finds out which bytes
+each reads and writes. From that it knows which may run together.
 
 >>> import acs_cl as acs
 >>> with acs.Runtime() as rt:

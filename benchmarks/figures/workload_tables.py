@@ -30,5 +30,5 @@ def workloads(results: Path) -> str:
         parts += filter(None, [bench_targets.text(document, "github")])
         parts += [bench_tables.footer(document)]
     if parts:
-        parts.append(f"Why workloads fall short is in [workloads.md]({WHY}).")
+        parts.append(f"Why workloads fall short is in [workloads]({WHY}).")
     return "\n\n".join(parts)
