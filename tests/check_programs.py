@@ -493,6 +493,16 @@ def buffer_is_released_before_anybody_waited(rt: acs.Runtime, k: Any) -> None:
     rt.finish()
 
 
+@wrong("too early", "access", "freed", "twice", 1, 0, 0)
+def buffer_is_released_while_the_driver_holds_it(rt: acs.Runtime, k: Any) -> None:
+    foreign = buffer_of(rt, np.zeros(64, "f4"), COPIED)
+    held = cl.Buffer.from_int_ptr(foreign.int_ptr, retain=True)  # as a driver's thread does
+    rt.launch(k.twice.native, (64,), None, foreign)
+    foreign.release()
+    rt.finish()
+    held.release()
+
+
 @wrong("too early", "access", "freed", "add", 1, 0, 0)
 def input_is_released_before_the_result_is_there(rt: acs.Runtime, k: Any) -> None:
     foreign, y = buffer_of(rt, np.zeros(64, "f4"), COPIED), rt.empty(64)
@@ -877,6 +887,15 @@ def foreign_buffers(rt: acs.Runtime, k: Any) -> None:
     rt.launch(k.add.native, (64,), None, foreign, y)
     assert y.get()[1] == 3
     foreign.release()
+
+
+@right
+def another_object_for_a_foreign_buffer_is_released(rt: acs.Runtime, k: Any) -> None:
+    foreign = buffer_of(rt, np.zeros(64, "f4"), COPIED)
+    other = cl.Buffer.from_int_ptr(foreign.int_ptr, retain=True)
+    rt.launch(k.twice.native, (64,), None, foreign)
+    other.release()
+    rt.finish()
 
 
 @right

@@ -173,7 +173,8 @@ MAY_IMPORT = {
     " tasks signature",
     "check.access": "check.case",
     "check.uninitialised": "check.case check.memory",
-    "check.foreign": "check.case check.findings check.memory",
+    "check.releases": "",
+    "check.foreign": "check.case check.findings check.memory check.releases",
     "check.leaks": "arrays handle",
     "check.sequence": "",
     "check.watch": "translate.facts translate.watched check.case check.memory check.naming"

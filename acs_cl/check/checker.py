@@ -466,7 +466,7 @@ class Checker:
         released, broken = self._foreign.released(), self._foreign.broken()
         self.memory.forget_released()
         if released is not None:
-            who, argument = released
+            _, who, argument = released
             spot = Where(argument.number, argument.parameter, 0, "")
             self.fail(finding(
                 findings.FREED, who, spot,

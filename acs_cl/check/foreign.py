@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .case import Argument
 from .findings import Who
 from .memory import BufferRegion, Interval, Region
+from .releases import listen
 
 
 class Use(NamedTuple):
@@ -35,13 +36,23 @@ class Promise(NamedTuple):
     checksum: int
 
 
+class Held(NamedTuple):
+    """A foreign buffer, and the first launch that used it since the program last waited."""
+
+    memory: Any
+    who: Who
+    argument: Argument
+
+
 class Foreign:
     """What was used since the program last waited."""
 
     def __init__(self) -> None:
         self._uses: list[Use] = []
-        self._held: dict[int, tuple[BufferRegion, Any, Who, Argument]] = {}
+        self._held: dict[int, Held] = {}
+        self._released: list[Held] = []
         self._promises: list[Promise] = []
+        listen(self)
 
     def promise(self, who: Who, host: Any) -> None:
         """A transfer from host memory was launched."""
@@ -55,16 +66,19 @@ class Foreign:
     def hold(self, region: Region, memory: Any, who: Who, argument: Argument) -> None:
         """A launch uses a foreign buffer: the program may drop it, and may not release it."""
         if isinstance(region, BufferRegion) and region.foreign:
-            self._held.setdefault(id(region), (region, memory, who, argument))
+            self._held.setdefault(id(memory), Held(memory, who, argument))
 
-    def released(self) -> tuple[Who, Argument] | None:
-        """The first launch whose buffer was released since; forgets all of them. Nothing is in
-        flight."""
-        held, self._held = self._held, {}
-        for region, _, who, argument in held.values():
-            if region.released:
-                return who, argument
-        return None
+    def heard_of_release(self, memory: Any) -> None:
+        """Note that the program has released a buffer, on whatever thread."""
+        held = self._held.get(id(memory))
+        if held is not None:
+            self._released.append(held)
+
+    def released(self) -> Held | None:
+        """Give the first launch whose buffer was released since, and forget all of them."""
+        self._held.clear()
+        released, self._released = self._released, []
+        return min(released, key=lambda held: held.who.launch, default=None)
 
     def meet(
         self, who: Who, used: Sequence[tuple[Interval, bool, bool]]

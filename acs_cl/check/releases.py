@@ -1,0 +1,56 @@
+"""Releases: which memory objects the program has released by PyOpenCL's own method.
+
+In: calls of `MemoryObject.release` while somebody listens. Out: the objects, to each listener.
+The driver's count of references cannot tell. A thread of the driver drops its own references to a
+command's memory a moment after the command is seen to have ended.
+
+Invariant: PyOpenCL's method is replaced only while a listener lives.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, Protocol
+
+import pyopencl as cl
+
+
+class Listener(Protocol):
+    """Who wants to know."""
+
+    def heard_of_release(self, memory: Any) -> None:
+        """The program has released this object."""
+
+
+_lock = threading.RLock()
+_original = cl.MemoryObject.release
+_listeners: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def listen(listener: Listener) -> None:
+    """Tell `listener` of releases for as long as it lives."""
+    with _lock:
+        _listeners.add(listener)
+        if cl.MemoryObject.release is _original:
+            cl.MemoryObject.release = _release  # type: ignore[method-assign]
+    weakref.finalize(listener, _let_go)
+
+
+def _release(self: Any) -> None:
+    _original(self)
+    with _lock:
+        listeners = list(_listeners)
+    for listener in listeners:
+        listener.heard_of_release(self)
+
+
+_release.__name__ = "release"
+_release.__doc__ = _original.__doc__
+
+
+def _let_go() -> None:
+    """Put PyOpenCL's method back once nobody listens, unless somebody else has replaced it."""
+    with _lock:
+        if not list(_listeners) and cl.MemoryObject.release is _release:
+            cl.MemoryObject.release = _original  # type: ignore[method-assign]
