@@ -97,6 +97,7 @@ BODIES = {
         "int __my(int i) { return i + 1; }\n#define _MY(x) __my(x)\n" + WRITE.format("_MY(4)")
     ),
     "what the language leaves open": WRITE.format("(FP_ILOGBNAN < 0) + 2 * (FP_ILOGB0 < -1)"),
+    "constants of samplers": WRITE.format("CLK_FILTER_NEAREST + CLK_ADDRESS_REPEAT"),
     "lines": WRITE.format("__LINE__"),
     "numbered lines": "#line 50\n\n" + WRITE.format("__LINE__"),
     "lines behind continued ones": "#define L \\\n 0 \\\n + 1\n" + WRITE.format("L + __LINE__"),
@@ -122,6 +123,7 @@ UNKNOWN = {
     "__COUNTER__": WRITE.format("__COUNTER__"),
     "__TIME__": WRITE.format("sizeof(__TIME__)"),
     "__DATE__": "#define S(x) #x\n#define T(x) S(x)\n" + WRITE.format("sizeof(T(__DATE__))"),
+    "__PRETTY_FUNCTION__": WRITE.format("sizeof(__PRETTY_FUNCTION__) & 15"),
     "__has_include": chosen("#if __has_include(<stdio.h>)"),
 }
 

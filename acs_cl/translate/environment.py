@@ -19,6 +19,8 @@ from acs_cl.translate.names import Asked
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _VERSION = "__OPENCL_C_VERSION__"
+_DIFFERING = frozenset({"__PRETTY_FUNCTION__"})
+"""Names that are no macros, and that each compiler writes in its own way."""
 _ANSWER, _OF = "acs_answer_", "_acs_of_"
 
 
@@ -44,10 +46,15 @@ class Environment:
         return bool(new)
 
     def _answer(self, new: frozenset[str], tested: frozenset[str]) -> None:
+        differing = new & _DIFFERING
+        self.macros.update({name: macros.UNKNOWN + name for name in differing})
+        new -= differing
         if self._device is not None:
             told = macros.answers(self._device, self._words, new)
             if told is not None:
-                self.macros.update(told)
+                # A constant that is no macro there keeps the value that the header here gives it.
+                constants = {n for n, text in told.items() if text is None and n[:4] == "CLK_"}
+                self.macros.update({**told, **{name: name for name in constants}})
                 return
         for name in sorted(new):
             known, text = prelude.promised(self.facts, self._words, name)

@@ -17,7 +17,7 @@ TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _MEANT = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_RESERVED = re.compile(r"(?<![\w.])_[_A-Z]\w*")
+_RESERVED = re.compile(r"(?<![\w.])(?:_[_A-Z]|CLK_(?!\w*_MEM_FENCE\b))\w*")  # and of OpenCL
 _QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_]\w*)\s*\)")
 _DIRECTIVE = re.compile(r"^[ \t\v\f]*#[ \t\v\f]*([a-z]+)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(?:\(([^)]*)\))?(.*)$")
@@ -31,7 +31,7 @@ _LANGUAGE = """
     __kernel __global __local __constant __private __generic __read_only __write_only __read_write
     __attribute__ __attribute __asm__ __asm __const __const__ __restrict __restrict__ __volatile
     __volatile__ __inline __inline__ __signed __signed__ __alignof __alignof__ __typeof __typeof__
-    __extension__ __func__ __FUNCTION__ __PRETTY_FUNCTION__ __VA_ARGS__ __VA_OPT__ _Pragma _Bool
+    __extension__ __func__ __FUNCTION__ __VA_ARGS__ __VA_OPT__ _Pragma _Bool
     __aligned__ __packed__ __unroll__ __noinline__ __always_inline__ __reqd_work_group_size__
     __work_group_size_hint__ __vec_type_hint__ __overloadable__ __may_alias__ __unused__
 """

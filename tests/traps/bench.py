@@ -1,11 +1,12 @@
-"""A device with what tries need on it, and traps that share a program.
+"""A device with what tries need on it, and traps that share a program or a scheduler.
 
 In: a device and traps. Out: a result for each. Where a shared program does not build, each of its
-traps is built alone.
+traps is built alone; so is each scheduler.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from traps.case import Trap
+from traps.processes import Job
 from traps.trying import Result, Say, Try, log_of, short
 
 
@@ -33,40 +35,53 @@ class Bench:
     def runtime(self, backend: str, **options: Any) -> acs.Runtime:
         return acs.Runtime(context=self.context, backend=backend, **options)
 
-    def try_all(
-        self, traps: Sequence[Trap], forms: dict[str, list[str]], step: int
-    ) -> list[Result]:
-        """Try traps that share a program (or one). `forms`: those of each trap, by its name.
-        `step`: how many bytes are flipped at first; where several, the program that is measured is
-        the runtime's, unchanged, which saves building another."""
-        alone = len(traps) == 1
-        source = "\n".join(named(trap, "" if alone else f"_{n}") for n, trap in enumerate(traps))
-        with tempfile.TemporaryDirectory() as folder:
-            for name, text in traps[0].files:
-                Path(folder, name).write_text(text, encoding="utf-8")
-            options = [*traps[0].options, *([f"-I{folder}"] if traps[0].files else [])]
-            self.say("build")
-            try:
-                plain: Any = (
-                    self.serial.build(source, options).native
-                    if step > 1
-                    else cl.Program(self.context, source).build(options, cache_dir=False)
-                )
-            except (cl.Error, acs.AcsError) as error:
-                if len(traps) > 1:
-                    return [one for trap in traps for one in self.try_all([trap], forms, step)]
-                return [{"name": traps[0].name, "skipped": log_of(error)}]
-            tries = [
-                Try(self, trap, "k" if alone else f"k_{place}", source, options)
-                for place, trap in enumerate(traps)
-            ]
-            results = [one.measured(plain, step) for one in tries]
+    def try_all(self, traps: Sequence[Trap], job: Job) -> list[Result]:
+        """Try traps in all of their forms."""
+        tries: list[Try] = []
+        results: list[Result] = []
+        with contextlib.ExitStack() as folders:
+            for group in bundles(traps, job.together):
+                for one in self.built(group, job.step, folders):
+                    if isinstance(one, Try):
+                        tries.append(one)
+                    results.append(one.result if isinstance(one, Try) else one)
             for one in tries:
-                for form in forms[one.trap.name]:
+                for form in job.forms[one.trap.name]:
                     if form != "device":
                         one.attempt(form)
-            self.by_scheduler([one for one in tries if "device" in forms[one.trap.name]])
-            return results
+            self.by_scheduler([one for one in tries if "device" in job.forms[one.trap.name]])
+        return results
+
+    def built(
+        self, traps: Sequence[Trap], step: int, folders: contextlib.ExitStack
+    ) -> list[Try | Result]:
+        """Measure traps that share a program (or one). `step`: how many bytes are flipped at first.
+        Where several, the program that is measured is the runtime's, unchanged, which saves
+        building another."""
+        alone = len(traps) == 1
+        source = "\n".join(named(trap, "" if alone else f"_{n}") for n, trap in enumerate(traps))
+        folder = folders.enter_context(tempfile.TemporaryDirectory())
+        for name, text in traps[0].files:
+            Path(folder, name).write_text(text, encoding="utf-8")
+        options = [*traps[0].options, *([f"-I{folder}"] if traps[0].files else [])]
+        self.say(f"build {traps[0].name}")
+        try:
+            plain: Any = (
+                self.serial.build(source, options).native
+                if step > 1
+                else cl.Program(self.context, source).build(options, cache_dir=False)
+            )
+        except (cl.Error, acs.AcsError) as error:
+            if not alone:
+                return [one for trap in traps for one in self.built([trap], step, folders)]
+            return [{"name": traps[0].name, "skipped": log_of(error)}]
+        tries = [
+            Try(self, trap, "k" if alone else f"k_{place}", source, options)
+            for place, trap in enumerate(traps)
+        ]
+        for one in tries:
+            one.measured(plain, step)
+        return [*tries]
 
     def is_well(self) -> bool:
         """Whether the device still takes commands: a fault in a kernel ends a GPU's context."""
@@ -77,23 +92,30 @@ class Bench:
             return False
         return True
 
-    def by_scheduler(self, tries: list[Try]) -> None:
-        """Run each kernel on a scheduler that has them all built in."""
-        tries = [one for one in tries if "skipped" not in one.result]
+    def by_scheduler(self, tries: Sequence[Try]) -> None:
+        """Run each kernel on a scheduler that has them all built in; where that does not build, on
+        two that have half of them each."""
+        tries = [one for one in tries if one.is_measured]
         if not tries:
             return
         self.say(f"device {' '.join(one.trap.name for one in tries)}")
+        failed = ""
         with self.runtime("device") as self.scheduled:
             kernels = [(one.program(self.scheduled), one.trap.local) for one in tries]
             try:
                 self.scheduled.prebuild(*((k, local) if local else k for k, local in kernels))
-            except Exception as error:  # nothing of ours: it is told, and loses only this form
+            except Exception as error:  # it is told of the trap that does it alone
+                failed = f"failed: prebuild: {short(error)}"
+            else:
                 for one in tries:
-                    one.result["forms"]["device"] = f"failed: prebuild: {short(error)}"
-                tries = []
-            for one in tries:
-                one.attempt("device")
-            self.scheduled = self.serial
+                    one.attempt("device")
+        self.scheduled = self.serial
+        if failed and len(tries) == 1:
+            tries[0].result["forms"]["device"] = failed
+        elif failed:
+            half = len(tries) // 2
+            self.by_scheduler(tries[:half])
+            self.by_scheduler(tries[half:])
 
 
 def named(trap: Trap, ending: str) -> str:

@@ -92,11 +92,11 @@ _HELPERS: dict[str, tuple[str, str]] = {
     ),
     "narrow parameter": (
         "int f$(uchar n) { return n; } int g$(char n) { return n + 128; }",
-        "y[f$(n + 250)] = 1; y[f$(-200)] = 2; y[g$(200) & 63] = 3;",
+        "y[f$(n + 250) - 230] = 1; y[f$(-200)] = 2; y[g$(200) & 63] = 3;",
     ),
     "narrow result": (
         "uchar f$(int n) { return n; } short g$(int n) { return n; }",
-        "y[f$(n + 250)] = 1; y[f$(-200)] = 2; y[g$(65536 + 9)] = 3;",
+        "y[f$(n + 250) - 230] = 1; y[f$(-200)] = 2; y[g$(65536 + 9)] = 3;",
     ),
     "bool result": (
         "bool f$(int n) { return n; } bool g$(int n) { return n & 2; }",

@@ -30,6 +30,14 @@ class Measured(NamedTuple):
     writes: list[set[int]]
 
 
+GUARD = 4096
+"""Bytes on either side of a buffer, at least what the start of a part has to be a multiple of."""
+
+
+class Stray(Exception):  # noqa: N818  (a fault of the trap, not of the library)
+    """The kernel leaves its buffers, where drivers differ."""
+
+
 class Unsteady(Exception):  # noqa: N818  (about a trap, not an error of the harness)
     """Two runs from the same memory differ."""
 
@@ -67,30 +75,85 @@ def make_image(context: cl.Context, image: Image) -> cl.Image:
     return cl.Image(context, flags, form, shape=(image.width, image.height), hostbuf=data)
 
 
-def plainly(queue: cl.CommandQueue, kernel: cl.Kernel, trap: Trap) -> Run:
-    """A function that runs the kernel on given memory, and gives the memory afterwards."""
-    places: list[Any] = []
-    regions: list[dict[str, Any]] = []
-    for argument in trap.args:
-        if isinstance(argument, Buffer):
-            places.append(cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, len(argument.data)))
-            regions.append({})
-        elif isinstance(argument, Image):
-            places.append(make_image(queue.context, argument))
-            regions.append({"origin": (0, 0), "region": (argument.width, argument.height)})
-    kernel.set_args(*arguments(trap, places))
+class Guarded:
+    """Memory of one buffer on the device, between two guards that belong to nobody."""
 
-    def run(memory: Memory) -> Memory:
-        for place, values, region in zip(places, memory, regions, strict=True):
-            cl.enqueue_copy(queue, place, values, is_blocking=False, **region)
-        cl.enqueue_nd_range_kernel(queue, kernel, trap.size, trap.local, trap.offset)
-        left = [np.empty_like(values) for values in memory]
-        for place, values, region in zip(places, left, regions, strict=True):
-            cl.enqueue_copy(queue, values, place, **region)
-        queue.finish()
+    def __init__(self, context: cl.Context, nbytes: int) -> None:
+        self.low, self.high = GUARD, GUARD + nbytes
+        self.whole = cl.Buffer(context, cl.mem_flags.READ_WRITE, self.high + GUARD)
+        self.part = self.whole.get_sub_region(self.low, nbytes)
+        self.bytes = np.empty(self.high + GUARD, np.uint8)
+
+    def begin_store(self, queue: cl.CommandQueue, values: Bytes, guard: int) -> None:
+        """Write the contents, and `guard` on either side."""
+        self.bytes[:] = guard
+        self.bytes[self.low : self.high] = values
+        cl.enqueue_copy(queue, self.whole, self.bytes, is_blocking=False)
+
+    def load(self, queue: cl.CommandQueue, guard: int) -> Bytes:
+        """Give the contents; raise `Stray` if a guard has changed."""
+        cl.enqueue_copy(queue, self.bytes, self.whole)
+        for name, side in (("before", self.bytes[: self.low]), ("behind", self.bytes[self.high :])):
+            places = np.nonzero(side != guard)[0]
+            if len(places):
+                at = places[0] if name == "behind" else self.low - places[-1]
+                raise Stray(f"the trap writes {at} bytes {name} a buffer")
+        return self.bytes[self.low : self.high].copy()
+
+
+class Plain:
+    """A kernel of a trap on plain PyOpenCL: called with memory, it gives the memory afterwards."""
+
+    def __init__(self, queue: cl.CommandQueue, kernel: cl.Kernel, trap: Trap) -> None:
+        self.queue, self.kernel, self.trap = queue, kernel, trap
+        self.guard = 0xA5
+        self.places = [
+            Guarded(queue.context, len(one.data))
+            if isinstance(one, Buffer)
+            else make_image(queue.context, one)
+            for one in trap.args
+            if isinstance(one, (Buffer, Image))
+        ]
+        given = [place.part if isinstance(place, Guarded) else place for place in self.places]
+        kernel.set_args(*arguments(trap, given))
+
+    def __call__(self, memory: Memory) -> Memory:
+        for place, values in zip(self.places, memory, strict=True):
+            if isinstance(place, Guarded):
+                place.begin_store(self.queue, values, self.guard)
+            else:
+                cl.enqueue_copy(self.queue, place, values, is_blocking=False, **_region(place))
+        trap = self.trap
+        cl.enqueue_nd_range_kernel(self.queue, self.kernel, trap.size, trap.local, trap.offset)
+        left = [
+            place.load(self.queue, self.guard)
+            if isinstance(place, Guarded)
+            else _pixels(self.queue, place, len(values))
+            for place, values in zip(self.places, memory, strict=True)
+        ]
+        self.queue.finish()
         return left
 
-    return run
+    def stay_inside(self, memory: Memory, left: Memory) -> None:
+        """Raise `Stray` where what the kernel leaves depends on bytes outside of its buffers."""
+        self.guard ^= 0xFF
+        if differ(self(memory), left):
+            raise Stray("the trap reads outside of a buffer")
+
+
+def differ(one: Memory, other: Memory) -> bool:
+    """Whether any byte differs."""
+    return any((a != b).any() for a, b in zip(one, other, strict=True))
+
+
+def _pixels(queue: cl.CommandQueue, image: cl.Image, nbytes: int) -> Bytes:
+    values = np.empty(nbytes, np.uint8)
+    cl.enqueue_copy(queue, values, image, **_region(image))
+    return values
+
+
+def _region(image: cl.Image) -> dict[str, Any]:
+    return {"origin": (0, 0), "region": (image.width, image.height)}
 
 
 class _Look:
@@ -99,7 +162,7 @@ class _Look:
     def __init__(self, run: Run, memory: Memory) -> None:
         self.run, self.memory = run, memory
         self.left = run(memory)
-        if any((a != b).any() for a, b in zip(self.left, run(memory), strict=True)):
+        if differ(self.left, run(memory)):
             raise Unsteady
         self.reads: list[set[int]] = [set() for _ in memory]
         self.writes: list[set[int]] = [set() for _ in memory]

@@ -56,7 +56,21 @@ _PROGRAM = {
     "generic helper": "void write(int *p) { *p = 7; }",
 }
 
-_LEAVES = ("n", "m", "g", "3", "7u", "-5", "(uchar)n", "(char)(g * 90)", "(short)m", "1l", "h", "c")
+_LEAVES = (
+    "n",
+    "m",
+    "g",
+    "3",
+    "7u",
+    "-5",
+    "(uchar)n",
+    "(char)(g * 90)",
+    "(short)m",
+    "1l",
+    "h",
+    "(int)h",
+    "c",
+)
 _BINARY = ("+", "-", "*", "/", "%", "&", "|", "^", "<", ">=", "==")
 
 
@@ -70,15 +84,19 @@ def _expression(chance: random.Random, depth: int) -> str:
     if kind == 1:
         return f"({chance.choice(('uchar', 'char', 'ushort', 'uint', 'long', 'bool'))})({a})"
     if kind == 2:
-        return f"{chance.choice('-~!')}({a})"
+        sign = chance.choice("-~!")
+        return _wrapped("0", "-", a) if sign == "-" else f"{sign}({a})"
     if kind == 3:
         return f"(({a}) {chance.choice(('<<', '>>'))} {chance.randrange(7)})"
     operator = chance.choice(_BINARY)
-    return (
-        f"(({a}) {operator} ((int)({b}) & 15 | 1))"
-        if operator in "/%"
-        else f"(({a}) {operator} ({b}))"
-    )
+    if operator in "/%":
+        return f"(({a}) {operator} ((int)({b}) & 15 | 1))"
+    return _wrapped(a, operator, b) if operator in "+-*" else f"(({a}) {operator} ({b}))"
+
+
+def _wrapped(a: str, operator: str, b: str) -> str:
+    """A sum or a product that no value makes undefined, since it is one of unsigned numbers."""
+    return f"(int)((uint)({a}) {operator} (uint)({b}))"
 
 
 def _statements(chance: random.Random, depth: int) -> str:
@@ -88,7 +106,8 @@ def _statements(chance: random.Random, depth: int) -> str:
         value = _expression(chance, 2)
         name = chance.choice("hc")
         if kind == 0:
-            text += f"{name} {chance.choice(('', '+', '-', '*', '^', '&', '|'))}= {value}; "
+            sign = chance.choice(("", "+", "-", "*", "^", "&", "|"))
+            text += f"{name} {sign}= {f'(uchar)({value})' if name == 'c' else value}; "
         elif kind == 1:
             text += f"y[(uint)({value}) % 64u] = {chance.randrange(9)}; "
         elif kind == 2:
@@ -115,8 +134,8 @@ def _statements(chance: random.Random, depth: int) -> str:
             text += f"switch ({value}) {{ {cases}default: c++; }} "
         else:
             text += (
-                f"global int *p{depth} = y + ((uint)({value}) & 31);"
-                f" p{depth}[{chance.randrange(32)}] = 3; "
+                f"{{ global int *p{depth} = y + ((uint)({value}) & 31);"
+                f" p{depth}[{chance.randrange(32)}] = 3; }} "
             )
     return text
 
@@ -124,8 +143,8 @@ def _statements(chance: random.Random, depth: int) -> str:
 def _random(seed: int) -> Trap:
     chance = random.Random(seed)
     text = (
-        f"int g = get_global_id(0), h = n + g; uchar c = m; {_statements(chance, 3)} y[(uint)(h +"
-        " c) % 64u] = 4;"
+        f"int g = get_global_id(0); uint h = (uint)n + g; uchar c = m; {_statements(chance, 3)}"
+        " y[(h + c) % 64u] = 4;"
     )
     size = (chance.choice((1, 1, 2, 5)),)
     if size != (1,):  # work-items may meet, and it must not matter which comes last

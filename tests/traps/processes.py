@@ -1,9 +1,9 @@
 """Traps tried in processes of their own, so that a driver that crashes loses one trap and no more.
 
 In: the names of traps, a device, how closely to look. Out: a result for each. A process gets one
-group of traps after the other as lines of JSON, and says what it begins. Where it dies, the groups
-that are left go to a new process; what it had is tried again one by one, and who kills it alone
-has "crashed" for a result.
+job after the other as lines of JSON, and says what it begins. Where it dies, the jobs that are left
+go to a new process. Its own traps are tried again one by one, and the one that kills a process
+alone has "crashed" for a result.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LIMIT_S = 400.0
-"""Seconds for one group; what takes longer is ended and counts as hung."""
-GROUPS_A_PROCESS = 60
+LIMIT_S = 300.0
+"""Seconds for one step of a job; what takes longer is ended and counts as hung."""
+TRAPS_A_PROCESS = 64
 """A process is then replaced, so that what drivers never give back does not pile up."""
 
 NOT_WELL = 3
@@ -31,11 +32,16 @@ Result = dict[str, Any]
 
 
 class Job(NamedTuple):
-    """Traps that are tried together, and the forms of each."""
+    """Traps that are tried together, and the forms of each.
+
+    They share a scheduler, since building one costs more than all else. `together`: how many may
+    share a program. `step`: how many bytes are flipped at first.
+    """
 
     names: tuple[str, ...]
     forms: dict[str, list[str]]
     step: int
+    together: int = 1
 
 
 class _Worker:
@@ -59,27 +65,36 @@ class _Worker:
 
     def try_job(self, job: Job) -> tuple[list[Result], str]:
         """The results, and what it was at when it died; '' where it lives."""
-        timer = threading.Timer(LIMIT_S, self.process.kill)
-        timer.start()
-        stage = "start"
+        stage, hung = "start", threading.Event()
+        timer = self._ends_after_limit(hung)
         try:
             assert self.process.stdin is not None
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
             for line in self.lines:
+                timer.cancel()
                 said = json.loads(line)
                 if isinstance(said, list):
-                    self.done += 1
+                    self.done += len(job.names)
                     return said, ""
-                stage = said
+                stage, timer = said, self._ends_after_limit(hung)
         except (OSError, ValueError):
             pass
         finally:
-            hung = not timer.is_alive()
             timer.cancel()
         status = self.close()
-        ended = "took too long" if hung else f"exit status {status}"
+        ended = "took too long" if hung.is_set() else f"exit status {status}"
         return [], f"{stage} ({ended}) {self.last_words}"
+
+    def _ends_after_limit(self, hung: threading.Event) -> threading.Timer:
+        def end() -> None:
+            hung.set()
+            self.process.kill()
+
+        timer = threading.Timer(LIMIT_S, end)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def close(self) -> int:
         if self.process.stdin is not None:
@@ -97,22 +112,28 @@ class _Worker:
 
 
 def run(
-    jobs: Sequence[Job], device: str, processes: int, heard: Callable[[Result], None]
+    jobs: Sequence[Job],
+    device: str,
+    processes: int,
+    heard: Callable[[Sequence[Result]], None],
+    seconds: float = float("inf"),
 ) -> list[Result]:
-    """Every job's results. `heard` is told each as it comes."""
-    left, results, lock = deque(jobs), [], threading.Lock()
+    """Give every job's results. `heard` is told those of each job as it ends. No job begins after
+    so many seconds."""
+    left, lock = deque(jobs), threading.Lock()
+    results: list[Result] = []
+    until = time.monotonic() + seconds
 
     def note(found: Sequence[Result]) -> None:
         with lock:
             results.extend(found)
-            for one in found:
-                heard(one)
+            heard(found)
 
     def serve() -> None:
         worker: _Worker | None = None
         while True:
             with lock:
-                job = left.popleft() if left else None
+                job = left.popleft() if left and time.monotonic() < until else None
             if job is None:
                 break
             worker = worker or _Worker(device)
@@ -120,7 +141,7 @@ def run(
             if died:
                 worker = None
                 found = _after_death(job, died, left, lock)
-            elif worker.done >= GROUPS_A_PROCESS:
+            elif worker.done >= TRAPS_A_PROCESS:
                 worker.close()
                 worker = None
             note(found)
@@ -163,7 +184,7 @@ def serve_jobs(device: Any, write: int) -> None:
     bench = Bench(device, say)
     for line in sys.stdin:
         job = Job(*json.loads(line))
-        found = bench.try_all([traps[name] for name in job.names], job.forms, job.step)
+        found = bench.try_all([traps[name] for name in job.names], job)
         if not bench.is_well():
             os._exit(NOT_WELL)  # as if the driver had crashed, which it has
         say(found)

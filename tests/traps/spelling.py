@@ -105,7 +105,7 @@ _TEXTS = {
         "{ int y[9]; y[0] = 3; (void)y[0]; } y[n] = 4; { global int *p = y; global int *y = p + 9;"
         " y[1] = 2; }"
     ),
-    "shadowed by itself": "int m = n; { int m = m; (void)m; } y[m] = 1;",
+    "shadowed by itself": "int m = n; { int m = sizeof m; y[m + 20] = 2; } y[m] = 1;",
     "shadowed in a for": (
         "int j = 9; for (int j = 0; j < 3; j++) { y[j] = 1; int k = j; { int j = k + 20; y[j] = 2;"
         " } } y[j] = 3;"

@@ -19,12 +19,13 @@ from traps.case import Buffer, Image, Trap
 from traps.measuring import (
     Measured,
     Memory,
+    Plain,
+    Stray,
     Unsteady,
     arguments,
     contents,
     make_image,
     measure,
-    plainly,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -47,27 +48,30 @@ class Try:
         self.source, self.options = source, options
         self.memory = contents(trap)
         self.left: Memory = []
+        self.is_measured = False
         self.result: Result = {"name": trap.name}
 
-    def measured(self, plain: Any, step: int) -> Result:
+    def measured(self, plain: Any, step: int) -> None:
         """Measure the kernel, and compare with what a launch says. Nothing else if it cannot be."""
         self.bench.say(f"plain {self.trap.name}")
         try:
-            run = plainly(self.bench.queue, cl.Kernel(plain, self.kernel), self.trap)
+            run = Plain(self.bench.queue, cl.Kernel(plain, self.kernel), self.trap)
             found = measure(run, self.memory, step)
+            run.stay_inside(self.memory, found.left)
+        except Stray as stray:
+            self.result |= {"ranges": f"not measured: {stray}", "forms": {}}
         except Unsteady:
             self.result["skipped"] = "two plain runs differ"
         except (cl.Error, TypeError) as error:
             self.result["skipped"] = f"plain launch: {log_of(error)}"
         else:
-            self.left = found.left
+            self.left, self.is_measured = found.left, True
             self.bench.say(f"ranges {self.trap.name}")
             self.result |= {**self.ranges(found), "forms": {}}
-        return self.result
 
     def attempt(self, form: str) -> None:
         """Compute by a rewritten form, and note how that came out."""
-        if "skipped" in self.result:
+        if not self.is_measured:
             return
         self.bench.say(f"{form} {self.trap.name}")
         try:
