@@ -31,6 +31,15 @@ class Bench:
         self.serial = self.runtime("serial")
         self.views = self.runtime("serial", memory="buffers")
         self.scheduled = self.serial
+        self.natives: dict[Any, Any] = {}
+
+    def build(self, runtime: acs.Runtime, source: str, options: Sequence[str]) -> acs.Program:
+        """Build a program once in a job, whatever runtimes use it."""
+        key = source, tuple(options)
+        native = self.natives.get(key)
+        if native is None:
+            native = self.natives[key] = self.serial.build(source, options).native
+        return acs.Program(runtime, native, source, options)
 
     def runtime(self, backend: str, **options: Any) -> acs.Runtime:
         return acs.Runtime(context=self.context, backend=backend, **options)
@@ -39,6 +48,7 @@ class Bench:
         """Try traps in all of their forms."""
         tries: list[Try] = []
         results: list[Result] = []
+        self.natives.clear()
         with contextlib.ExitStack() as folders:
             for group in bundles(traps, job.together):
                 for one in self.built(group, job.step, folders):
@@ -56,8 +66,7 @@ class Bench:
         self, traps: Sequence[Trap], step: int, folders: contextlib.ExitStack
     ) -> list[Try | Result]:
         """Measure traps that share a program (or one). `step`: how many bytes are flipped at first.
-        Where several, the program that is measured is the runtime's, unchanged, which saves
-        building another."""
+        What is measured is the runtime's program, unchanged, which saves building another."""
         alone = len(traps) == 1
         source = "\n".join(named(trap, "" if alone else f"_{n}") for n, trap in enumerate(traps))
         folder = folders.enter_context(tempfile.TemporaryDirectory())
@@ -66,11 +75,7 @@ class Bench:
         options = [*traps[0].options, *([f"-I{folder}"] if traps[0].files else [])]
         self.say(f"build {traps[0].name}")
         try:
-            plain: Any = (
-                self.serial.build(source, options).native
-                if step > 1
-                else cl.Program(self.context, source).build(options, cache_dir=False)
-            )
+            plain = self.build(self.serial, source, options).native
         except (cl.Error, acs.AcsError) as error:
             if not alone:
                 return [one for trap in traps for one in self.built([trap], step, folders)]

@@ -34,6 +34,10 @@ GUARD = 4096
 """Bytes on either side of a buffer, at least what the start of a part has to be a multiple of."""
 
 
+AGAIN = 8
+"""Bytes that are flipped together when each was flipped by itself before."""
+
+
 class Stray(Exception):  # noqa: N818  (a fault of the trap, not of the library)
     """The kernel leaves its buffers, where drivers differ."""
 
@@ -201,12 +205,19 @@ class _Look:
 
 
 def measure(run: Run, memory: Memory, step: int) -> Measured:
-    """What is touched. Bytes are flipped `step` at a time first, then fewer where that matters."""
+    """Find what is touched. Bytes are flipped `step` at a time first, then fewer where that
+    matters; the second and the third time at least `AGAIN` at a time."""
     look = _Look(run, memory)
     chance = random.Random(1)
     for index, values in enumerate(memory):
         several = np.array([chance.randrange(1, 256) for _ in values], np.uint8)
-        for mask in (several, np.full_like(values, 0xFF), np.full_like(values, 1)):
-            for low in range(0, len(values), step):
-                look.search(index, low, min(low + step, len(values)), mask)
+        again = max(step, AGAIN)
+        masks = (
+            (several, step),
+            (np.full_like(values, 0xFF), again),
+            (np.full_like(values, 1), again),
+        )
+        for mask, most in masks:
+            for low in range(0, len(values), most):
+                look.search(index, low, min(low + most, len(values)), mask)
     return Measured(look.left, look.reads, look.writes)

@@ -117,7 +117,7 @@ class Try:
     # ---- launches ----
 
     def program(self, runtime: acs.Runtime) -> Any:
-        return getattr(runtime.build(self.source, self.options), self.kernel)
+        return getattr(self.bench.build(runtime, self.source, self.options), self.kernel)
 
     def arrays(self, runtime: acs.Runtime) -> list[Any]:
         kinds = [one for one in self.trap.args if isinstance(one, (Buffer, Image))]
