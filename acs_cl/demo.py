@@ -10,7 +10,6 @@ table says of edges and overlap, from runs of their own, since tracing costs tim
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -26,6 +25,7 @@ import numpy as np
 from . import Runtime, __version__, devices
 from .demo_filter import SCENES, TILE, Filter, Pixels, Treatment, Treatments, reference
 from .errors import AcsError, UsageError
+from .host.environment import variable
 from .pictures import Panel, Run, draw
 from .trace import Slice
 
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
 
 def main(args: argparse.Namespace) -> int:
     """Run the demo; the exit code."""
-    if os.environ.get("ACS_CL_BACKEND"):
+    if variable("ACS_CL_BACKEND"):
         raise UsageError("the demo compares backends: unset ACS_CL_BACKEND, use --backend NAME")
     out = Path(args.out or PICTURE)
     can_draw = find_spec("matplotlib") is not None

@@ -9,7 +9,6 @@ Invariant: a choice is never a guess.  A name that fits several devices, or none
 
 from __future__ import annotations
 
-import os
 import platform as host_platform
 import sys
 from typing import Union
@@ -19,6 +18,8 @@ import pyopencl as cl
 from acs_cl._version import __version__
 from acs_cl.errors import DeviceError, UsageError
 from acs_cl.pocl import POCL_PLATFORM, advice, repair
+
+from .host.environment import variable
 
 __all__ = [
     "POCL_PLATFORM",
@@ -127,7 +128,7 @@ def _find(spec: Spec) -> cl.Device:
     if not there:
         raise DeviceError(_nothing_installed())
     if spec is None:
-        wish = os.environ.get("PYOPENCL_CTX", "")
+        wish = variable("PYOPENCL_CTX")
         return _from_environment(wish, there) if wish else min(there, key=_rank)
     if isinstance(spec, int):
         if not 0 <= spec < len(there):

@@ -9,7 +9,6 @@ condition may skip it. An outline is run once for the same sizes and numbers.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import pyopencl as cl
 
 from .arrays import Array
 from .converter import generated
+from .host.environment import variable
 from .needed import needed
 from .ranges import covers
 from .reach import Launch, Reached, TooMuch, reach
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 def turned_off() -> bool:
     """Whether nothing is inferred in this process."""
-    return os.environ.get("ACS_CL_RANGES", "") == "off"
+    return variable("ACS_CL_RANGES") == "off"
 
 
 def narrow(signature: Signature) -> Narrow | None:

@@ -8,13 +8,13 @@ Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from .backends import Settings
 from .check.modes import Modes, modes, together
 from .epochs import ORDERS
 from .errors import UsageError
+from .host.environment import variable
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
@@ -50,12 +50,12 @@ def options(
     check: Any = None,
 ) -> Options:
     """Check the arguments and apply the environment."""
-    asked, backend = backend, os.environ.get("ACS_CL_BACKEND") or backend
+    asked, backend = backend, variable("ACS_CL_BACKEND") or backend
     checks = modes(check)
-    from_outside = os.environ.get("ACS_CL_CHECK")
+    from_outside = variable("ACS_CL_CHECK")
     if from_outside:
         checks = together(checks, modes(from_outside, "ACS_CL_CHECK="))
-    trace_file = os.environ.get("ACS_CL_TRACE") or None
+    trace_file = variable("ACS_CL_TRACE") or None
     if issue not in ISSUE:
         raise UsageError(f"unknown issue policy {issue!r}; there are: {', '.join(ISSUE)}")
     if memory is not None and memory not in MEMORY:
@@ -74,7 +74,7 @@ def options(
         trace_file,
         asked if asked != backend else None,
         checks,
-        os.environ.get("ACS_CL_NO_PLANS", "") in ("", "0"),
+        variable("ACS_CL_NO_PLANS") in ("", "0"),
     )
 
 

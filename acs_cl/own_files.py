@@ -26,6 +26,8 @@ from collections.abc import Iterator
 from functools import cache as memo
 from pathlib import Path
 
+from .host.environment import variable
+
 _ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
 _POSIX = os.name == "posix"
 _told: set[str] = set()
@@ -42,13 +44,12 @@ def folder(kind: str) -> Path | None:
 
 
 def _path(kind: str) -> str | None:
-    return _folder(kind, *map(os.environ.get, _ENVIRONMENT))
+    return _folder(kind, *map(variable, _ENVIRONMENT))
 
 
 @memo
-def _folder(kind: str, wished: str | None, *_: str | None) -> str | None:
+def _folder(kind: str, wished: str, *_: str) -> str | None:
     """The folder as text: entries are asked for by the hundred when a program starts."""
-    wished = (wished or "").strip()
     if wished.lower() == "off":
         return None
     if not wished:

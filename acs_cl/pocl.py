@@ -17,6 +17,8 @@ import sys
 
 import pyopencl as cl
 
+from .host.environment import variable
+
 POCL_PLATFORM = "Portable Computing Language"
 
 _STRUCT_BYTES = 4096  # of PoCL's device record, and then some: the name stands in its first part
@@ -53,7 +55,7 @@ def repair(device: cl.Device) -> str:
         address = int(device.int_ptr)
         if address in _repaired:
             return _repaired[address]
-        wish = os.environ.get("ACS_CL_POCL_CPU", "").strip()
+        wish = variable("ACS_CL_POCL_CPU")
         if wish.lower() in ("", "off") or not device.version.strip().endswith("-generic"):
             return ""
         name, remark = _cpu_name("" if wish.lower() == "auto" else wish)

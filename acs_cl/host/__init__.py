@@ -1,0 +1,1 @@
+"""What the process and its machine offer: files, digests, threads, processes, times."""

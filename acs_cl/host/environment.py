@@ -1,0 +1,58 @@
+"""Read the environment of the process, for the whole library.
+
+In: the name of a variable of the table below. Out: its text. Nothing else in acs_cl reads the
+environment, so that one table tells all that can change a program from outside.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Variable(NamedTuple):
+    """Describe a variable: what it means, and what holds while it is unset or empty."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable("ACS_CL_BACKEND", "what the program says", "the backend"),
+    Variable("ACS_CL_TRACE", "no trace", "trace, and write the timeline to this file at the end"),
+    Variable("ACS_CL_RANGES", "inferred", "`off`: every launch counts with all of its views"),
+    Variable("ACS_CL_CHECK", "none", "checks, besides those that the program asks for"),
+    Variable(
+        "ACS_CL_CACHE",
+        "the user's cache folder",
+        "folder for measurements of devices, signatures and translations; `off` for none",
+    ),
+    Variable(
+        "ACS_CL_POCL_CPU",
+        "PoCL is left alone",
+        "`auto`, or a CPU's name: repair a PoCL that does not know the CPU",
+    ),
+    Variable(
+        "ACS_CL_NO_PLANS",
+        "the core plans",
+        "`1`: the core makes no launch by itself, each one is planned in Python; slow, for tests",
+    ),
+    Variable(
+        "PYOPENCL_CTX",
+        "a GPU, else PoCL",
+        "the device where the program names none, as in PyOpenCL",
+    ),
+    Variable("XDG_CACHE_HOME", "`~/.cache`", "the user's cache folder, on Linux"),
+    Variable("HOME", "what the system says", "the user's folder, for the cache folder"),
+)
+"""All that the library reads, in the order of the reference."""
+
+_NAMES = frozenset(variable.name for variable in VARIABLES)
+
+
+def variable(name: str) -> str:
+    """Return the text of a variable, without blanks around it; empty where it is unset."""
+    if name not in _NAMES:
+        raise KeyError(f"{name} is not in the table of variables")
+    return os.environ.get(name, "").strip()

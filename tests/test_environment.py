@@ -1,0 +1,51 @@
+"""The environment is read in one module, and the reference tells all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from acs_cl.host.environment import VARIABLES, variable
+
+ROOT = Path(__file__).resolve().parent.parent
+READER = ROOT / "acs_cl" / "host" / "environment.py"
+
+
+def test_only_one_module_reads_the_environment() -> None:
+    readers = {
+        path.name
+        for path in (ROOT / "acs_cl").rglob("*.py")
+        if re.search(r"\bos\.(environ|getenv)|from os import", path.read_text("utf-8"))
+    }
+    assert readers == {READER.name}
+
+
+def test_every_name_that_is_read_is_in_the_table() -> None:
+    asked = {
+        name
+        for path in (ROOT / "acs_cl").rglob("*.py")
+        for name in re.findall(r"variable\(\"(\w+)\"\)", path.read_text("utf-8"))
+    }
+    names = {one.name for one in VARIABLES}
+    assert asked <= names
+    assert names - asked == {"ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME"}, "asked for by other means"
+
+
+def test_reference_has_the_table() -> None:
+    text = (ROOT / "docs" / "reference" / "options.md").read_text("utf-8")
+    rows = [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in VARIABLES]
+    assert "\n".join(rows) in text
+
+
+def test_blanks_do_not_count_and_unset_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACS_CL_RANGES", " off ")
+    assert variable("ACS_CL_RANGES") == "off"
+    monkeypatch.delenv("ACS_CL_RANGES")
+    assert variable("ACS_CL_RANGES") == ""
+
+
+def test_a_name_without_a_row_is_a_fault_of_ours() -> None:
+    with pytest.raises(KeyError, match="not in the table"):
+        variable("ACS_CL_OTHER")
