@@ -21,9 +21,10 @@ from acs_cl.emu import report
 from acs_cl.emu.convert import from_timeline, is_timeline
 from acs_cl.emu.fields import MOST
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
+from acs_cl.emu.machines import MACHINES, machine
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
-from acs_cl.emu.spec import MACHINES, WindowSpec, machine
+from acs_cl.emu.spec import WindowSpec
 from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError

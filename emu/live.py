@@ -27,7 +27,7 @@ POLICIES = ("acs_hw", "acs_sw", "serial", "ideal")
 class Live:
     """A policy's run, `text` as in `policies`.
 
-    >>> from acs_cl.emu.spec import MACHINES
+    >>> from acs_cl.emu.machines import MACHINES
     >>> live = Live("acs_hw(N=16, M=16)", MACHINES["paper"], print, lambda number: None)
     >>> live.add(Entry(1, "one", groups=4, items=64, group_ns=9000))
     >>> live.add(Entry(2, "two", groups=4, items=64, group_ns=9000, upstream=(1,)))

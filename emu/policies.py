@@ -97,7 +97,7 @@ def simulate(text: str, trace: Trace, machine: Machine) -> Outcome:
     """Run a trace under a policy.
 
     >>> from acs_cl.emu.generate import generate
-    >>> from acs_cl.emu.spec import MACHINES
+    >>> from acs_cl.emu.machines import MACHINES
     >>> trace = generate("chains", width=8, steps=4)
     >>> serial, ideal = (simulate(name, trace, MACHINES["paper"]) for name in ("serial", "ideal"))
     >>> serial.makespan_ns > ideal.makespan_ns

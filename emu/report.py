@@ -66,7 +66,7 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
     """Run a trace under policies, each once, and first under the serial stream.
 
     >>> from acs_cl.emu.generate import generate
-    >>> from acs_cl.emu.spec import MACHINES
+    >>> from acs_cl.emu.machines import MACHINES
     >>> found = compare(generate("chains", 4, 4), MACHINES["paper"], ["ideal"])
     >>> [outcome.policy for outcome in found.outcomes]
     ['serial', 'ideal']

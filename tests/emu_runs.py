@@ -6,8 +6,9 @@ from random import Random
 
 from acs_cl.emu.cost import Costs
 from acs_cl.emu.generate import GRAPHS, generate
+from acs_cl.emu.machines import machine
 from acs_cl.emu.model import Model
-from acs_cl.emu.spec import GpuSpec, Machine, machine
+from acs_cl.emu.spec import GpuSpec, Machine
 from acs_cl.emu.trace import ALL_BEFORE, Entry, Trace, resolved
 
 TINY = GpuSpec(

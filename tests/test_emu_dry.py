@@ -19,8 +19,8 @@ from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.cli import main
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.cost import Costs
+from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
-from acs_cl.emu.spec import machine
 from acs_cl.emu.trace import Entry, Trace, load, resolved, save
 
 THERE = catalogue()

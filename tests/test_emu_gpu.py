@@ -8,8 +8,9 @@ from emu_runs import TINY
 from acs_cl.emu.cost import GUARDS, Costs, packed, unpacked
 from acs_cl.emu.engine import HOST, Engine
 from acs_cl.emu.gpu import Gpu
+from acs_cl.emu.machines import CPU_2, RTX_3070
 from acs_cl.emu.meters import BINS, Series
-from acs_cl.emu.spec import CPU_2, RTX_3070, GpuSpec
+from acs_cl.emu.spec import GpuSpec
 from acs_cl.emu.trace import Entry
 from acs_cl.errors import UsageError
 

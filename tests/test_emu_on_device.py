@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from emu_runs import SMALL, check, random_trace, times
 
+from acs_cl.emu.machines import CPU_2, machine
 from acs_cl.emu.on_device import OnDevice, cut
 from acs_cl.emu.policies import bounds, model
-from acs_cl.emu.spec import CPU_2, Machine, free, machine
+from acs_cl.emu.spec import Machine, free
 from acs_cl.emu.trace import Entry, Trace
 
 PLAIN = {"slower_few": 1_000, "slower_full": 1_000, "tile_ps": 0, "behind_ns": 0}

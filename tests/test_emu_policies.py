@@ -13,9 +13,10 @@ from emu_runs import PAPER, POLICIES, SMALL, check, random_trace, times
 
 from acs_cl.emu.batches import Batches
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
+from acs_cl.emu.machines import ACS_CL_POCL
 from acs_cl.emu.model import Model
 from acs_cl.emu.policies import ALL, bounds, model, simulate
-from acs_cl.emu.spec import ACS_CL_POCL, Machine, WindowSpec, free
+from acs_cl.emu.spec import Machine, WindowSpec, free
 from acs_cl.emu.trace import ALL_BEFORE, Entry, Trace
 from acs_cl.emu.window_unit import WindowUnit
 from acs_cl.emu.windows import AcsHw

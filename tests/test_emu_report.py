@@ -16,10 +16,11 @@ from acs_cl.cli import main
 from acs_cl.emu import plots
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
+from acs_cl.emu.machines import MACHINES
 from acs_cl.emu.plots import SPENT, draw
 from acs_cl.emu.policies import ALL
 from acs_cl.emu.report import compare, comparison_text, plain, sweep, sweep_text
-from acs_cl.emu.spec import MACHINES, WindowSpec
+from acs_cl.emu.spec import WindowSpec
 from acs_cl.emu.trace import HEAD_KEYS, KEYS, Entry, Trace, parse
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError

@@ -16,7 +16,7 @@ import pytest
 
 from acs_cl.backends.device import FIRST_LOOK
 from acs_cl.backends.sender import MOST_TASKS, Settings
-from acs_cl.emu import spec
+from acs_cl.emu import machines, spec
 from acs_cl.tasks import SMALLEST_TILE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,40 +94,40 @@ def of_both(name: str, host: spec.HostSpec, ours: spec.SchedulerSpec) -> dict[st
 
 CITED: dict[str, tuple[int, str, Found]] = {
     "launch in a stream": (
-        spec.CUDA.launch_ns, "nvidia-h200", cuda(lambda one: float(one["stream_us"])),
+        machines.CUDA.launch_ns, "nvidia-h200", cuda(lambda one: float(one["stream_us"])),
     ),
     "a node built": (
-        spec.CUDA.build_node_ns, "constants/cuda-nvidia-h200",
+        machines.CUDA.build_node_ns, "constants/cuda-nvidia-h200",
         cuda(lambda one: float(one["new_graph_us"] - one["replay_us"])),
     ),
     "a node in 64 chains": (
-        spec.CUDA.graph_node_ns, "nvidia-h200", graph(64, 1, "cuda", "replay_us"),
+        machines.CUDA.graph_node_ns, "nvidia-h200", graph(64, 1, "cuda", "replay_us"),
     ),
     "a node behind another": (
-        spec.CUDA.graph_edge_ns, "nvidia-h200", graph(1, 1, "cuda", "replay_us"),
+        machines.CUDA.graph_edge_ns, "nvidia-h200", graph(1, 1, "cuda", "replay_us"),
     ),
-    **of_both(H200, spec.ACS_CL_H200, spec.SCHEDULER_H200),
-    f"{H200}, event": (spec.ACS_CL_H200.event_ns, f"validation-{H200}", cost("event_ns")),
+    **of_both(H200, machines.ACS_CL_H200, machines.SCHEDULER_H200),
+    f"{H200}, event": (machines.ACS_CL_H200.event_ns, f"validation-{H200}", cost("event_ns")),
     f"{H200}, an epoch's groups": (
-        spec.SCHEDULER_H200.begin_ns, f"validation-{H200}", in_scheduler("begin_ns"),
+        machines.SCHEDULER_H200.begin_ns, f"validation-{H200}", in_scheduler("begin_ns"),
     ),
     f"{H200}, a tile": (
-        spec.SCHEDULER_H200.tile_ps, f"validation-{H200}", cost("epoch_tile_ps"),
+        machines.SCHEDULER_H200.tile_ps, f"validation-{H200}", cost("epoch_tile_ps"),
     ),
     f"{H200}, an epoch behind another": (
-        spec.SCHEDULER_H200.behind_ns, f"validation-{H200}", cost("epoch_behind_ns"),
+        machines.SCHEDULER_H200.behind_ns, f"validation-{H200}", cost("epoch_behind_ns"),
     ),
     f"{H200}, gang": (
-        spec.SCHEDULER_H200.gang_ns, f"validation-{H200}", in_scheduler("gang_ns"),
+        machines.SCHEDULER_H200.gang_ns, f"validation-{H200}", in_scheduler("gang_ns"),
     ),
     f"{H200}, fused": (
-        spec.SCHEDULER_H200.fused_ns, f"validation-{H200}", in_scheduler("fused_ns"),
+        machines.SCHEDULER_H200.fused_ns, f"validation-{H200}", in_scheduler("fused_ns"),
     ),
-    f"{H200}, groups": (spec.SCHEDULER_H200.groups, f"validation-{H200}", resident),
-    f"{H200}, task": (spec.SCHEDULER_H200.task_ns, H200, graph(1024, 1, "device_us")),
-    **of_both(POCL, spec.ACS_CL_POCL, spec.SCHEDULER_POCL),
-    f"{POCL}, fused": (spec.SCHEDULER_POCL.fused_ns, POCL, graph(1, 1, "device_us")),
-    f"{POCL}, task": (spec.SCHEDULER_POCL.task_ns, POCL, graph(64, 1, "device_us")),
+    f"{H200}, groups": (machines.SCHEDULER_H200.groups, f"validation-{H200}", resident),
+    f"{H200}, task": (machines.SCHEDULER_H200.task_ns, H200, graph(1024, 1, "device_us")),
+    **of_both(POCL, machines.ACS_CL_POCL, machines.SCHEDULER_POCL),
+    f"{POCL}, fused": (machines.SCHEDULER_POCL.fused_ns, POCL, graph(1, 1, "device_us")),
+    f"{POCL}, task": (machines.SCHEDULER_POCL.task_ns, POCL, graph(64, 1, "device_us")),
 }  # fmt: skip
 
 
@@ -136,24 +136,24 @@ def test_a_constant_is_what_its_source_says(what: str) -> None:
     constant, name, find = CITED[what]
     found = find(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
     assert constant / MOST <= found <= constant * MOST, (
-        f"{what}: emu/spec.py has {constant}, {name}.json says {found:.0f}"
+        f"{what}: emu/machines.py has {constant}, {name}.json says {found:.0f}"
     )
 
 
 def test_constants_of_the_code_are_the_codes() -> None:
-    for one in (spec.SCHEDULER_H200, spec.SCHEDULER_POCL):
+    for one in (machines.SCHEDULER_H200, machines.SCHEDULER_POCL):
         assert one.first_look == FIRST_LOOK
         assert one.epoch_tasks == MOST_TASKS
         assert one.slice_ns == Settings().slice_s * 1e9
-    assert spec.SCHEDULER_POCL.least_items == SMALLEST_TILE
+    assert machines.SCHEDULER_POCL.least_items == SMALLEST_TILE
     text = (ROOT / "acs_cl" / "schedulers.py").read_text(encoding="utf-8")
-    ours = spec.SCHEDULER_POCL.most_tiles, spec.SCHEDULER_H200.most_tiles
+    ours = machines.SCHEDULER_POCL.most_tiles, machines.SCHEDULER_H200.most_tiles
     assert f"tiles = {ours[0]} * groups if self._loops else {ours[1]} * groups" in text
-    assert f"groups = {spec.SCHEDULER_POCL.launched} * units" in text
+    assert f"groups = {machines.SCHEDULER_POCL.launched} * units" in text
 
 
 def test_every_result_that_is_cited_is_looked_at() -> None:
-    """A file named in emu/spec.py has to be there, and some constant is held against it."""
-    text = (ROOT / "emu" / "spec.py").read_text(encoding="utf-8")
+    """A file named in emu/machines.py has to be there, and some constant is held against it."""
+    text = (ROOT / "emu" / "machines.py").read_text(encoding="utf-8")
     named = set(re.findall(r"benchmarks/results/([\w/-]+)\.json", text))
     assert named == {name for _, name, _ in CITED.values()}

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from acs_cl.emu.spec import CUDA, WindowSpec, check_ns
+from acs_cl.emu.machines import CUDA
+from acs_cl.emu.spec import WindowSpec, check_ns
 from acs_cl.emu.window_unit import StaleList, WindowUnit, cycles_ns, estimate
 from acs_cl.errors import InternalError, UsageError
 from acs_cl.window import Window

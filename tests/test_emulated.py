@@ -14,8 +14,8 @@ from acs_cl.backends import emulated
 from acs_cl.emu import windows
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.live import Live
+from acs_cl.emu.machines import MACHINES
 from acs_cl.emu.policies import simulate
-from acs_cl.emu.spec import MACHINES
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.emu.window_unit import WindowUnit
 from acs_cl.errors import InternalError

@@ -16,13 +16,14 @@ from acs_cl.benchmarks.workloads.inference import HostDecided, Inference, Model
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
 from acs_cl.benchmarks.workloads.layers import Net
 from acs_cl.benchmarks.workloads.layers_by_hand import ByHand, wiring
+from acs_cl.benchmarks.workloads.values import Value
 
 
 def everything() -> Model:
     """One layer of each sort and setting, from an image to parts of one value."""
     net = Net(3)
     x = net.value(4, 8, 8)
-    kept: dict[str, layers.Value] = {}
+    kept: dict[str, Value] = {}
     for after in range(5):
         kept[f"convolve, then {after}"] = net.convolve(x, 8, 3, 2, after)
     kept["convolve 5"] = net.convolve(x, 4, 5, before=True)

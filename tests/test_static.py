@@ -11,10 +11,11 @@ from widths import Watched, widest, width
 import acs_cl as acs
 from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, Cell, CellsSize, add_cell
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
-from acs_cl.benchmarks.workloads.layers import AVERAGE, Layer, Net, Value
+from acs_cl.benchmarks.workloads.layers import AVERAGE, Net
 from acs_cl.benchmarks.workloads.layers_by_hand import wiring
 from acs_cl.benchmarks.workloads.randwire import NEIGHBOURS, total, watts_strogatz
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS, SqueezeSize, fire
+from acs_cl.benchmarks.workloads.values import Layer, Value
 
 TINY = {
     workload.name: partial(MODELS[workload.name], workload.presets["tiny"])

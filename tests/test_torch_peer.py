@@ -19,8 +19,9 @@ from acs_cl.benchmarks.peers.torch_layers import CONCATENATE, LANES, Network, la
 from acs_cl.benchmarks.peers.torch_networks import EAGER, GRAPH, STREAMS, captured
 from acs_cl.benchmarks.suite.beside_torch import measure
 from acs_cl.benchmarks.workloads.inference import reference
-from acs_cl.benchmarks.workloads.layers import U4, Net
+from acs_cl.benchmarks.workloads.layers import Net
 from acs_cl.benchmarks.workloads.static import MODELS, WORKLOADS
+from acs_cl.benchmarks.workloads.values import U4
 
 TINY = {
     workload.name: partial(MODELS[workload.name], workload.presets["tiny"])

@@ -16,8 +16,8 @@ from fuzz.threads import in_threads
 import acs_cl as acs
 from acs_cl import trace as trace_module
 from acs_cl.emu.convert import from_timeline
+from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
-from acs_cl.emu.spec import machine
 from acs_cl.emu.trace import Trace, load, save
 from acs_cl.trace import ALL_BEFORE, Slice
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..emu.spec import machine
+from ..emu.machines import machine
 from ..emu.trace import KERNEL
 from ..errors import UsageError
 

@@ -26,7 +26,8 @@ import pyopencl as cl
 from .. import core
 from ..driver import STATUS, status
 from ..emu.live import Live
-from ..emu.spec import MACHINES, Machine
+from ..emu.machines import MACHINES
+from ..emu.spec import Machine
 from ..emu.trace import KERNEL, Entry
 from ..errors import DeviceError
 from ..records import Launch

@@ -16,7 +16,8 @@ import numpy as np
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import LINEAR, MAXIMUM, RELU, Layer, Value
+from acs_cl.benchmarks.workloads.layers import LINEAR, MAXIMUM, RELU
+from acs_cl.benchmarks.workloads.values import Layer, Value
 
 IMAGE = -1
 """The input of steps that read the image."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from acs_cl.benchmarks.suite.statistics import quantile
 from acs_cl.benchmarks.validation.scheduler_costs import SchedulerCosts
+from acs_cl.emu.machines import machine as preset
 from acs_cl.emu.spec import Machine
-from acs_cl.emu.spec import machine as preset
 
 
 class Costs(NamedTuple):

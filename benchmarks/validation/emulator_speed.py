@@ -31,8 +31,8 @@ from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.suite.machine import noise, processor
 from acs_cl.benchmarks.suite.processes import fresh_python
 from acs_cl.emu.generate import generate
+from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import ALL, bounds, model, simulate
-from acs_cl.emu.spec import machine
 from acs_cl.emu.trace import Trace
 
 VERSION = 1

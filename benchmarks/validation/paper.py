@@ -26,9 +26,10 @@ from acs_cl.benchmarks.suite.documents import write
 from acs_cl.benchmarks.validation.dry import traced
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.emu.cost import Costs
+from acs_cl.emu.machines import machine
 from acs_cl.emu.model import Outcome
 from acs_cl.emu.policies import bounds, simulate
-from acs_cl.emu.spec import Machine, machine
+from acs_cl.emu.spec import Machine
 from acs_cl.emu.trace import KERNEL, Trace, resolved
 
 VERSION = 1

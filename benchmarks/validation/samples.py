@@ -21,7 +21,7 @@ from acs_cl.benchmarks.suite.measures.overlap import SOURCE as WORK_SOURCE
 from acs_cl.benchmarks.suite.statistics import quantile
 from acs_cl.benchmarks.suite.tiny import ONE
 from acs_cl.benchmarks.validation.queue_edges import LINK
-from acs_cl.emu.spec import machine
+from acs_cl.emu.machines import machine
 
 FEW, MANY = 2, 10
 """Arrays of the two kernels."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import LINEAR, Net, Value
+from acs_cl.benchmarks.workloads.layers import LINEAR, Net
+from acs_cl.benchmarks.workloads.values import Value
 
 CLASSES = 10
 STAGES = 3

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from acs_cl.benchmarks.workloads.blocks import STAGES, classified, linear, separable
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import AVERAGE, LINEAR, MAXIMUM, RELU, Net, Value
+from acs_cl.benchmarks.workloads.layers import AVERAGE, LINEAR, MAXIMUM, RELU, Net
+from acs_cl.benchmarks.workloads.values import Value
 
 Operation = tuple[str, int]
 """What is done (`sep5` is a separable convolution of size 5, twice), and with which state."""

@@ -16,19 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import (
-    ALIGNED,
-    LINEAR,
-    RELU6,
-    SIGMOID,
-    SWISH,
-    U4,
-    Net,
-    Value,
-    four,
-    record,
-)
+from acs_cl.benchmarks.workloads.layers import LINEAR, RELU6, SIGMOID, SWISH, Net, four
 from acs_cl.benchmarks.workloads.pictures import images
+from acs_cl.benchmarks.workloads.values import ALIGNED, U4, Value, record
 
 CLASSES = 10
 BLOCKS = (

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from acs_cl.benchmarks.workloads.expert import Token
 from acs_cl.benchmarks.workloads.pipelines import GROUP, Pipeline, across
 from acs_cl.benchmarks.workloads.workload import Results, Workload, in_parts
 
@@ -80,8 +81,8 @@ class ImgByHand(Img):
         """The longest way, over the larger blur, comes first."""
         launch, program, flat = self.platform.launch, self.program, self.flat
         row, one = (GROUP, 1), (GROUP,)
-        side, groups = self.size
-        pixels, many = side * side, (groups * GROUP,)
+        side = self.size.side
+        pixels = side * side
         large = launch(
             program.blur, self.all, row,
             self.image, self.large, self.large_weights, side, LARGE[0],
@@ -97,6 +98,32 @@ class ImgByHand(Img):
         edges = launch(
             program.sobel, self.all, row, self.large, self.large_mask, side, after=[large]
         )
+        extremes = self._extremes(edges)
+        faint = launch(
+            program.sobel, self.all, row, self.small, self.small_mask, side, after=[small], on=1
+        )
+        sharp = launch(
+            program.unsharpen, flat, one,
+            self.image, self.soft, self.sharp, pixels, after=[soft], on=2,
+        )  # fmt: skip
+        stretched = launch(
+            program.stretch, flat, one,
+            self.large_mask, self.smallest, self.largest, pixels, after=extremes,
+        )  # fmt: skip
+        inner = launch(
+            program.combine, flat, one,
+            self.sharp, self.large, self.large_mask, self.inner, pixels, after=[stretched, sharp],
+        )  # fmt: skip
+        launch(
+            program.combine, flat, one,
+            self.inner, self.small, self.small_mask, self.result, pixels, after=[inner, faint],
+        )  # fmt: skip
+
+    def _extremes(self, edges: Token) -> list[Token]:
+        """The largest and the smallest of the large mask, the one beside the other."""
+        launch, program, one = self.platform.launch, self.program, (GROUP,)
+        side, groups = self.size
+        pixels, many = side * side, (groups * GROUP,)
         parts = launch(
             program.extreme, many, one,
             self.large_mask, self.largest_parts, pixels, 1.0, after=[edges],
@@ -112,25 +139,7 @@ class ImgByHand(Img):
             program.extreme, one, one,
             self.smallest_parts, self.smallest, groups, -1.0, after=[others], on=3,
         )  # fmt: skip
-        faint = launch(
-            program.sobel, self.all, row, self.small, self.small_mask, side, after=[small], on=1
-        )
-        sharp = launch(
-            program.unsharpen, flat, one,
-            self.image, self.soft, self.sharp, pixels, after=[soft], on=2,
-        )  # fmt: skip
-        stretched = launch(
-            program.stretch, flat, one,
-            self.large_mask, self.smallest, self.largest, pixels, after=[largest, smallest],
-        )  # fmt: skip
-        inner = launch(
-            program.combine, flat, one,
-            self.sharp, self.large, self.large_mask, self.inner, pixels, after=[stretched, sharp],
-        )  # fmt: skip
-        launch(
-            program.combine, flat, one,
-            self.inner, self.small, self.small_mask, self.result, pixels, after=[inner, faint],
-        )  # fmt: skip
+        return [largest, smallest]
 
 
 # ---- reference -----------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
-from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Gate, Layer, Net, Value
+from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Net
+from acs_cl.benchmarks.workloads.values import Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results, ready
 from acs_cl.kernel_files import kernel_source
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from acs_cl.benchmarks.workloads import inference
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import LINEAR, RELU6, U4, Gate, Net, Value, four
+from acs_cl.benchmarks.workloads.layers import LINEAR, RELU6, Net, four
 from acs_cl.benchmarks.workloads.pictures import images
+from acs_cl.benchmarks.workloads.values import U4, Gate, Value
 
 CLASSES = 10
 STAGES = (

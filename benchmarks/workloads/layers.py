@@ -8,93 +8,25 @@ Invariant: a value is written by one layer, but for what a layer says that it up
 buffer that are given to different layers do not overlap, and begin at multiples of `ALIGNED`.
 """
 
-# Long because: a method for each sort of layer, which all look alike.
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from acs_cl import UsageError
+from acs_cl.benchmarks.workloads.values import ALIGNED, F4, Gate, Layer, Value
 
 GROUP = 64
 MOST_GROUPS = 192
 """Groups of a launch at most: kernels loop over what is left."""
-ALIGNED = 128
-"""Words: sub-buffers of bare PyOpenCL begin at such multiples on every driver that we know."""
 WIDE = 1024
 """Work-items that a convolution has to have left if each is to have four pixels."""
 
 LINEAR, RELU, RELU6, SIGMOID, SWISH = range(5)
 MAXIMUM, AVERAGE = range(2)
-
-F4, U4 = np.dtype(np.float32), np.dtype(np.uint32)
-
-
-class Value(NamedTuple):
-    """Part of a buffer, as an array: images are channels x rows x columns."""
-
-    buffer: int
-    first: int
-    """In words."""
-    shape: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        """Words."""
-        return prod(self.shape)
-
-    def meets(self, other: Value) -> bool:
-        """Whether they share a word."""
-        return (
-            self.buffer == other.buffer
-            and self.first < other.first + other.length
-            and other.first < self.first + self.length
-        )
-
-
-class Gate(NamedTuple):
-    """A decision: whoever has it runs if any of `flags` is not zero. On a device `flag` says so,
-    which a launch computes where there are several `flags`. A host reads `reads`, which hold all of
-    them, each whole."""
-
-    flag: Value
-    flags: tuple[Value, ...]
-    reads: tuple[Value, ...]
-
-
-class Layer(NamedTuple):
-    """A launch: `args` are those of the kernel, `outputs` the positions of those it writes."""
-
-    kernel: str
-    items: int
-    args: tuple[Any, ...]
-    outputs: tuple[int, ...]
-    gate: Gate | None
-    on_device: bool
-    """Whether it is there only for decisions on the device."""
-
-    @property
-    def writes(self) -> list[Value]:
-        """Values that it writes."""
-        return [self.args[position] for position in self.outputs]
-
-    @property
-    def reads(self) -> list[Value]:
-        """Values that it is given, all but those that it only writes; its gate's flags apart."""
-        updates = self.outputs if self.kernel in UPDATING else ()
-        return [
-            arg
-            for position, arg in enumerate(self.args)
-            if isinstance(arg, Value) and (position not in self.outputs or position in updates)
-        ]
-
-
-UPDATING = frozenset({"add_expert"})
-"""Kernels that read what they write."""
 
 
 class Net:
@@ -327,11 +259,6 @@ class Net:
 def four(channels: float) -> int:
     """Channels at a reduced width: a multiple of four."""
     return max(4, 4 * round(channels / 4))
-
-
-def record(value: Value, number: int, count: int = ALIGNED) -> Value:
-    """One of a row of small values that share a buffer."""
-    return Value(value.buffer, value.first + number * ALIGNED, (count,))
 
 
 def _side(x: Value, size: int, stride: int, pad: int | None = None) -> tuple[int, int]:

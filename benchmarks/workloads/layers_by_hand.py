@@ -15,7 +15,7 @@ import numpy as np
 
 from acs_cl.benchmarks.workloads.expert import Queues, Token
 from acs_cl.benchmarks.workloads.inference import Model, OnPlatform, is_open
-from acs_cl.benchmarks.workloads.layers import Gate, Layer, Value
+from acs_cl.benchmarks.workloads.values import Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results
 
 

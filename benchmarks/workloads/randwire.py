@@ -13,7 +13,8 @@ import numpy as np
 
 from acs_cl.benchmarks.workloads.blocks import STAGES, classified, separable
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import LINEAR, Net, Value
+from acs_cl.benchmarks.workloads.layers import LINEAR, Net
+from acs_cl.benchmarks.workloads.values import Value
 
 NEIGHBOURS, REWIRED = 4, 0.75
 LAST = 16

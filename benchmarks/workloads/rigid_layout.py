@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acs_cl.benchmarks.workloads.rigid_models import BOX, PAIR, Model, Parts, Vector
+from acs_cl.benchmarks.workloads.rigid_models import BOX, PAIR, Contacts, Model, Parts, Vector
 
 Array = np.ndarray[Any, Any]
 
@@ -132,18 +132,21 @@ def lay_out(model: Model) -> Layout:
         rows = _joint_rows(joints, parts[joints.parent], parts[joints.child])
         pulls.append(Pull(len(joints.limits), rows, joint, actuator, actions))
         actions += len(joints.limits) * len(joints.at)
-    pushes = []
-    for at, contact in enumerate(model.contacts):
-        both = [parts[name] for name in (contact.first, contact.second) if name]
-        mass = 1 / sum(_give(part, _arm(part, contact.kind)) for part in both)
-        pushes.append(
-            Push(
-                at + 1, tuple(places["contact", at, side] for side in range(len(both))),
-                np.array(contact.pairs, np.int32).reshape(-1, 2),
-                mass * (_STIFF / DT) ** 2, 2 * _DAMPED * mass * _STIFF / DT,
-            )
-        )  # fmt: skip
-    return Layout(model, sections, tuple(pulls), tuple(pushes), bodies, slots, actions)
+    pushes = tuple(_push(contact, at, parts, places) for at, contact in enumerate(model.contacts))
+    return Layout(model, sections, tuple(pulls), pushes, bodies, slots, actions)
+
+
+def _push(
+    contact: Contacts, at: int, parts: dict[str, Parts], places: dict[tuple[str, int, int], slice]
+) -> Push:
+    """What a contact's spring and damper are, and where its forces go."""
+    both = [parts[name] for name in (contact.first, contact.second) if name]
+    mass = 1 / sum(_give(part, _arm(part, contact.kind)) for part in both)
+    return Push(
+        at + 1, tuple(places["contact", at, side] for side in range(len(both))),
+        np.array(contact.pairs, np.int32).reshape(-1, 2),
+        mass * (_STIFF / DT) ** 2, 2 * _DAMPED * mass * _STIFF / DT,
+    )  # fmt: skip
 
 
 def _table(count: int, runs: Sequence[_Run]) -> Array:

@@ -175,6 +175,20 @@ def _walker2d() -> Model:
     )
 
 
+_HUMANOID_CONTACTS = (
+    Contacts(CAPSULE, "torso"),
+    Contacts(CAPSULE, "pelvis"),
+    Contacts(CAPSULE, "thighs"),
+    Contacts(SPHERE, "shins"),
+    Contacts(SPHERE, "upper arms"),
+    Contacts(SPHERE, "lower arms"),
+    Contacts(PAIR, "thighs", "thighs", ((0, 1),)),
+    Contacts(PAIR, "shins", "shins", ((0, 1),)),
+    Contacts(PAIR, "lower arms", "torso", ((0, 0), (1, 0))),
+    Contacts(PAIR, "lower arms", "thighs", ((0, 0), (1, 1))),
+)
+
+
 def _humanoid() -> Model:
     """Eleven parts, seventeen degrees of freedom."""
     sides = (-1, 1)
@@ -216,18 +230,7 @@ def _humanoid() -> Model:
                 "elbows", "upper arms", "lower arms", elbows, ((Z, X), (Z, X)), ((-50, 50),), (2,)
             ),
         ),
-        (
-            Contacts(CAPSULE, "torso"),
-            Contacts(CAPSULE, "pelvis"),
-            Contacts(CAPSULE, "thighs"),
-            Contacts(SPHERE, "shins"),
-            Contacts(SPHERE, "upper arms"),
-            Contacts(SPHERE, "lower arms"),
-            Contacts(PAIR, "thighs", "thighs", ((0, 1),)),
-            Contacts(PAIR, "shins", "shins", ((0, 1),)),
-            Contacts(PAIR, "lower arms", "torso", ((0, 0), (1, 0))),
-            Contacts(PAIR, "lower arms", "thighs", ((0, 0), (1, 1))),
-        ),
+        _HUMANOID_CONTACTS,
         Fall(1.0, 0.3, 50),
     )  # fmt: skip
 

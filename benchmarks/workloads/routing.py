@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.workloads.inference import Model
-from acs_cl.benchmarks.workloads.layers import ALIGNED, LINEAR, U4, Gate, Net, Value, record
+from acs_cl.benchmarks.workloads.layers import LINEAR, Net
 from acs_cl.benchmarks.workloads.pictures import images
+from acs_cl.benchmarks.workloads.values import ALIGNED, U4, Gate, Value, record
 
 CLASSES = 10
 SAME, UP, DOWN = range(3)

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from acs_cl.benchmarks.workloads.blocks import classified
 from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, CellsSize, cells
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
-from acs_cl.benchmarks.workloads.layers import Net, Value
+from acs_cl.benchmarks.workloads.layers import Net
 from acs_cl.benchmarks.workloads.layers_by_hand import ByHand
 from acs_cl.benchmarks.workloads.randwire import RandWireSize, randwire
+from acs_cl.benchmarks.workloads.values import Value
 from acs_cl.benchmarks.workloads.workload import Workload
 
 # ---- SqueezeNet ----------------------------------------------------------------------------------
