@@ -127,7 +127,8 @@ def anchors_of(page: Path) -> set[str]:
     """Return what the headings of a page are called in links."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    found = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return found | set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -137,6 +138,12 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name}: {place}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors_of(target), f"{page.name}: {place}#{anchor}"
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    page = ROOT / "docs" / "reference" / "api.md"
+    listed = re.findall(r"^::: acs_cl\.(\w+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(acs.__all__)
 
 
 # ---- the site ------------------------------------------------------------------------------------
