@@ -18,6 +18,7 @@ from graphs import SOURCE, Run, graph, prebuild
 
 import acs_cl as acs
 from acs_cl import epochs
+from acs_cl.testing import Scheduler, runtime_of
 
 VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 RECORD_KINDS = {
@@ -105,7 +106,8 @@ def main(count: int, kinds: list[str]) -> None:
             faulthandler.dump_traceback_later(60, exit=True)
             rng = random.Random(f"{kind} {seed}")
             print(f"{kind} {seed}", flush=True)
-            once(program, rng, kind, plan)
+            with Scheduler(rt).kept():
+                once(program, rng, kind, plan)
     x = Run(program, graph(random.Random(1), 20))
     x.launch_all().check()
     rt.close()
@@ -114,19 +116,18 @@ def main(count: int, kinds: list[str]) -> None:
 
 def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -> None:
     """One epoch, with one word changed."""
-    rt = program._runtime
-    backend: Any = rt._backend
-    settings = backend.settings
+    rt = runtime_of(program)
+    scheduler = Scheduler(rt)
     kernels = rng.choice((("node",), ("node", "flat"), ("big", "node"), ("turn", "swap")))
     if kind in ("local", "body") and "turn" in kernels:
         kernels = ("node",)  # where groups work together a wrong size is wrong memory
     tasks = graph(rng, rng.randint(5, 40), kernels=kernels, sizes=(1, 64, 1000))
-    backend.settings = settings._replace(
+    scheduler.set(
         window=rng.choice((2, 3, 5) if kind == "inserting" else (0, 0, 0, 3, 100)),
         turns=rng.choice((1 << 30, 1 << 30, 1, 2)),
         most_tasks=len(tasks),
+        polls=rng.choice((0, 0, 5)),
     )
-    backend.settings = backend.settings._replace(polls=rng.choice((0, 0, 5)))
     one = Run(program, tasks)
     rt.finish()
     plan.append((rng, kind))
@@ -141,8 +142,6 @@ def once(program: acs.Program, rng: random.Random, kind: str, plan: list[Any]) -
     plan.clear()
     with contextlib.suppress(acs.PoisonedError):
         rt.finish()
-    backend.settings = settings
-    backend.settings = backend.settings._replace(polls=0)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pyopencl as cl
 from pyopencl import cltypes
 
 import acs_cl as acs
+from acs_cl.testing import runtime_of
 
 NONE = 0xFFFFFFFF
 
@@ -124,7 +125,7 @@ class Run:
     def __init__(self, program: acs.Program, tasks: list[Task]) -> None:
         self.program, self.tasks = program, tasks
         self.row = row_of(tasks)
-        rt: acs.Runtime = program._runtime
+        rt: acs.Runtime = runtime_of(program)
         self.v = rt.zeros((len(tasks), self.row), "u4")
         self.hits = rt.zeros((len(tasks), self.row), "u4")
 
@@ -170,7 +171,7 @@ class Run:
 
 def prebuild(program: acs.Program, *locals_: int, more: tuple[str, ...] = ()) -> None:
     """All that can be in a scheduler, groups in each of these sizes, and have the rest refused."""
-    rt: acs.Runtime = program._runtime
+    rt: acs.Runtime = runtime_of(program)
     rt.prebuild(
         *(getattr(program, name) for name in (*TILED, LANE, *more)),
         *((getattr(program, name), (size,)) for name in GROUPED for size in locals_),

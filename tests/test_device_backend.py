@@ -31,10 +31,11 @@ from fuzz.threads import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
 
 import acs_cl as acs
-from acs_cl import driver
+from acs_cl import driver, testing
 from acs_cl import runtime as runtime_module
 from acs_cl.backends import device as device_module
 from acs_cl.choice import CALM, FEW, LONG_REST, LONG_US, REST, SAVED_US, STREAK, Choice
+from acs_cl.testing import Scheduler, runtime_of
 
 HERE = Path(__file__).resolve().parent
 
@@ -83,7 +84,7 @@ def start(device: cl.Device, **options: Any) -> acs.Program:
         pytest.skip(str(error))
     program = rt.build(SOURCE + MORE)
     prebuild(program, 4, 16, more=(*UNGROUPED, "say"))
-    program._runtime.prebuild((program.folded, (16,)))
+    runtime_of(program).prebuild((program.folded, (16,)))
     return program
 
 
@@ -92,45 +93,36 @@ def kept(device: cl.Device) -> Iterator[acs.Program]:
     """One runtime for all tests that leave it as it was."""
     program = start(device)
     yield program
-    program._runtime.close()
+    runtime_of(program).close()
 
 
 @pytest.fixture
 def program(kept: acs.Program) -> Iterator[acs.Program]:
     """The kept one, which afterwards is as before, with nothing under way."""
-    backend: Any = kept._runtime._backend
-    settings = backend.settings
-    built = [there.built for there in backend.schedulers._sets.values()]
-    limits = [scheduler.limits for scheduler in built]
-    yield kept
-    with contextlib.suppress(acs.PoisonedError):
-        kept._runtime.finish()
-    backend.settings = settings
-    for scheduler, before in zip(built, limits, strict=True):
-        scheduler.limits = before
+    rt = runtime_of(kept)
+    with Scheduler(rt).kept():
+        yield kept
+        with contextlib.suppress(acs.PoisonedError):
+            rt.finish()
 
 
 def make(
     program: acs.Program, polls: int = 0, groups: int = 0, times: int = 0, **settings: Any
-) -> Any:
+) -> Scheduler:
     """Make how epochs are run extreme. `times`: so many times the groups there would be."""
-    backend: Any = program._runtime._backend
-    backend.settings = backend.settings._replace(**settings)
-    backend.settings = backend.settings._replace(polls=polls)
+    scheduler = Scheduler(runtime_of(program))
+    scheduler.set(**settings, polls=polls)
     if groups or times:
-        for there in backend.schedulers._sets.values():
-            limits = there.built.limits
-            there.built.limits = limits._replace(groups=groups or times * limits.groups)
-    return backend
+        scheduler.set_groups(groups, times)
+    return scheduler
 
 
 @pytest.fixture
-def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> acs.Program:
+def kept_open(program: acs.Program) -> Iterator[acs.Program]:
     """Epochs stay open until something asks for them."""
-    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
-    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
-    monkeypatch.setattr(program._runtime._backend, "_next_look", 0)
-    return program
+    with testing.open_epochs():
+        Scheduler(runtime_of(program)).keep_open()
+        yield program
 
 
 def run_script(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -216,7 +208,7 @@ def test_wide_tasks_behind_wide_tasks_are_handed_over_by_gangs(kept_open: acs.Pr
 def test_lanes_mixed_in_keep_all_edges(program: acs.Program, share: float, seed: int) -> None:
     rng = random.Random(f"{share} {seed}")
     tasks = graph(rng, 400, kernels=("node", "flat", "big"), lanes=share, sizes=(1, 5, 64, 700))
-    backend = program._runtime._backend
+    backend = Scheduler(runtime_of(program))
     lanes, before = backend.reasons.get("prints", 0), backend.counters["tasks"]
     Run(program, tasks).launch_all().check()
     aside = sum(task.kernel == "aside" for task in tasks)
@@ -228,25 +220,25 @@ def test_lanes_mixed_in_keep_all_edges(program: acs.Program, share: float, seed:
 def test_group_sizes_mixed_in_one_program_keep_all_edges(program: acs.Program) -> None:
     rng = random.Random(11)
     tasks = graph(rng, 300, kernels=CASES, locals_=(4, 16), lanes=0.03, sizes=(1, 5, 64, 700))
-    before = program._runtime._backend.counters["tasks"]
+    before = Scheduler(runtime_of(program)).counters["tasks"]
     Run(program, tasks).launch_all().check()
     aside = sum(task.kernel == "aside" for task in tasks)
-    assert program._runtime._backend.counters["tasks"] - before == len(tasks) - aside
+    assert Scheduler(runtime_of(program)).counters["tasks"] - before == len(tasks) - aside
 
 
 # ---- sizes ---------------------------------------------------------------------------------------
 
 
 def test_an_epoch_of_nothing_is_not_sent(program: acs.Program) -> None:
-    rt = program._runtime
-    before = rt._backend.counters["epochs"]
+    rt = runtime_of(program)
+    before = Scheduler(rt).counters["epochs"]
     rt.flush()
     rt.finish()
-    assert rt._backend.counters["epochs"] == before
+    assert Scheduler(rt).counters["epochs"] == before
 
 
 def test_a_single_launch_runs_without_being_asked_for(program: acs.Program) -> None:
-    x = program._runtime.zeros(4, "u4")
+    x = runtime_of(program).zeros(4, "u4")
     handle = program.inc((4,), None, x, 3)
     while not handle.done:
         pass
@@ -254,16 +246,12 @@ def test_a_single_launch_runs_without_being_asked_for(program: acs.Program) -> N
 
 
 @pytest.mark.parametrize("groups", [0, 1])
-def test_an_epoch_of_a_hundred_thousand_launches(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, groups: int
-) -> None:
-    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
-    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
-    with acs.Runtime(device, backend="device", backlog=1 << 20) as rt:
+def test_an_epoch_of_a_hundred_thousand_launches(device: cl.Device, groups: int) -> None:
+    with testing.open_epochs(), acs.Runtime(device, backend="device", backlog=1 << 20) as rt:
         program = rt.build(MORE)
         rt.prebuild(program.inc)
         backend = make(program, most_tasks=100_000, groups=groups)
-        monkeypatch.setattr(backend, "_next_look", 0)
+        backend.keep_open()
         cells = [rt.zeros(1, "u4") for _ in range(100)]
         rt.finish()
         for number in range(100_000):
@@ -279,7 +267,7 @@ def test_a_task_of_65535_groups(program: acs.Program, kernel: str) -> None:
     local = 4 if kernel in GROUPED else 0
     size = 65535 * 4
     tasks = [Task(kernel, size, local, ()), Task(kernel, size, local, (0,))]
-    backend = program._runtime._backend
+    backend = Scheduler(runtime_of(program))
     before = backend.counters["tasks"]
     Run(program, tasks).launch_all().check()
     assert backend.counters["tasks"] == before + 2
@@ -305,7 +293,7 @@ def test_arrays_of_several_slabs_meet_in_one_launch(device: cl.Device) -> None:
             b[:n] = 2 * a[len(a) - n :]
         for array, host in zip(arrays, hosts, strict=True):
             assert (array.get() == host).all()
-        assert rt._backend.counters["tasks"] == 2 * len(lengths)
+        assert Scheduler(rt).counters["tasks"] == 2 * len(lengths)
 
 
 def test_a_kernel_without_pointers_runs_before_there_is_any_memory(device: cl.Device) -> None:
@@ -314,7 +302,7 @@ def test_a_kernel_without_pointers_runs_before_there_is_any_memory(device: cl.De
         rt.prebuild(program.nothing)
         program.nothing((3,), None, 1)
         rt.finish()
-        assert rt._backend.counters["tasks"] == 1
+        assert Scheduler(rt).counters["tasks"] == 1
 
 
 def test_numbers_with_fractions_are_those_of_the_serial_backend_to_the_bit(
@@ -323,7 +311,7 @@ def test_numbers_with_fractions_are_those_of_the_serial_backend_to_the_bit(
     came = []
     start = np.random.default_rng(3).standard_normal((2, 4096)).astype("f4")
     with acs.Runtime(device, backend="serial") as serial:
-        for rt, prog in ((serial, serial.build(SOURCE + MORE)), (program._runtime, program)):
+        for rt, prog in ((serial, serial.build(SOURCE + MORE)), (runtime_of(program), program)):
             x, y = rt.array(start[0]), rt.array(start[1])
             before = rt.stats().get("scheduler", {}).get("tasks", 0)
             for step in range(6):
@@ -339,7 +327,7 @@ def test_numbers_with_fractions_are_those_of_the_serial_backend_to_the_bit(
 
 
 def test_a_get_in_the_middle_gives_what_program_order_says(kept_open: acs.Program) -> None:
-    x, y = kept_open._runtime.zeros(8, "u4"), kept_open._runtime.zeros(8, "u4")
+    x, y = runtime_of(kept_open).zeros(8, "u4"), runtime_of(kept_open).zeros(8, "u4")
     for step in range(30):
         kept_open.inc((8,), None, x, 1)
         kept_open.twice((8,), None, x, y)
@@ -350,18 +338,19 @@ def test_a_get_in_the_middle_gives_what_program_order_says(kept_open: acs.Progra
 
 
 def test_lanes_and_copies_move_on_beside_an_open_epoch(kept_open: acs.Program) -> None:
-    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rt = runtime_of(kept_open)
+    backend = Scheduler(rt)
     make(kept_open, polls=1000)
     x, y, z = (rt.zeros(8, "u4") for _ in range(3))
     rt.finish()
     kept_open.inc((8,), None, x, 1)
     others = [kept_open.say((8,), None, y), z.fill(5)]
-    assert backend.unsent
-    for queue in backend.lanes.queues:
+    assert backend.has_open_epoch
+    for queue in backend.backend.lanes.queues:
         queue.finish()
-    events = [backend.lanes.event(handle.number) for handle in others]
+    events = [backend.backend.lanes.event(handle.number) for handle in others]
     assert all(event is None or driver.status(event) == 0 for event in events)
-    assert backend.unsent
+    assert backend.has_open_epoch
     assert (x.get()[0], y.get()[0], z.get()[0]) == (1, 1, 5)
 
 
@@ -370,7 +359,8 @@ def test_lanes_and_copies_end_while_a_scheduler_has_groups_without_work(
 ) -> None:
     """One task of the epoch waits for what a lane writes, as no program should, and all others have
     ended: it would look in vain if those groups kept the lane from running."""
-    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rt = runtime_of(kept_open)
+    backend = Scheduler(rt)
     if rt.device.max_compute_units < 2:
         pytest.skip("one thread, which the waiting task has")
     others = rt.zeros((40, 4), "u4")
@@ -380,45 +370,43 @@ def test_lanes_and_copies_end_while_a_scheduler_has_groups_without_work(
     for row in range(len(others)):
         kept_open.inc((4,), None, others[row], 1)
     rt.flush()
-    epoch = backend._sent[-1]
+    epoch = backend.last_epoch
     kept_open.say((1,), None, y)
     z.copy_from(y)
     assert (y.get()[0], z.get()[0]) == (1, 1)
-    assert driver.status(epoch.event) > 0
+    assert driver.status(epoch) > 0
     kept_open.say((1,), None, flag)
     rt.flush()
     assert (seen.get()[0], others.get().tolist()) == (1, [[1] * 4] * 40)
 
 
 def test_a_lane_that_waits_for_the_open_epoch_sends_it(kept_open: acs.Program) -> None:
-    backend = kept_open._runtime._backend
-    x = kept_open._runtime.zeros(8, "u4")
+    backend = Scheduler(runtime_of(kept_open))
+    x = runtime_of(kept_open).zeros(8, "u4")
     kept_open.inc((8,), None, x, 1)
     cuts = backend.counters["cuts"]
     kept_open.say((8,), None, x)
     assert backend.counters["cuts"] == cuts + 1
-    assert not backend.unsent
+    assert not backend.has_open_epoch
     kept_open.inc((8,), None, x, 1)
     assert x.get().tolist() == [3] * 8
 
 
-def test_closing_runs_what_was_not_sent(device: cl.Device, monkeypatch: Any) -> None:
-    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
-    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
+def test_closing_runs_what_was_not_sent(device: cl.Device) -> None:
     host = np.zeros(4, np.uint32)
-    with acs.Runtime(device, backend="device") as rt:
+    with testing.open_epochs(), acs.Runtime(device, backend="device") as rt:
         program = rt.build(MORE)
         rt.prebuild(program.inc)
         x = rt.zeros(4, "u4")
         program.inc((4,), None, x, 5)
         x.get(out=host, wait=False)
         program.inc((4,), None, x, 5)
-        assert rt._backend.unsent
+        assert Scheduler(rt).has_open_epoch
     assert host.tolist() == [5] * 4
 
 
 def test_memory_recycled_inside_an_epoch_keeps_its_order(kept_open: acs.Program) -> None:
-    rt = kept_open._runtime
+    rt = runtime_of(kept_open)
     kept_rows = []
     for step in range(100):
         x = rt.empty(640, "u4")
@@ -439,8 +427,9 @@ def test_memory_recycled_inside_an_epoch_keeps_its_order(kept_open: acs.Program)
 def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
     kept_open: acs.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rt = kept_open._runtime
+    rt = runtime_of(kept_open)
     store: Any = rt._store
+    scheduler = Scheduler(rt)
     rt.finish()
     x = rt.zeros(1000, "u4")
     refused = []
@@ -454,10 +443,10 @@ def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
 
     monkeypatch.setattr(store, "_reserve", scarce)
     kept_open.inc((1000,), None, x, 1)
-    assert rt._backend.unsent
+    assert scheduler.has_open_epoch
     with pytest.raises(MemoryError):
         rt.empty(17_000_001, "u4")
-    assert not rt._backend.unsent
+    assert not scheduler.has_open_epoch
     kept_open.inc((1000,), None, x, 1)
     y = rt.empty(17_000_001, "u4")
     kept_open.twice((1000,), None, x, y[-1000:])
@@ -466,7 +455,7 @@ def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
 
 def test_two_runtimes_do_not_disturb_each_other(device: cl.Device, program: acs.Program) -> None:
     other = start(device)
-    with other._runtime:
+    with runtime_of(other):
         tasks = graph(random.Random(5), 300, lanes=0.05)
         runs = [Run(program, tasks), Run(other, tasks)]
         for number in range(len(tasks)):
@@ -492,7 +481,7 @@ def test_threads_that_launch_at_once_keep_their_orders(program: acs.Program) -> 
 
 
 def test_plain_launches_give_what_numpy_gives_whatever_is_passed(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = runtime_of(program)
     x, y = rt.zeros(64, "u4"), rt.zeros(64, "u4")
     a, b = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
     rng = random.Random(3)
@@ -550,7 +539,7 @@ def test_numbers_of_all_types_mean_what_they_mean_to_the_serial_backend(
 def test_wrong_numbers_are_errors_of_the_call_as_on_any_backend(
     program: acs.Program, value: Any
 ) -> None:
-    x = program._runtime.zeros(4, "u4")
+    x = runtime_of(program).zeros(4, "u4")
     for _ in range(3):
         program.inc((4,), None, x, 1)
     with pytest.raises(acs.UsageError, match="argument 1"):
@@ -573,11 +562,11 @@ def test_wrong_numbers_are_errors_of_the_call_as_on_any_backend(
 def test_sizes_that_make_no_sense_are_errors_and_leave_nothing_to_wait_for(
     program: acs.Program, size: Any, local: Any, offset: Any
 ) -> None:
-    x = program._runtime.zeros(64, "u4")
+    x = runtime_of(program).zeros(64, "u4")
     program.inc((8,), None, x, 1)
     with pytest.raises(acs.UsageError):
         program.inc(size, local, x, 1, offset=offset)
-    program._runtime.finish()
+    runtime_of(program).finish()
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [2] * 8 + [0] * 56
 
@@ -585,7 +574,7 @@ def test_sizes_that_make_no_sense_are_errors_and_leave_nothing_to_wait_for(
 def test_arrays_of_other_runtimes_and_freed_ones_are_refused(
     device: cl.Device, program: acs.Program
 ) -> None:
-    x, freed = program._runtime.zeros(4, "u4"), program._runtime.zeros(4, "u4")
+    x, freed = runtime_of(program).zeros(4, "u4"), runtime_of(program).zeros(4, "u4")
     program.inc((4,), None, x, 1)
     freed.free()
     with pytest.raises(acs.UsageError):
@@ -638,7 +627,8 @@ def _counting(machine: AcsMachine) -> list[int]:
 
 
 def test_decisions_are_taken_in_the_scheduler(kept_open: acs.Program) -> None:
-    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rt = runtime_of(kept_open)
+    backend = Scheduler(rt)
     rng = random.Random(9)
     x = rt.zeros(600, "u4")
     flags, counts = rt.zeros(8, "u4"), rt.zeros(8, "u4")
@@ -669,7 +659,8 @@ def test_decisions_are_taken_in_the_scheduler(kept_open: acs.Program) -> None:
 
 
 def test_a_count_beyond_its_bound_is_the_error_of_its_launch(kept_open: acs.Program) -> None:
-    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rt = runtime_of(kept_open)
+    backend = Scheduler(rt)
     x, y, z = rt.zeros(600, "u4"), rt.zeros(600, "u4"), rt.zeros(600, "u4")
     count = rt.array(np.array([601, 600, 0xFFFFFFFF], "u4"))
     rt.finish()
@@ -693,7 +684,7 @@ def test_a_count_beyond_its_bound_is_the_error_of_its_launch(kept_open: acs.Prog
 
 
 def test_a_count_that_is_not_whole_groups_is_an_error(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = runtime_of(program)
     v, hits = rt.zeros((1, 64), "u4"), rt.zeros((1, 64), "u4")
     count = rt.array(np.array([6, 8], "u4"))
     none = (0xFFFFFFFF,) * 3
@@ -711,7 +702,7 @@ def test_a_count_that_is_not_whole_groups_is_an_error(program: acs.Program) -> N
 
 
 def test_poison_goes_through_lanes_and_epochs_and_no_further(kept_open: acs.Program) -> None:
-    rt = kept_open._runtime
+    rt = runtime_of(kept_open)
     x, y, z, free = (rt.zeros(8, "u4") for _ in range(4))
 
     def fail(array: Any) -> None:
@@ -738,18 +729,13 @@ def test_poison_goes_through_lanes_and_epochs_and_no_further(kept_open: acs.Prog
 
 
 def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
-    kept_open: acs.Program, monkeypatch: pytest.MonkeyPatch
+    kept_open: acs.Program,
 ) -> None:
-    rt, backend = kept_open._runtime, kept_open._runtime._backend
+    rt = runtime_of(kept_open)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     rt.finish()
-
-    def refuse(*arguments: Any) -> Any:
-        raise cl.RuntimeError("on purpose")
-
     handle = kept_open.inc((8,), None, x, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(backend._sender, "_region", refuse)
+    with Scheduler(rt).refusing(cl.RuntimeError("on purpose")):
         rt.flush()
     with pytest.raises(acs.PoisonedError, match="on purpose"):
         handle.wait()
@@ -772,8 +758,7 @@ def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
         events.append(enqueue(*arguments))
         return events[0]
 
-    monkeypatch.setattr(device_module, "OPEN_S", 1e9)  # else the epoch may be sent before
-    with acs.Runtime(device, backend="device") as rt:
+    with testing.open_epochs(), acs.Runtime(device, backend="device") as rt:
         spin = rt.build(
             "kernel void spin(global uint *x, uint rounds) {"
             "  uint y = x[0];"
@@ -782,7 +767,7 @@ def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
         rt.prebuild(spin)
         x = rt.zeros(1, "u4")
         rt.finish()
-        rt._backend.settings = rt._backend.settings._replace(turns=1)  # more than one launch
+        Scheduler(rt).set(turns=1)  # more than one launch
         spin((1,), (1,), x, 1 << 26)
         last = spin((1,), (1,), x, 1)
         with monkeypatch.context() as patch:
@@ -796,7 +781,7 @@ def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
 
 
 def test_a_gate_that_fails_poisons_what_was_recorded_behind_it(kept_open: acs.Program) -> None:
-    rt = kept_open._runtime
+    rt = runtime_of(kept_open)
     x = rt.zeros(8, "u4")
     gate = cl.UserEvent(rt.context)
     kept_open.inc((8,), None, x, 1, wait_for=[gate])
@@ -812,6 +797,7 @@ SCRIPT = """
 import faulthandler, random, sys
 faulthandler.dump_traceback_later(80, exit=True)
 import acs_cl as acs
+from acs_cl.testing import Scheduler
 from graphs import GROUPED, SOURCE, TILED, Run, graph, prebuild
 with acs.Runtime(backend="device") as rt:
     program = rt.build(SOURCE)
@@ -820,10 +806,11 @@ with acs.Runtime(backend="device") as rt:
         print("seed", seed, flush=True)
         tasks = graph(random.Random(seed), 200, kernels=kernels, sizes=(1, 5, 64, 700), lanes=.02)
         Run(program, tasks).launch_all().check()
-    settings, backend = rt._backend.settings, rt._backend
+    backend = Scheduler(rt)
     for change in dict(turns=1), dict(window=2), dict(order="critical_path"):
-        backend.settings = settings._replace(**change)
-        Run(program, graph(random.Random(7), 200, lanes=.02)).launch_all().check()
+        with backend.kept():
+            backend.set(**change)
+            Run(program, graph(random.Random(7), 200, lanes=.02)).launch_all().check()
     print("units", rt.device.max_compute_units, "tasks", backend.counters["tasks"] > 1000)
 """
 
@@ -859,8 +846,8 @@ def test_level_by_level_gives_the_same(device: cl.Device, monkeypatch: pytest.Mo
         runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
     )
     program = start(device)
-    with program._runtime as rt:
-        assert rt._backend.schedulers.tier == "levels"
+    with runtime_of(program) as rt:
+        assert Scheduler(rt).builds.tier == "levels"
         for seed in range(3):
             rng = random.Random(seed)
             tasks = graph(rng, 150, kernels=CASES, locals_=(4, 16), lanes=0.05,
@@ -984,15 +971,23 @@ def test_on_a_cpu_what_epochs_lose_against_lanes_counts() -> None:
         assert not chain.took(600 + saved, 100, 1, number, lambda: names), "no lane helps a chain"
 
 
+def with_policy(rt: acs.Runtime) -> Scheduler:
+    """The scheduler that `auto` chooses to use or not, if it has one."""
+    try:
+        found = Scheduler(rt)
+    except acs.UsageError as error:
+        pytest.skip(str(error))
+    if found.policy is None:
+        pytest.skip("auto uses it for all that it can")
+    return found
+
+
 def test_a_program_whose_tasks_are_long_goes_to_lanes(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device,
 ) -> None:
     """As on a GPU, where launches on lanes are not timed one by one."""
-    monkeypatch.setattr("acs_cl.choice.LONG_US", 0.0)
-    with acs.Runtime(device) as rt:
-        choice: Any = getattr(rt._backend, "_choice", None)
-        if choice is None:
-            pytest.skip("auto has no scheduler here")
+    with testing.long_launch(0.0), acs.Runtime(device) as rt:
+        choice: Any = with_policy(rt).policy
         choice.on_cpu = False
         add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
         rt.prebuild(add)
@@ -1041,12 +1036,9 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU."""
-    monkeypatch.setattr("acs_cl.choice.LONG_US", 1e9)
-    with acs.Runtime(device) as rt:
-        backend: Any = rt._backend
-        choice: Any = getattr(backend, "_choice", None)
-        if choice is None:
-            pytest.skip("auto has no scheduler here")
+    with testing.long_launch(1e9), acs.Runtime(device) as rt:
+        backend: Any = with_policy(rt).backend
+        choice: Any = with_policy(rt).policy
         choice.on_cpu = False
         backend._clockless = [cl.CommandQueue(rt.context, rt.device)]
         add = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }").add
@@ -1070,11 +1062,11 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
 
         steps(6)
         assert set(used) == {(False, False)}
-        monkeypatch.setattr("acs_cl.choice.LONG_US", -1.0)  # all seem long
-        steps(1)
-        assert choice.doubts
-        used.clear()
-        steps(1)
+        with testing.long_launch(-1.0):  # all seem long
+            steps(1)
+            assert choice.doubts
+            used.clear()
+            steps(1)
         assert set(used) == {(True, True)}
         assert rt.stats()["scheduler"]["epochs"] >= 8
 

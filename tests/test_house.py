@@ -209,6 +209,13 @@ MAY_IMPORT = {
     "straight": "core queue_commands",
     "queue": "commands core driver gates interception life queue_commands queue_events records"
     " runtime straight errors",
+    # what tests need of the inside
+    "testing.changing": "",
+    "testing.launches": "handle program queue runtime",
+    "testing.queues": "testing.changing queue queue_commands runtime straight",
+    "testing.scheduler": "testing.changing backends.device choice errors runtime schedulers",
+    "testing.moments": "testing.changing contexts inference own_files runtime translate.macros",
+    "testing": "testing.launches testing.queues testing.scheduler testing.moments",
     "__init__": "_version errors runtime arrays deciding graph kernel program handle queue",
     # commands
     "doctor": "_version core devices probe errors",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import core, queue_commands
+from acs_cl import core, queue_commands, testing
 from tests.test_queue import (
     READ_WRITE,
     ROUNDS,
@@ -37,23 +37,15 @@ pytestmark = pytest.mark.usefixtures("without_sections")
 
 
 @pytest.fixture
-def long_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kernels that Python launched."""
-    found: list[str] = []
-    before = queue_commands._described
-
-    def counted(queue: Any, plan: Any, *rest: Any) -> Any:
-        found.append(plan.kernel.name)
-        return before(queue, plan, *rest)
-
-    monkeypatch.setattr(queue_commands, "_described", counted)
-    return found
+def long_way() -> Iterator[list[str]]:
+    """The kernels that Python planned."""
+    with testing.planned_commands() as found:
+        yield found.kernels
 
 
 def by_python(context: cl.Context, **options: Any) -> acs.Queue:
     """A queue whose kernels Python launches."""
-    queue = acs.Queue(context, **options)
-    queue._joining = None
+    queue = testing.plan_every_command(acs.Queue(context, **options))
     gc.collect()
     return queue
 
@@ -116,7 +108,8 @@ def test_the_core_launches_what_python_did_once(
         assert (len(long_way) < 20) == (make is acs.Queue), long_way
         assert edges(queue) > 0
         found.append([values_of(queue, row).tolist() for row in rows])
-        assert queue.runtime._hazards.live == len(queue.runtime._launches)
+        queue.finish()
+        assert testing.is_at_rest(queue.runtime)
     plain = cl.CommandQueue(context)
     rows = [buffer(plain, np.zeros(N)) for _ in range(4)]
     for step in range(30):
@@ -287,13 +280,13 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
         queue._joining, add, plan.kernel._native_for((), (False,)), "add", plan.modes,
         dict(given.pointers), dict(given.values), (N,), (1 << 20,), -1, 0, None,
     )  # fmt: skip
-    number = queue.runtime._number
+    number = testing.launched(queue.runtime)
     with pytest.raises(cl.LogicError):
         add(queue, (N,), (1 << 20,), a, np.int32(1))
-    assert queue.runtime._number == number + 1
+    assert testing.launched(queue.runtime) == number + 1
     add(queue, (N,), None, a, np.int32(1))
     assert values_of(queue, a)[0] == 5
-    assert not queue.runtime._launches
+    assert testing.is_at_rest(queue.runtime)
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -311,7 +304,7 @@ def test_memory_of_the_program_is_looked_behind(context: cl.Context) -> None:
     kernels["slow"](queue, (N,), None, shared, np.int32(7), np.int32(ROUNDS // 10))
     kernels["add"](queue, (N,), None, other, np.int32(1)).wait()
     # once an event was seen to be complete, so is all before it that the host can look at
-    assert queue._complete >= queue.runtime._number
+    assert testing.seen_complete(queue) >= testing.launched(queue.runtime)
     mapped, _ = cl.enqueue_map_buffer(queue, shared, cl.map_flags.READ, 0, (N,), np.int32)
     assert mapped[0] == 7
 
@@ -440,7 +433,7 @@ def test_threads_with_kernels_of_their_own(context: cl.Context) -> None:
     in_threads(work, 4)
     assert found == {which: 300 * which for which in range(4)}
     queue.finish()
-    assert not queue.runtime._launches
+    assert testing.is_at_rest(queue.runtime)
 
 
 def test_threads_teach_one_kernel_while_others_launch_it(context: cl.Context) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import queue_commands
+from acs_cl import testing
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
@@ -23,21 +24,10 @@ pytestmark = pytest.mark.usefixtures("without_sections")
 
 
 @pytest.fixture
-def long_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The transfers that Python launched."""
-    found: list[str] = []
-
-    def counted(name: str, before: Any) -> Any:
-        def handler(*args: Any, **keywords: Any) -> Any:
-            found.append(name)
-            return before(*args, **keywords)
-
-        return handler
-
-    for name in ("_enqueue_read_buffer", "_enqueue_write_buffer"):
-        before = queue_commands.HANDLERS[name]
-        monkeypatch.setitem(queue_commands.HANDLERS, name, counted(name, before))
-    return found
+def long_way() -> Iterator[list[str]]:
+    """The transfers that Python planned."""
+    with testing.planned_commands() as found:
+        yield found.transfers
 
 
 # ---- launches ------------------------------------------------------------------------------------
@@ -89,7 +79,7 @@ def test_random_transfers(
     ours = acs.Queue(context, backend=backend)
     assert random_transfers(ours, kernels, seed) == expected
     short = len(long_way)
-    assert not ours.runtime._launches or ours.finish() is None
+    assert not testing.in_flight(ours.runtime) or ours.finish() is None
     assert random_transfers(by_python(context, backend=backend), kernels, seed) == expected
     assert short < len(long_way) - short, (short, len(long_way))
 
@@ -129,12 +119,12 @@ def test_a_write_does_not_wait_for_the_device(context: cl.Context, long_way: lis
     for step in range(50):  # each behind the kernel, with other bytes
         cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
         junk = [np.full(N, -1, np.int32) for _ in range(4)]
-    assert queue.runtime._launches, "the kernel was to be slower than this"
+    assert testing.in_flight(queue.runtime), "the kernel was to be slower than this"
     assert not long_way
     del junk
     assert (values_of(queue, a) == 49).all()
     slow.wait()
-    assert not queue.runtime._launches
+    assert testing.is_at_rest(queue.runtime)
 
 
 def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) -> None:
@@ -153,7 +143,7 @@ def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) ->
         assert event.command_execution_status == cl.command_execution_status.COMPLETE
     assert read.get_ward() is host
     assert written.get_ward() is None
-    assert queue._complete == queue.runtime._number
+    assert testing.seen_complete(queue) == testing.launched(queue.runtime)
     cl.enqueue_copy(queue, host, a, wait_for=[read, written])
     cl.enqueue_copy(queue, host, a, src_offset=0, wait_for=None, is_blocking=True)
     assert not long_way
@@ -193,11 +183,11 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
     for transfer in ((host, hidden), (hidden, host)):
         with pytest.raises(cl.LogicError):
             cl.enqueue_copy(cl.CommandQueue(context), *transfer)
-        number = queue.runtime._number
+        number = testing.launched(queue.runtime)
         with pytest.raises(cl.LogicError):
             cl.enqueue_copy(queue, *transfer)
-        assert queue.runtime._number == number + 1
-    assert not queue.runtime._launches
+        assert testing.launched(queue.runtime) == number + 1
+    assert testing.is_at_rest(queue.runtime)
     assert values_of(queue, buffer(queue, np.ones(N)))[0] == 1
 
 
@@ -238,7 +228,7 @@ def test_behind_a_command_that_is_held(context: cl.Context, writes: bool) -> Non
     opener.join()
     assert found.tolist() == [7 if writes else 3] * N
     first.finish()
-    assert not first.runtime._launches
+    assert testing.is_at_rest(first.runtime)
 
 
 def test_a_host_task_may_not_read(context: cl.Context) -> None:
@@ -306,7 +296,7 @@ def test_threads(context: cl.Context) -> None:
         one.join(60)
     assert not wrong
     queue.finish()
-    assert not queue.runtime._launches
+    assert testing.is_at_rest(queue.runtime)
 
 
 def test_nothing_is_kept(context: cl.Context) -> None:

@@ -14,7 +14,7 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import contexts, gates, life
+from acs_cl import contexts, gates, life, testing
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -446,7 +446,7 @@ def test_finish_wakes_up_seldom(
     monkeypatch.setattr(life, "_wait_for_any", counted)
     rt.finish()
     assert 1 <= len(waits) <= len(arrays) // 4, "not once for each launch"
-    assert not rt._launches
+    assert testing.is_at_rest(rt)
 
 
 def test_independent_kernels_overlap_and_chains_do_not(device: cl.Device) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyopencl import cltypes
 
 import acs_cl as acs
+from acs_cl.testing import launched, runtime_of
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -26,7 +27,7 @@ kernel void none(int a) { }
 
 def built(make: Callable[..., acs.Runtime]) -> acs.Program:
     program = make().build(SOURCE)
-    program._runtime.prebuild(program.add, program.none)
+    runtime_of(program).prebuild(program.add, program.none)
     return program
 
 
@@ -58,12 +59,12 @@ WAYS: dict[str, tuple[Column, Column]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_the_loop(make: Callable[..., acs.Runtime], way: str) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     values, edges, accesses = [], [], []
     for is_loop in (True, False):
         rows, calls = arguments(rt, 60, 3)
         rt.finish()
-        before, first = rt.stats()["edges"], rt._number
+        before, first = rt.stats()["edges"], launched(rt)
         if is_loop:
             handles = [program.add((4,), None, *call) for call in calls]
             spans = [span for handle in handles for span in handle.access.writes]
@@ -77,7 +78,7 @@ def test_it_is_the_loop(make: Callable[..., acs.Runtime], way: str) -> None:
             assert handle.done
             assert handle.event.command_execution_status == cl.command_execution_status.COMPLETE
             spans, base = list(handle.access.writes), handle.access.writes[0].base
-        assert rt._number == first + 60
+        assert launched(rt) == first + 60
         accesses.append({span[1:] for span in spans if span.base == base})
         values.append(rows.get().tolist())
         after = rt.stats()["edges"]
@@ -93,7 +94,7 @@ def map_both(columns: tuple[Column, Column], a: Any, f: Any) -> tuple[Any, Any]:
 
 def test_one_value_serves_for_all(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
     program.add.launch_many((4,), None, x, y, [1, 2, 3], 0.25)
     program.add.launch_many(4, None, x, y, 1, 0, count=2)
@@ -109,7 +110,7 @@ def test_one_value_serves_for_all(make: Callable[..., acs.Runtime]) -> None:
 
 def test_sizes_may_differ(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x = rt.zeros(8, "i4")
     for sizes in ([8, 4, 2], [(8,), (4,), (2,)], np.array([8, 4, 2]), np.array([[8], [4], [2]])):
         x.fill(0)
@@ -122,7 +123,7 @@ def test_sizes_may_differ(make: Callable[..., acs.Runtime]) -> None:
 
 def test_vectors_are_rows_or_items(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    x = program._runtime.zeros(2, "i4")
+    x = runtime_of(program).zeros(2, "i4")
     vectors = [cltypes.make_char4(1, 0, 0, 2), cltypes.make_char4(3, 0, 0, 4)]
     program.spread.launch_many((2,), None, x, 0, 0, vectors)
     program.spread.launch_many((2,), None, x, 0, 0, np.array([[1, 0, 0, 2], [3, 0, 0, 4]], "i1"))
@@ -131,7 +132,7 @@ def test_vectors_are_rows_or_items(make: Callable[..., acs.Runtime]) -> None:
 
 def test_it_waits_for_events_and_runs_where_flags_say(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x, y, flags = rt.zeros(4, "i4"), rt.zeros(4, "i4"), rt.array([1, 0, 1], "u4")
     event = cl.UserEvent(rt.context)
     which = [flags[i : i + 1] for i in range(3)]
@@ -144,7 +145,7 @@ def test_it_waits_for_events_and_runs_where_flags_say(make: Callable[..., acs.Ru
 
 def test_a_recording_has_a_handle_for_each(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
     with rt.record() as graph:
         handles = program.add.launch_many((4,), None, x, y, [1, 2], 0.0)
@@ -156,7 +157,7 @@ def test_a_recording_has_a_handle_for_each(make: Callable[..., acs.Runtime]) -> 
 
 def test_poison_surfaces(make: Callable[..., acs.Runtime]) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x, y, z = (rt.zeros(4, "i4") for _ in range(3))
     rt.call(lambda values: 1 / 0, writes=x)
     handle = program.add.launch_many((4,), None, [z, x, z], [y, z, y], 1, 1.0)
@@ -181,7 +182,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_said(make: Callable[..., acs.Runtime], what: str) -> None:
     program = built(make)
-    rt = program._runtime
+    rt = runtime_of(program)
     x = rt.zeros(4, "i4")
     for _ in range(2):  # the second time the core knows the kernel
         program.add((4,), None, x, x, 1, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,15 @@ import pytest
 from pyopencl import _cl
 
 import acs_cl as acs
-from acs_cl import passing, straight
+from acs_cl import passing, testing
 from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
 
 
 @pytest.fixture
-def stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue passes on after three launches, and does not look again."""
-    for name, value in {"LOOKED": 3, "AGAIN": 2, "BEHIND": 10_000, "ENOUGH": 1e9}.items():
-        monkeypatch.setattr(straight, name, value)
+def stays() -> Iterator[None]:
+    """A queue bypasses the runtime after three launches, and takes no other sample."""
+    with testing.bypass(always=True):
+        yield
 
 
 def opened(context: cl.Context) -> tuple[acs.Queue, Any, dict[str, Any]]:
@@ -30,8 +31,7 @@ def opened(context: cl.Context) -> tuple[acs.Queue, Any, dict[str, Any]]:
     a = buffer(queue, np.zeros(N))
     for _ in range(8):
         kernels["add"](queue, (N,), None, a, np.int32(0))
-    assert queue._section is not None
-    assert queue._section.passing
+    assert testing.is_bypassing(queue)
     return queue, a, kernels
 
 
@@ -129,7 +129,7 @@ def test_calls_of_every_form_pass(context: cl.Context, stays: None) -> None:
     queue, a, kernels = opened(context)
     add: Any = kernels["add"]
     add.set_args(a, np.int32(1))
-    before = queue._section.passed  # type: ignore[union-attr]
+    before = testing.bypassed(queue)
     enqueue = cl.enqueue_nd_range_kernel
     events = [
         enqueue(queue, add, (N,), None),
@@ -143,14 +143,14 @@ def test_calls_of_every_form_pass(context: cl.Context, stays: None) -> None:
         add(queue, (N,), None, a, np.int32(1)),
     ]
     assert [type(event) for event in events] == [cl.Event] * len(events)
-    assert queue._section.passed == before + len(events)  # type: ignore[union-attr]
+    assert testing.bypassed(queue) == before + len(events)
     assert values_of(queue, a)[0] == 8
     with pytest.raises(cl.LogicError):
         enqueue(queue, add, (N,), (N + 1,))
     with pytest.raises(RuntimeError):  # as PyOpenCL has it
         enqueue(queue, add, "N", None)
     assert values_of(queue, a)[0] == 8
-    assert queue._section.passing  # type: ignore[union-attr]
+    assert testing.is_bypassing(queue)
 
 
 def test_wait_lists_hold_where_commands_pass(context: cl.Context, stays: None) -> None:
@@ -158,22 +158,21 @@ def test_wait_lists_hold_where_commands_pass(context: cl.Context, stays: None) -
     kernels = kernels_of(context)
     a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
     early = [kernels["add"](queue, (N,), None, a, np.int32(1)) for _ in range(3)]
-    assert queue._section is not None
-    assert queue._section.passing
+    assert testing.is_bypassing(queue)
     other = cl.CommandQueue(context)
     for step in range(6):
         slow = kernels["slow"](other, (1,), None, b, np.int32(step), np.int32(ROUNDS))
         own = kernels["add"](queue, (N,), None, a, np.int32(1))
         lists: list[Any] = [[slow], (slow,), [*early, slow, own], [own, slow], [slow, *early]]
         event = cl.enqueue_copy(queue, a, b, wait_for=lists[step % len(lists)])
-        assert queue._section.passing
+        assert testing.is_bypassing(queue)
         slow.wait()
         found, expected = values_of(queue, a), values_of(other, b)
         assert np.array_equal(found, expected)
         event.wait()
     gate = cl.UserEvent(context)
     event = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[own, gate])
-    assert not queue._section.passing
+    assert not testing.is_bypassing(queue)
     gate.set_status(int(cl.command_execution_status.COMPLETE))
     event.wait()
 
@@ -192,8 +191,7 @@ def test_transfers_pass_and_block(context: cl.Context, stays: None) -> None:
         event = _cl._enqueue_read_buffer(queue, a, host, is_blocking=False)
         assert type(event) is cl.NannyEvent
         event.wait()
-    assert queue._section is not None
-    assert queue._section.passing
+    assert testing.is_bypassing(queue)
 
 
 def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None:
@@ -203,10 +201,9 @@ def test_a_section_dies_with_its_queue(context: cl.Context, stays: None) -> None
         runtime = queue.runtime
         del queue
         gc.collect()
-        assert not any(section.passing for section in runtime._sections)
+        assert not testing.has_open_bypass(runtime)
         other = acs.Queue(context)
-        assert other._section is not None
-        assert not other._section.passing
+        assert not testing.is_bypassing(other)
         assert values_of(other, a)[0] == 0
         plain = cl.CommandQueue(context)
         assert values_of(plain, a)[0] == 0, step

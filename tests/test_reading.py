@@ -13,7 +13,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import reading
+from acs_cl import reading, testing
 
 SOURCE = """
 kernel void add(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -68,7 +68,7 @@ def test_values_are_those_that_were_written_last(
         assert asked.launches == 2
         assert rt.zeros(()).get().shape == ()
         rt.finish()
-        assert rt._hazards.live == len(rt._launches) == len(rt._window) == 0
+        assert testing.is_at_rest(rt)
 
 
 @pytest.mark.parametrize("backend", HOST)
@@ -97,7 +97,7 @@ def test_what_would_overwrite_it_waits(device: cl.Device, backend: str) -> None:
             thread.join()
             assert found[0].tolist() == expected.tolist()
         rt.finish()
-        assert rt._hazards.live == len(rt._launches) == 0
+        assert testing.is_at_rest(rt)
 
 
 def test_a_read_waits_for_the_writers_of_its_bytes_alone(device: cl.Device) -> None:

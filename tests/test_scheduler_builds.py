@@ -24,6 +24,7 @@ from acs_cl import isolated, schedulers, warming
 from acs_cl.errors import BuildError
 from acs_cl.kernel import origin_of
 from acs_cl.schedulers import Schedulers
+from acs_cl.testing import Scheduler
 from acs_cl.translate import functions
 from acs_cl.warming import warm_up_apart
 
@@ -82,14 +83,11 @@ def rt(device: cl.Device) -> Iterator[acs.Runtime]:
 
 
 def tasks(rt: acs.Runtime) -> int:
-    backend: Any = rt._backend
-    found: int = backend.counters["tasks"]
-    return found
+    return Scheduler(rt).tasks
 
 
 def kernels_by_group(rt: acs.Runtime) -> dict[int, set[str]]:
-    backend: Any = rt._backend
-    return {fact.group: set(fact.kernels) for fact in backend.schedulers.facts()}
+    return Scheduler(rt).kernels_by_group()
 
 
 # ---- what is asked for ---------------------------------------------------------------------------
@@ -110,12 +108,12 @@ def test_prebuild_takes_no_kernel_of_another_runtime(device: cl.Device, rt: acs.
 
 
 def test_prebuild_without_kernels_and_twice_is_nothing_more(rt: acs.Runtime) -> None:
-    backend: Any = rt._backend
+    scheduler = Scheduler(rt)
     rt.prebuild()
     program = rt.build(SOURCE)
     rt.prebuild(program.inc)
     rt.prebuild(program.inc, program.inc)
-    assert backend.schedulers.builds == 1
+    assert scheduler.builds.builds == 1
 
 
 def test_a_kernel_that_works_in_groups_needs_their_size(rt: acs.Runtime) -> None:
@@ -135,7 +133,7 @@ def test_a_kernel_that_works_in_groups_needs_their_size(rt: acs.Runtime) -> None
 def test_what_cannot_be_translated_runs_on_lanes_and_says_why(rt: acs.Runtime) -> None:
     program = rt.build(SOURCE)
     rt.prebuild(program.say, program.draw, program.inc)
-    backend: Any = rt._backend
+    scheduler = Scheduler(rt)
     x = rt.zeros(8, "u4")
     kind = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT32)
     image = cl.create_image(rt.context, cl.mem_flags.READ_WRITE, kind, shape=(1, 1))
@@ -145,8 +143,8 @@ def test_what_cannot_be_translated_runs_on_lanes_and_says_why(rt: acs.Runtime) -
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [4] + [3] * 7
     assert tasks(rt) == 2
-    assert backend.reasons["prints"] == 1
-    assert sum("a buffer or an image" in reason for reason in backend.reasons) == 1
+    assert scheduler.reasons["prints"] == 1
+    assert sum("a buffer or an image" in reason for reason in scheduler.reasons) == 1
 
 
 def test_a_buffer_and_foreign_memory_go_to_lanes_and_say_why(rt: acs.Runtime) -> None:
@@ -223,7 +221,7 @@ def test_what_schedulers_take_of_the_device_is_told(rt: acs.Runtime) -> None:
     x = rt.zeros(64, "u4")
     program.inc((64,), None, x, 1)
     told = {one["group"]: one for one in rt.stats()["scheduler"]["schedulers"]}
-    tiled = rt._backend.schedulers.tiled_group
+    tiled = Scheduler(rt).builds.tiled_group
     kernels = {tiled: {"inc"}, 4: {"inc", "turn"}, 16: {"inc", "swap"}}
     assert {group: set(one["kernels"]) for group, one in told.items()} == kernels
     units = rt.device.max_compute_units
@@ -231,7 +229,7 @@ def test_what_schedulers_take_of_the_device_is_told(rt: acs.Runtime) -> None:
         assert set(one) == set(schedulers.Facts._fields)
         native = next(
             there.built.native
-            for (size, _), there in rt._backend.schedulers._sets.items()
+            for (size, _), there in Scheduler(rt).builds._sets.items()
             if size == group and there.built is not None
         )
         field = cl.kernel_work_group_info.LOCAL_MEM_SIZE
@@ -244,7 +242,7 @@ def test_what_schedulers_take_of_the_device_is_told(rt: acs.Runtime) -> None:
 def test_more_kernels_than_a_scheduler_takes_share_the_work_with_lanes(rt: acs.Runtime) -> None:
     program = rt.build(many(20))
     rt.prebuild(*(getattr(program, f"k{i}") for i in range(20)))
-    backend: Any = rt._backend
+    scheduler = Scheduler(rt)
     (there,) = kernels_by_group(rt).values()
     assert len(there) == schedulers.MOST_BODIES
     x = rt.zeros(100, "u4")
@@ -253,7 +251,7 @@ def test_more_kernels_than_a_scheduler_takes_share_the_work_with_lanes(rt: acs.R
             getattr(program, f"k{i}")((100,), None, x)
     assert (x.get() == 3 * 210).all()
     assert tasks(rt) == 3 * schedulers.MOST_BODIES
-    assert backend.reasons["its scheduler has 16 kernels already"] == 3 * 4
+    assert scheduler.reasons["its scheduler has 16 kernels already"] == 3 * 4
 
 
 def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
@@ -288,7 +286,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
     kernels = [rt.build(text).k0, rt.build(many(1, 1)).k1]
     rt.prebuild(kernels[1])
     assert apart == []
-    backend: Any = rt._backend
+    scheduler = Scheduler(rt)
 
     def build_in_the_background(builds: Schedulers) -> None:
         with builds._lock:  # both together
@@ -300,7 +298,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
             assert not builds._pending
         assert [set(fact.kernels) for fact in builds.facts()] == [{"k0", "k1"}]
 
-    build_in_the_background(backend.schedulers)
+    build_in_the_background(scheduler.builds)
     other = Schedulers(rt.context, rt.device, rt.plan.tier, None)
     build_in_the_background(other)
     other.close()
@@ -347,8 +345,8 @@ def test_options_of_code_generation_have_schedulers_of_their_own(rt: acs.Runtime
         rt.build(text, options) for options in (["-DA=1"], ["-DA=2"], ["-DA=4", "-cl-mad-enable"])
     ]
     rt.prebuild(*(program.k for program in programs))
-    backend: Any = rt._backend
-    assert backend.schedulers.builds == 2
+    scheduler = Scheduler(rt)
+    assert scheduler.builds.builds == 2
     x = rt.zeros(4, "u4")
     for program in programs:
         program.k((4,), None, x)
@@ -364,19 +362,19 @@ def test_more_local_memory_than_there_is_room_for_builds_a_larger_scheduler(
 ) -> None:
     program = rt.build(SOURCE)
     rt.prebuild((program.swap, (4,)))
-    backend: Any = rt._backend
+    scheduler = Scheduler(rt)
     x = rt.array(np.arange(8, dtype="u4"))
     program.swap((8,), (4,), x, cl.LocalMemory(16))
     assert tasks(rt) == 1
     program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
     assert tasks(rt) == 1
-    backend.schedulers.wait()
+    scheduler.builds.wait()
     program.swap((8,), (4,), x, cl.LocalMemory(schedulers.ARENA_BYTES + 1))
     assert tasks(rt) == 2
     program.swap((8,), (4,), x, cl.LocalMemory(int(rt.device.local_mem_size)))
     assert tasks(rt) == 2
     assert x.get().tolist() == [i + 4 for i in range(8)]
-    assert sum("halve" in reason for reason in backend.reasons) == 1
+    assert sum("halve" in reason for reason in scheduler.reasons) == 1
     program.swap((8,), (4,), x, cl.LocalMemory(16))
     assert tasks(rt) == 3
 
@@ -398,8 +396,8 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
         rt.prebuild(program.inc)
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [1] * 8
-    backend: Any = rt._backend
-    assert sum("on purpose" in reason for reason in backend.reasons) == 1
+    scheduler = Scheduler(rt)
+    assert sum("on purpose" in reason for reason in scheduler.reasons) == 1
     rt.prebuild(program.say, rt.build(many(1)).k0)
     assert kernels_by_group(rt)
 
@@ -425,8 +423,8 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
     for kernel in kernels:
         kernel((8,), None, x)
     assert x.get().tolist() == [6] * 8
-    backend: Any = rt._backend
-    assert sum("does not build" in reason for reason in backend.reasons) == 1
+    scheduler = Scheduler(rt)
+    assert sum("does not build" in reason for reason in scheduler.reasons) == 1
     assert tasks(rt) == 2
 
 
@@ -543,8 +541,10 @@ def test_no_launch_waits_for_a_build_however_long_it_takes(
 
     monkeypatch.setattr(Schedulers, stuck, held)
     with acs.Runtime(device, backend=backend) as rt:
-        if not hasattr(rt._backend, "schedulers"):
-            pytest.skip(f"no scheduler beside {rt.plan.backend}: {rt.plan.why}")
+        try:
+            Scheduler(rt)
+        except acs.UsageError as error:
+            pytest.skip(str(error))
         program = rt.build(SOURCE + many(4))
         x, y = rt.zeros(64, "u4"), rt.zeros(64, "u4")
         try:
@@ -618,9 +618,9 @@ def test_a_runtime_that_is_dropped_while_building_goes_away(device: cl.Device) -
 LEAVING = {
     "while a scheduler is built": "p.inc((8,), None, x, 1)",
     "in the middle of a build": "p.turn((8,), (4,), x); p.inc((8,), None, x, 1); x.get()\n"
-    "while not rt._backend.schedulers._busy: pass",
+    "while not Scheduler(rt).is_building: pass",
     "after closing in the middle of a build": "p.turn((8,), (8,), x); x.get()\n"
-    "while not rt._backend.schedulers._busy: pass\nrt.close()",
+    "while not Scheduler(rt).is_building: pass\nrt.close()",
     "with an open epoch": "rt.prebuild(p.inc); p.inc((8,), None, x, 1)",
     "with an epoch sent": "rt.prebuild(p.inc)\n"
     "for i in range(500): p.inc((8,), None, x, 1)\nrt.flush()",
@@ -636,7 +636,8 @@ def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> N
         [
             sys.executable,
             "-c",
-            f"import acs_cl as acs\nrt = acs.Runtime(backend='device')\np = rt.build({source!r})\n"
+            "import acs_cl as acs\nfrom acs_cl.testing import Scheduler\n"
+            f"rt = acs.Runtime(backend='device')\np = rt.build({source!r})\n"
             f"x = rt.zeros(8, 'u4')\n{LEAVING[when]}\nprint('left')\n",
         ],
         capture_output=True,

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
-from typing import Any
 
 import pytest
 from interrupted_programs import SOURCE
@@ -22,7 +21,7 @@ from interrupts import BACKENDS, interrupted
 from sampling import DAY, EVERY
 
 import acs_cl as acs
-from acs_cl import core, ending
+from acs_cl import core, ending, testing
 
 CALLS_EVERY = 3
 """One call in so many is interrupted on a day; `make signals` takes all, and often."""
@@ -214,19 +213,12 @@ def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
 
 def test_what_ended_is_kept_when_noting_it_fails() -> None:
     with acs.Runtime(backend="lanes") as rt:
-        x, one, failed = rt.zeros(16, "i4"), rt._retire_one, []
-
-        def fails_once(number: int, *rest: Any) -> None:
-            if not failed:
-                failed.append(number)
-                raise MemoryError
-            one(number, *rest)
-
+        x = rt.zeros(16, "i4")
         x.fill(1)
-        rt._retire_one = fails_once  # type: ignore[method-assign]
-        with pytest.raises(MemoryError):
+        with testing.interrupted("before an end is noted", MemoryError()) as raised:
+            with pytest.raises(MemoryError):
+                rt.finish()
             rt.finish()
-        rt.finish()
-        assert failed
-        assert not rt._launches
+        assert raised
+        assert testing.is_at_rest(rt)
         assert (x.get() == 1).all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
-from acs_cl import core, straight
+from acs_cl import core, straight, testing
 from tests.test_queue import (
     COMPLETE,
     ROUNDS,
@@ -30,17 +31,24 @@ from tests.test_queue import (
 
 
 @pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a queue does, it passes on after three launches, and looks again after two."""
-    for name, value in {"LOOKED": 3, "AGAIN": 2, "BEHIND": 2, "REST": 0}.items():
-        monkeypatch.setattr(straight, name, value)
-    monkeypatch.setattr(straight, "ENOUGH", 1e9)
+def often() -> Iterator[None]:
+    """Whatever a queue does, it bypasses after three launches, and samples again after two."""
+    with testing.bypass(always=True, again=True):
+        yield
 
 
 @pytest.fixture
-def stays(often: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, and it does not look again."""
-    monkeypatch.setattr(straight, "BEHIND", 10_000)
+def stays() -> Iterator[None]:
+    """The same, and it takes no other sample."""
+    with testing.bypass(always=True):
+        yield
+
+
+@pytest.fixture
+def whole_samples() -> Iterator[None]:
+    """Queues bypass after samples of the usual length."""
+    with testing.bypass(always=True, short=False):
+        yield
 
 
 def passed(queue: acs.Queue) -> int:
@@ -108,12 +116,11 @@ def test_other_queues_that_idle_are_no_hindrance(context: cl.Context) -> None:
 
 
 def test_queues_in_turns_soon_stay_launches(
-    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+    context: cl.Context, whole_samples: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands of two queues may overlap, and each ends the section of the other."""
     begun: list[straight.Section] = []
     begin = straight.Section.begin
-    monkeypatch.setattr(straight, "ENOUGH", 1e9)
     monkeypatch.setattr(
         straight.Section, "begin", lambda self, runtime: (begun.append(self), begin(self, runtime))
     )
@@ -144,16 +151,16 @@ def test_another_queue_and_the_runtime_come_behind_a_section(
     a = buffer(first, np.zeros(N))
     for step in range(8):
         kernels["slow"](first, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
-    assert first.runtime._sections
+    assert testing.has_open_bypass(first.runtime)
     second = acs.Queue(context)  # shares its runtime
-    assert not first.runtime._sections
+    assert not testing.has_open_bypass(first.runtime)
     kernels["add"](second, (N,), None, a, np.int32(1))
     assert values_of(second, a)[0] == 8
     del second
     gc.collect()
     for step in range(8):
         kernels["slow"](first, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
-    assert first.runtime._sections
+    assert testing.has_open_bypass(first.runtime)
     first.runtime.launch(kernels["add"], (N,), None, a, 5)
     first.runtime.finish()
     assert values_of(cl.CommandQueue(context), a)[0] == 12
@@ -169,10 +176,10 @@ def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: No
             kernels["add"](queue, (N,), None, a, np.int32(1))
 
     some()
-    assert queue.runtime._sections
+    assert testing.has_open_bypass(queue.runtime)
     gate = cl.UserEvent(context)
     event: Any = kernels["add"](queue, (N,), None, a, np.int32(1), wait_for=[gate])
-    assert not queue.runtime._sections
+    assert not testing.has_open_bypass(queue.runtime)
     assert event.command_execution_status > 0
     gate.set_status(COMPLETE)
     some()
@@ -188,31 +195,26 @@ def test_user_events_and_recordings_end_a_section(context: cl.Context, stays: No
 
 
 def test_an_exception_while_looking_leaves_no_read_under_way(
-    context: cl.Context, monkeypatch: pytest.MonkeyPatch
+    context: cl.Context, whole_samples: None
 ) -> None:
     """Ctrl-C may come in the Python of a look, when the core has enqueued a blocking read: the
     program gets its memory back when that is over, not before."""
-    monkeypatch.setattr(straight, "ENOUGH", 1e9)
-    monkeypatch.setattr(straight, "LOOKED", 1 << 30)  # it looks all the time
+    with testing.endless_sample():
+        _read_while_a_sample_is_interrupted(context)
+
+
+def _read_while_a_sample_is_interrupted(context: cl.Context) -> None:
     queue, kernels = acs.Queue(context), kernels_of(context)
     x, y = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))
     for _ in range(4):  # the core learns all of it
         kernels["slow"](queue, (1,), None, x, np.int32(1), np.int32(100))
         values_of(queue, x)
-    raised, tell = [], acs.Runtime._take_ended
-
-    def interrupted(self: acs.Runtime, ended: Any) -> None:
-        tell(self, ended)
-        raised.append(ended)
-        raise KeyboardInterrupt
-
     for turn in range(1, 101):
         host = np.full(N, -1, np.int32)
         kernels["slow"](queue, (1,), None, x, np.int32(turn), np.int32(ROUNDS))
         cl.enqueue_fill_buffer(queue, y, np.int32(turn), 0, y.size)  # which Python launches
         time.sleep(0.005)  # and which has ended, of which nobody was told
-        with monkeypatch.context() as patch:
-            patch.setattr(acs.Runtime, "_take_ended", interrupted)
+        with testing.interrupted("after ends are noted", KeyboardInterrupt()) as raised:
             try:
                 cl.enqueue_copy(queue, host, x)
             except KeyboardInterrupt:

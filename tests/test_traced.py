@@ -16,7 +16,7 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
-from acs_cl import straight
+from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
 from acs_cl.queue import defaults
 from acs_cl.trace import STRAIGHT, Slice
@@ -154,11 +154,10 @@ def test_the_emulator_shares_out_an_epoch_and_says_so(traced: acs.Runtime, tmp_p
 
 
 @pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue passes on after three launches, and does not look again."""
-    for name, value in {"LOOKED": 3, "AGAIN": 2, "REST": 0, "ENOUGH": 1e9}.items():
-        monkeypatch.setattr(straight, name, value)
-    monkeypatch.setattr(straight, "BEHIND", 10_000)
+def often() -> Iterator[None]:
+    """A queue bypasses the runtime after three launches, and takes no other sample."""
+    with testing.bypass(always=True):
+        yield
 
 
 def test_a_traced_queue_passes_commands_on_and_says_how_many(

@@ -1,0 +1,85 @@
+"""Hold a runtime still and look inside, for tests of programs that launch concurrently.
+
+A test of concurrency fixes what happens when, and never sleeps. So this module holds launches back,
+keeps epochs of the scheduler open, chooses whether a queue bypasses the runtime, and interrupts at
+a named moment. It also tells what is under way and which route launches took.
+
+In: a runtime, or what was made by one. Out: plain values, and `with` blocks that put back what they
+changed. It alone reaches into the library for a test, so that tests survive when that changes.
+
+>>> import acs_cl as acs
+>>> from acs_cl import testing
+>>> with acs.Runtime() as rt, testing.hold(rt) as gate:
+...     prog = rt.build("kernel void one(global int *x) { x[get_global_id(0)] = 1; }")
+...     x = rt.zeros(4, "i4")
+...     handle = prog.one((4,), None, x, wait_for=[gate.event])
+...     print(handle.done, testing.in_flight(rt) > 0)
+...     gate.open()
+...     print(x.get(), testing.is_at_rest(rt))
+False True
+[1 1 1 1] True
+"""
+
+from __future__ import annotations
+
+from .launches import (
+    Gate,
+    Routes,
+    hold,
+    in_flight,
+    is_at_rest,
+    is_in_flight,
+    launched,
+    routes,
+    runtime_of,
+    seen_complete,
+    wait_until,
+)
+from .moments import (
+    MOMENTS,
+    interrupted,
+    new_process,
+)
+from .queues import (
+    Planned,
+    bypass,
+    bypassed,
+    endless_sample,
+    has_open_bypass,
+    is_bypassing,
+    plan_every_command,
+    planned_commands,
+)
+from .scheduler import (
+    Scheduler,
+    long_launch,
+    open_epochs,
+)
+
+__all__ = [
+    "MOMENTS",
+    "Gate",
+    "Planned",
+    "Routes",
+    "Scheduler",
+    "bypass",
+    "bypassed",
+    "endless_sample",
+    "has_open_bypass",
+    "hold",
+    "in_flight",
+    "interrupted",
+    "is_at_rest",
+    "is_bypassing",
+    "is_in_flight",
+    "launched",
+    "long_launch",
+    "new_process",
+    "open_epochs",
+    "plan_every_command",
+    "planned_commands",
+    "routes",
+    "runtime_of",
+    "seen_complete",
+    "wait_until",
+]

@@ -1,0 +1,21 @@
+"""Replace an attribute for a while. Everything else here is said in terms of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def changed(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Replace an attribute for a while."""
+    own = vars(owner).get(name, owner)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if own is owner:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)

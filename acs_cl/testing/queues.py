@@ -1,0 +1,97 @@
+"""Whether queues bypass the runtime, and whether Python or the core plans their commands.
+
+In: what is wanted for a while. Out: `with` blocks, and what queues do at the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+from .. import queue_commands, straight
+from ..queue import Queue
+from ..runtime import Runtime
+from .changing import changed
+
+TRANSFERS = ("_enqueue_read_buffer", "_enqueue_write_buffer")
+"""Functions of PyOpenCL whose calls the core makes by itself once it knows them."""
+
+ALWAYS = 1e9
+"""A bound for the overlap of launches that no program exceeds."""
+
+
+@contextmanager
+def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[None]:
+    """Make queues send commands to the driver as they are after each sample of overlap, or never.
+
+    `short`: a sample is three launches. `again`: a queue comes back for another one all the time.
+    """
+    values: dict[str, float] = {"ENOUGH": ALWAYS * always}
+    if always and short:
+        values |= {"LOOKED": 3, "AGAIN": 2, "BEHIND": 2 if again else 10_000, "REST": 0}
+    with ExitStack() as put_back:
+        for name, value in values.items():
+            put_back.enter_context(changed(straight, name, value))
+        yield
+
+
+@contextmanager
+def endless_sample() -> Iterator[None]:
+    """Make queues sample the overlap of their launches all the time, without a verdict."""
+    with changed(straight, "LOOKED", 1 << 30):
+        yield
+
+
+def is_bypassing(queue: Queue) -> bool:
+    """Return whether commands of a queue go to the driver as they are at the moment."""
+    return queue._section is not None and bool(queue._section.passing)
+
+
+def bypassed(queue: Queue) -> int:
+    """Return how many commands of a queue went to the driver as they are."""
+    return queue._section.passed if queue._section is not None else 0
+
+
+def has_open_bypass(runtime: Runtime) -> bool:
+    """Return whether commands of any queue are one launch to the runtime at the moment."""
+    return any(section.passing for section in runtime._sections)
+
+
+def plan_every_command(queue: Queue) -> Queue:
+    """Make Python plan each command of a queue anew, which the core remembers otherwise."""
+    queue._joining = None
+    return queue
+
+
+class Planned(NamedTuple):
+    """What Python planned, by the names of kernels and of PyOpenCL's functions."""
+
+    kernels: list[str]
+    transfers: list[str]
+
+
+@contextmanager
+def planned_commands() -> Iterator[Planned]:
+    """Collect the commands of queues that Python plans in the block."""
+    found = Planned([], [])
+    described = queue_commands._described
+
+    def kernel(queue: Any, plan: Any, *rest: Any) -> Any:
+        found.kernels.append(plan.kernel.name)
+        return described(queue, plan, *rest)
+
+    def transfer(name: str, before: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **keywords: Any) -> Any:
+            found.transfers.append(name)
+            return before(*arguments, **keywords)
+
+        return counted
+
+    kept = {name: queue_commands.HANDLERS[name] for name in TRANSFERS}
+    with changed(queue_commands, "_described", kernel):
+        queue_commands.HANDLERS.update({name: transfer(name, kept[name]) for name in kept})
+        try:
+            yield found
+        finally:
+            queue_commands.HANDLERS.update(kept)

@@ -1,0 +1,137 @@
+"""The scheduler on the device: its epochs held open, its settings made extreme, what it was given.
+
+In: a runtime on backend 'device', or on 'auto' where that has a scheduler. Out: a `Scheduler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyopencl as cl
+
+from .. import choice
+from ..backends import device as scheduler_backend
+from ..errors import UsageError
+from ..runtime import Runtime
+from ..schedulers import Scheduler as BuiltScheduler
+from ..schedulers import Schedulers
+from .changing import changed
+
+NEVER_S = 1e9
+"""Longer than any test."""
+
+
+@contextmanager
+def open_epochs() -> Iterator[None]:
+    """Keep epochs of runtimes open until something asks for what is in them.
+
+    A runtime that has sent epochs before is told so by `Scheduler.keep_open`.
+    """
+    with (
+        changed(scheduler_backend, "OPEN_S", NEVER_S),
+        changed(scheduler_backend, "FIRST_LOOK", 1 << 30),
+    ):
+        yield
+
+
+@contextmanager
+def long_launch(microseconds: float) -> Iterator[None]:
+    """Make `backend='auto'` take launches for long, above which lanes are better, from this on."""
+    with changed(choice, "LONG_US", microseconds):
+        yield
+
+
+class Scheduler:
+    """The scheduler of a runtime on backend 'device', or of 'auto' where it has one."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        if not isinstance(runtime._backend, scheduler_backend.Device):
+            raise UsageError(f"no scheduler beside {runtime.plan.backend}: {runtime.plan.why}")
+        self.backend: scheduler_backend.Device = runtime._backend
+
+    @property
+    def tasks(self) -> int:
+        """Return how many launches went to it."""
+        return self.backend.counters["tasks"]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Return tasks, epochs, launches of the scheduler's own kernel, and cuts."""
+        return self.backend.counters
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Return why launches went to lanes, and how many."""
+        return self.backend.reasons
+
+    @property
+    def has_open_epoch(self) -> bool:
+        """Return whether launches wait for an epoch to be sent."""
+        return self.backend.unsent
+
+    @property
+    def last_epoch(self) -> cl.Event:
+        """Return the event of the newest epoch that was sent and is not known to have ended."""
+        event: cl.Event = self.backend._sent[-1].event
+        return event
+
+    @property
+    def builds(self) -> Schedulers:
+        """Return what builds schedulers, and what it has built."""
+        return self.backend.schedulers
+
+    @property
+    def built(self) -> list[BuiltScheduler]:
+        """Return the schedulers that are built."""
+        return [there.built for there in self.builds._sets.values() if there.built is not None]
+
+    @property
+    def is_building(self) -> bool:
+        """Return whether a scheduler is being built at the moment."""
+        return self.builds._busy
+
+    @property
+    def policy(self) -> choice.Choice | None:
+        """Return the rule by which launches go to it; None where all go that can."""
+        return self.backend._choice
+
+    def kernels_by_group(self) -> dict[int, set[str]]:
+        """Return the kernels that are built in, by the size of a group."""
+        return {facts.group: set(facts.kernels) for facts in self.builds.facts()}
+
+    def keep_open(self) -> None:
+        """Let the next epoch grow as `open_epochs` says, whatever the ones before it held."""
+        self.backend._next_look = 0
+
+    def set(self, **settings: Any) -> None:
+        """Change how epochs are run: turns, polls, window, order, most_tasks, slice_s."""
+        self.backend.settings = self.backend.settings._replace(**settings)
+
+    def set_groups(self, groups: int = 0, times: int = 0) -> None:
+        """Run each built scheduler by so many groups, or by so many times as many as there are."""
+        for one in self.built:
+            one.limits = one.limits._replace(groups=groups or times * one.limits.groups)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Put settings and groups back at the end of the block."""
+        settings, limits = self.backend.settings, [(one, one.limits) for one in self.built]
+        try:
+            yield
+        finally:
+            self.backend.settings = settings
+            for one, before in limits:
+                one.limits = before
+
+    @contextmanager
+    def refusing(self, error: Exception) -> Iterator[None]:
+        """Make the driver refuse every epoch that is sent in the block."""
+
+        def refuse(*_: Any) -> Any:
+            raise error
+
+        with changed(self.backend._sender, "_region", refuse):
+            yield

@@ -1,0 +1,52 @@
+"""Tests state behaviour: how often they still reach into the library is counted, and may only fall.
+
+`acs_cl.testing` is there for what they need of its inside.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+PRIVATE = 0
+"""Accesses to `x._name`, but for those of `self` and of named tuples."""
+PATCHES = 0
+"""Calls by which pytest's `MonkeyPatch` changes something for a test."""
+
+NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}
+CHANGES = {"setattr", "delattr", "setitem", "delitem", "setenv", "delenv", "chdir"}
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    """Every node of every test and helper, with the name of its file."""
+    for path in sorted(HERE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            yield path.name, node
+
+
+def is_private(node: ast.AST) -> bool:
+    """Whether this reads or sets what another object keeps for itself."""
+    if not isinstance(node, ast.Attribute) or node.attr in NOT_PRIVATE:
+        return False
+    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return node.attr.startswith("_") and not node.attr.startswith("__") and not own
+
+
+def is_patch(node: ast.AST) -> bool:
+    """Whether this is a call like `monkeypatch.setattr(...)`; `patch` is one for a while."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in CHANGES:
+        return False
+    return isinstance(called.value, ast.Name) and called.value.id not in ("os", "self")
+
+
+def test_tests_reach_into_the_library_ever_less() -> None:
+    private = Counter(name for name, node in nodes() if is_private(node))
+    patches = Counter(name for name, node in nodes() if is_patch(node))
+    for limit, counted in ((PRIVATE, private), (PATCHES, patches)):
+        found = counted.total()
+        assert found <= limit, f"{found}, where {limit} were: {counted.most_common(12)}"
