@@ -8,7 +8,7 @@ on some. Half of these are always the same ones; the others change with the day 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyopencl as cl
@@ -89,13 +89,14 @@ def test_no_trap_catches_the_inference_or_a_rewritten_form(device: cl.Device) ->
 def measured(kernel: Callable[[Memory], None], *sizes: int) -> tuple[list[set[int]], ...]:
     """What is found of a kernel that is a Python function on arrays of bytes."""
 
-    def once(memory: Memory) -> Memory:
-        left = [values.copy() for values in memory]
-        kernel(left)
+    def run_all(memories: Sequence[Memory]) -> list[Memory]:
+        left = [[values.copy() for values in memory] for memory in memories]
+        for one in left:
+            kernel(one)
         return left
 
     memory = [np.arange(3, 3 + size, dtype=np.uint8) for size in sizes]
-    found = measure(once, memory, 4)
+    found = measure(run_all, memory, 4)
     return found.reads, found.writes
 
 

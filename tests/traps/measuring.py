@@ -9,7 +9,7 @@ Invariant: what is reported was seen; a read that changes nothing is not reporte
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from traps.case import Buffer, Image, Local, Same, Trap
 
 Bytes = np.ndarray[Any, Any]
 Memory = list[Bytes]
-Run = Callable[[Memory], Memory]
+Run = Callable[[Sequence[Memory]], list[Memory]]
+Range = tuple[int, int]
 
 
 class Measured(NamedTuple):
@@ -36,6 +37,10 @@ GUARD = 4096
 
 AGAIN = 8
 """Bytes that are flipped together when each was flipped by itself before."""
+
+
+AT_ONCE = 64
+"""Runs that are under way together."""
 
 
 class Stray(Exception):  # noqa: N818  (a fault of the trap, not of the library)
@@ -86,27 +91,26 @@ class Guarded:
         self.low, self.high = GUARD, GUARD + nbytes
         self.whole = cl.Buffer(context, cl.mem_flags.READ_WRITE, self.high + GUARD)
         self.part = self.whole.get_sub_region(self.low, nbytes)
-        self.bytes = np.empty(self.high + GUARD, np.uint8)
 
-    def begin_store(self, queue: cl.CommandQueue, values: Bytes, guard: int) -> None:
-        """Write the contents, and `guard` on either side."""
-        self.bytes[:] = guard
-        self.bytes[self.low : self.high] = values
-        cl.enqueue_copy(queue, self.whole, self.bytes, is_blocking=False)
+    def filled(self, values: Bytes, guard: int) -> Bytes:
+        """Give all bytes to write for these contents."""
+        whole = np.full(self.high + GUARD, guard, np.uint8)
+        whole[self.low : self.high] = values
+        return whole
 
-    def load(self, queue: cl.CommandQueue, guard: int) -> Bytes:
-        """Give the contents; raise `Stray` if a guard has changed."""
-        cl.enqueue_copy(queue, self.bytes, self.whole)
-        for name, side in (("before", self.bytes[: self.low]), ("behind", self.bytes[self.high :])):
+    def contents(self, whole: Bytes, guard: int) -> Bytes:
+        """Give the contents among all bytes; raise `Stray` if a guard has changed."""
+        for name, side in (("before", whole[: self.low]), ("behind", whole[self.high :])):
             places = np.nonzero(side != guard)[0]
             if len(places):
                 at = places[0] if name == "behind" else self.low - places[-1]
                 raise Stray(f"the trap writes {at} bytes {name} a buffer")
-        return self.bytes[self.low : self.high].copy()
+        return whole[self.low : self.high].copy()
 
 
 class Plain:
-    """A kernel of a trap on plain PyOpenCL: called with memory, it gives the memory afterwards."""
+    """A kernel of a trap on plain PyOpenCL: called with memories, it gives each as it is after a
+    run. All runs are enqueued at once, since waiting for each costs more than the run."""
 
     def __init__(self, queue: cl.CommandQueue, kernel: cl.Kernel, trap: Trap) -> None:
         self.queue, self.kernel, self.trap = queue, kernel, trap
@@ -121,39 +125,53 @@ class Plain:
         given = [place.part if isinstance(place, Guarded) else place for place in self.places]
         kernel.set_args(*arguments(trap, given))
 
-    def __call__(self, memory: Memory) -> Memory:
+    def __call__(self, memories: Sequence[Memory]) -> list[Memory]:
+        kept: list[Any] = []  # PyOpenCL waits for a transfer whose event nobody keeps
+        whole = [self.begin(memory, kept) for memory in memories]
+        self.queue.finish()
+        return [
+            [
+                place.contents(values, self.guard) if isinstance(place, Guarded) else values
+                for place, values in zip(self.places, after, strict=True)
+            ]
+            for after in whole
+        ]
+
+    def begin(self, memory: Memory, kept: list[Any]) -> Memory:
+        """Enqueue a run; what it leaves is in the bytes that are given once the queue is done."""
+        queue, trap = self.queue, self.trap
         for place, values in zip(self.places, memory, strict=True):
             if isinstance(place, Guarded):
-                place.begin_store(self.queue, values, self.guard)
+                given = place.filled(values, self.guard)
+                kept.append(cl.enqueue_copy(queue, place.whole, given, is_blocking=False))
             else:
-                cl.enqueue_copy(self.queue, place, values, is_blocking=False, **_region(place))
-        trap = self.trap
-        cl.enqueue_nd_range_kernel(self.queue, self.kernel, trap.size, trap.local, trap.offset)
-        left = [
-            place.load(self.queue, self.guard)
-            if isinstance(place, Guarded)
-            else _pixels(self.queue, place, len(values))
-            for place, values in zip(self.places, memory, strict=True)
-        ]
-        self.queue.finish()
+                given = values.copy()
+                kept.append(
+                    cl.enqueue_copy(queue, place, given, is_blocking=False, **_region(place))
+                )
+        cl.enqueue_nd_range_kernel(queue, self.kernel, trap.size, trap.local, trap.offset)
+        left = []
+        for place, values in zip(self.places, memory, strict=True):
+            if isinstance(place, Guarded):
+                left.append(np.empty(place.high + GUARD, np.uint8))
+                kept.append(cl.enqueue_copy(queue, left[-1], place.whole, is_blocking=False))
+            else:
+                left.append(np.empty_like(values))
+                kept.append(
+                    cl.enqueue_copy(queue, left[-1], place, is_blocking=False, **_region(place))
+                )
         return left
 
     def stay_inside(self, memory: Memory, left: Memory) -> None:
         """Raise `Stray` where what the kernel leaves depends on bytes outside of its buffers."""
         self.guard ^= 0xFF
-        if differ(self(memory), left):
+        if differ(self([memory])[0], left):
             raise Stray("the trap reads outside of a buffer")
 
 
 def differ(one: Memory, other: Memory) -> bool:
     """Whether any byte differs."""
     return any((a != b).any() for a, b in zip(one, other, strict=True))
-
-
-def _pixels(queue: cl.CommandQueue, image: cl.Image, nbytes: int) -> Bytes:
-    values = np.empty(nbytes, np.uint8)
-    cl.enqueue_copy(queue, values, image, **_region(image))
-    return values
 
 
 def _region(image: cl.Image) -> dict[str, Any]:
@@ -165,8 +183,8 @@ class _Look:
 
     def __init__(self, run: Run, memory: Memory) -> None:
         self.run, self.memory = run, memory
-        self.left = run(memory)
-        if differ(self.left, run(memory)):
+        self.left, again = run([memory, memory])
+        if differ(self.left, again):
             raise Unsteady
         self.reads: list[set[int]] = [set() for _ in memory]
         self.writes: list[set[int]] = [set() for _ in memory]
@@ -176,32 +194,41 @@ class _Look:
         for found, old, new in zip(self.writes, before, after, strict=True):
             found.update(np.nonzero(old != new)[0].tolist())
 
-    def matters(self, index: int, low: int, high: int, mask: Bytes) -> bool:
-        """Whether flipping the bytes from `low` to `high` of an argument changes anything."""
+    def matter(self, index: int, ranges: Sequence[Range], mask: Bytes) -> list[Range]:
+        """Give those of some ranges of an argument whose flipped bytes change anything."""
+        changed = [self.flipped(index, one, mask) for one in ranges]
+        found = []
+        for (low, high), before, after in zip(ranges, changed, self.run(changed), strict=True):
+            self.note_writes(before, after)
+            for at, (new, old) in enumerate(zip(after, self.left, strict=True)):
+                differs = new != old
+                if at == index:
+                    alone = (new == before[at]) & (self.memory[at] == old)
+                    differs[low:high] &= ~alone[low:high]
+                if differs.any():
+                    found.append((low, high))
+                    break
+        return found
+
+    def flipped(self, index: int, one: Range, mask: Bytes) -> Memory:
+        """Give the memory with some bytes of an argument flipped."""
         changed = list(self.memory)
         changed[index] = self.memory[index].copy()
-        changed[index][low:high] ^= mask[low:high]
-        after = self.run(changed)
-        self.note_writes(changed, after)
-        for at, (new, old) in enumerate(zip(after, self.left, strict=True)):
-            differs = new != old
-            if at == index:
-                alone = (new == changed[at]) & (self.memory[at] == old)
-                differs[low:high] &= ~alone[low:high]
-            if differs.any():
-                return True
-        return False
+        changed[index][slice(*one)] ^= mask[slice(*one)]
+        return changed
 
-    def search(self, index: int, low: int, high: int, mask: Bytes) -> None:
+    def search(self, index: int, ranges: list[Range], mask: Bytes) -> None:
         """Note which bytes matter, by halves of what does."""
-        if not self.matters(index, low, high, mask):
-            return
-        if high - low == 1:
-            self.reads[index].add(low)
-            return
-        middle = (low + high) // 2
-        self.search(index, low, middle, mask)
-        self.search(index, middle, high, mask)
+        while ranges:
+            halves: list[Range] = []
+            for at in range(0, len(ranges), AT_ONCE):
+                for low, high in self.matter(index, ranges[at : at + AT_ONCE], mask):
+                    if high - low == 1:
+                        self.reads[index].add(low)
+                    else:
+                        middle = (low + high) // 2
+                        halves += [(low, middle), (middle, high)]
+            ranges = halves
 
 
 def measure(run: Run, memory: Memory, step: int) -> Measured:
@@ -210,14 +237,11 @@ def measure(run: Run, memory: Memory, step: int) -> Measured:
     look = _Look(run, memory)
     chance = random.Random(1)
     for index, values in enumerate(memory):
+        size = len(values)
         several = np.array([chance.randrange(1, 256) for _ in values], np.uint8)
+        all_bits, one_bit = np.full_like(values, 0xFF), np.full_like(values, 1)
         again = max(step, AGAIN)
-        masks = (
-            (several, step),
-            (np.full_like(values, 0xFF), again),
-            (np.full_like(values, 1), again),
-        )
-        for mask, most in masks:
-            for low in range(0, len(values), most):
-                look.search(index, low, min(low + most, len(values)), mask)
+        for mask, most in ((several, step), (all_bits, again), (one_bit, again)):
+            ranges = [(low, min(low + most, size)) for low in range(0, size, most)]
+            look.search(index, ranges, mask)
     return Measured(look.left, look.reads, look.writes)
