@@ -33,7 +33,7 @@ from traps.case import Trap
 from traps.processes import Job, Result, run, serve_jobs
 from traps.trying import FORMS
 
-SAME = ("device", "driver", "sources", "forms", "together", "step")
+SAME = ("device", "driver", "sources", "asked forms", "together", "step")
 """What a run has in common with the one that it goes on with."""
 
 
@@ -164,7 +164,7 @@ def main(words: Sequence[str] | None = None) -> int:
         serve_jobs(device, args.worker)
         return 0
     forms = [form for form in args.forms.split(",") if form]
-    about = {"what": "python tests/traps", **machine(device), "forms": forms,
+    about = {"what": "python tests/traps", **machine(device), "asked forms": forms,
              "together": args.together, "step": args.step}  # fmt: skip
     traps = all_traps()
     report = Report(args.out, about, traps)
