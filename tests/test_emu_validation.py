@@ -335,7 +335,8 @@ def test_a_run_that_has_no_time_says_what_it_left_out(
     assert document["left_out"] == ["amoebanet", "squeezenet", "randwire"]
     text = capsys.readouterr().out
     assert "Not measured for want of time: " in text
-    assert "kernels take 1.00 of their time where they are smaller than it is, 1.10" in text
+    assert "| time of a kernel smaller than the scheduler, of its own | 1.00x |" in text
+    assert "| time of a larger one, of its own | 1.10x |" in text
     # the model alone says the same again, and something else of other costs
     words = ["--again", str(path), "--traces", str(traces), "--json", str(tmp_path / "again.json")]
     assert validate.main(words) == 0

@@ -7,7 +7,7 @@ Invariant: a modelled figure is never without the real one beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def _section(document: Mapping[str, Any]) -> str:
         f" preset `{document['preset']}`, medians of {document['runs']} runs, machine noise"
         f" meanwhile {max(one['unrest'] for one in there['noise']):.0%}, load {there['load']}."
         + (" **A look with few samples, not a figure.**" if document["quick"] else ""),
-        _host(costs) + _queue(costs) + _scheduler(costs),
+        _costs(costs),
         _errors(document["errors"]),
         _rows(document["rows"]),
     ]
@@ -54,57 +54,59 @@ def _section(document: Mapping[str, Any]) -> str:
     return "\n\n".join(said)
 
 
-def _host(costs: Mapping[str, Any]) -> str:
-    """What the host takes."""
-    return (
-        f"Measured for the model, in us, median of all workloads: a launch on"
-        f" {_each(costs['launch_ns'])}; an argument {_each(costs['argument_ns'])}; an event of"
-        f" another lane {_us(costs['event_ns'])}; of a launch the beginning"
-        f" {_us(costs['own_ns'])}; a wait {_us(costs['sync_ns'])}; the first launch and wait of a"
-        f" step more than others {_each(costs['cold_ns'])}."
-    )
+def _costs(costs: Mapping[str, Any]) -> str:
+    """What was measured for the model: a table of costs, by backend where they differ."""
+    lines = [
+        "| measured for the model, median of all workloads | us, if not marked |",
+        "| :-- | --: |",
+    ]
+    return "\n".join([*lines, *(f"| {what} | {value} |" for what, value in _host(costs))])
 
 
-def _queue(costs: Mapping[str, Any]) -> str:
-    """What kernels take in a queue beside their profiles."""
-    more = ", ".join(f"{ns / 1000:+.2f} at {_us(lasts)}" for lasts, ns in costs["edges"])
-    return (
-        f" In a full queue a kernel takes more than its profile has, by how long that is: {more}. A"
-        f" kernel that does nothing lasts {_us(costs['edges'][0][0])} by its profile."
-    )
+def _host(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what the host takes, then queues and the scheduler."""
+    for name, ns in costs["launch_ns"].items():
+        yield f"a launch on `{name}`", _us(ns)
+    for name, ns in costs["argument_ns"].items():
+        yield f"an argument on `{name}`", _us(ns)
+    for name, ns in costs["cold_ns"].items():
+        yield f"the first launch and wait of a step on `{name}`, more than others", _us(ns)
+    yield "the beginning of a launch", _us(costs["own_ns"])
+    yield "an event of another lane", _us(costs["event_ns"])
+    yield "a wait", _us(costs["sync_ns"])
+    for lasts, ns in costs["edges"]:
+        which = "an empty kernel" if lasts == costs["edges"][0][0] else "a kernel"
+        what = f"{which} of {_us(lasts)} us by its profile, in a full queue, more than that"
+        yield what, f"{ns / 1000:+.2f}"
+    yield from _scheduler(costs)
 
 
-def _scheduler(costs: Mapping[str, Any]) -> str:
-    """What was measured of the scheduler on the device."""
+def _scheduler(costs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what was measured of the scheduler on the device."""
     ours = costs["scheduler"]
-    links = f"in one group {_us(ours['fused_ns'])}, through the queue {_us(ours['queue_ns'])}"
-    if ours["gang_ns"]:
-        links += f", by several groups at once {_us(ours['gang_ns'])}"
-    if ours["begin_ns"]:
-        links += f"; for each group of an epoch {_us(ours['begin_ns'])} more"
-    holds = ""
+    yield "an epoch", _us(costs["epoch_ns"])
+    yield "a wait for an epoch", _us(costs["epoch_wait_ns"])
+    yield "a read behind that wait, more", _us(costs["epoch_read_ns"])
     if "epoch_holds" in costs:  # results of before have none
         share = costs["epoch_holds"] / 1000
-        holds = f", and sending one that takes long holds the program for {share:.0%} of it"
-    return (
-        f" An epoch takes {_us(costs['epoch_ns'])}{holds}; a wait for one"
-        f" {_us(costs['epoch_wait_ns'])}, a read behind it {_us(costs['epoch_read_ns'])} more. In"
-        f" the scheduler, {ours['groups']} groups of {ours['group']}: from a task to the next"
-        f" {links}; kernels take {_thousandths(ours['slower_few'])} of their time where they are"
-        f" smaller than it is, {_thousandths(ours['slower_full'])} where larger."
-    )
-
-
-def _each(by_backend: Mapping[str, int]) -> str:
-    return ", ".join(f"`{name}` {_us(ns)}" for name, ns in by_backend.items())
+        yield "share of a long epoch for which sending it holds the program", f"{share:.0%}"
+    groups = f"{ours['groups']} groups of {ours['group']}"
+    yield f"from a task to the next in one group ({groups})", _us(ours["fused_ns"])
+    yield "from a task to the next through the ring", _us(ours["queue_ns"])
+    if ours["gang_ns"]:
+        yield "from a task to the next by several groups", _us(ours["gang_ns"])
+    if ours["begin_ns"]:
+        yield "each group of an epoch", _us(ours["begin_ns"])
+    yield "time of a kernel smaller than the scheduler, of its own", _times(ours["slower_few"])
+    yield "time of a larger one, of its own", _times(ours["slower_full"])
 
 
 def _us(ns: float) -> str:
     return f"{ns / 1000:.2f}"
 
 
-def _thousandths(value: int) -> str:
-    return f"{value / 1000:.2f}"
+def _times(thousandths: int) -> str:
+    return f"{thousandths / 1000:.2f}x"
 
 
 def _errors(found: Mapping[str, float]) -> str:
