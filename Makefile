@@ -66,7 +66,7 @@ test: $(STAMP)
 	$(PYTEST) -m alone $$(grep -l "mark[.]alone" tests/test_*.py) $(ARGS) || test $$? -eq 5
 
 # No driver is found while these run, so that none of them comes to need one.
-PURE := quality house tests core_stub public_surface declare own_files epochs footprints native_queues \
+PURE := quality house tests documents core_stub public_surface declare own_files epochs footprints native_queues \
     emu_engine emu_gpu emu_on_device emu_report emu_sources emu_timelines emu_trace emu_window_unit
 check: $(STAMP)
 	OCL_ICD_VENDORS=$(CURDIR)/build/none $(PYTEST) -n $(JOBS) --dist loadfile \
