@@ -28,7 +28,7 @@ from acs_cl.benchmarks.suite.progress import say
 from acs_cl.benchmarks.suite.settings import Settings, refuse_overrides
 from acs_cl.benchmarks.workloads import catalogue, chosen
 
-WRITES = ("--json", "--export", "--plots")
+WRITES = ("--json", "--plots")
 TOGETHER = {
     "--list": (),
     "--collect": (),
@@ -44,7 +44,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "workloads", *names, "--json")
     add = parser.add_argument
     add("--list", action="store_true", help="say which workloads there are")
-    add("--export", metavar="FILE", help="the same as --json, for others to collect")
     add("--plots", metavar="FOLDER", help="draw PNG pictures there")
     add("--compare", metavar="OLD.json", help="say what moved beyond the spread")
     add("--collect", metavar="FOLDER", help="measure nothing: a table of the results in there")
@@ -101,7 +100,7 @@ def _check_together(args: argparse.Namespace) -> None:
     said = {
         "WORKLOAD": args.workloads, "--list": args.list, "--preset": args.preset,
         "--backend": args.backend, "--device": args.device, "--runs": args.runs is not None,
-        "--seed": args.seed is not None, "--json": args.json, "--export": args.export,
+        "--seed": args.seed is not None, "--json": args.json,
         "--plots": args.plots, "--compare": args.compare, "--collect": args.collect,
         "--show": args.show, "--sweep": args.sweep, "--within": args.within is not None,
     }  # fmt: skip
@@ -113,12 +112,12 @@ def _check_together(args: argparse.Namespace) -> None:
 
 def _check_places(args: argparse.Namespace) -> None:
     """All that will be written can be, as far as one can tell beforehand."""
-    for target in filter(None, (args.json, args.export)):
-        path = Path(target).resolve()
+    if args.json:
+        path = Path(args.json).resolve()
         if not path.parent.is_dir():
-            raise UsageError(f"{target}: there is no such folder")
+            raise UsageError(f"{args.json}: there is no such folder")
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise UsageError(f"{target}: expected a file that can be written")
+            raise UsageError(f"{args.json}: expected a file that can be written")
     if args.plots:
         bench_plots.check()
         try:
@@ -156,7 +155,7 @@ def _sweep(args: argparse.Namespace) -> int:
 
 def _measured(args: argparse.Namespace, growing: Iterable[Document]) -> Document:
     """The last of these documents, each written as soon as it is there."""
-    document = last_written(growing, (args.json, args.export))
+    document = last_written(growing, args.json)
     say("", 1.0)
     return document
 

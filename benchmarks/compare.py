@@ -55,7 +55,7 @@ def _cuda(args: argparse.Namespace) -> str:
     if cuda_graphs.compiler() is None:
         raise UsageError(cuda_graphs.NO_COMPILER)
     plan = plan_of(args, [there[name] for name in args.workloads or there], "paper")
-    document = documents.last_written(beside_cuda.growing(plan), [args.json])
+    document = documents.last_written(beside_cuda.growing(plan), args.json)
     say("", 1.0)
     return comparison_tables.cuda_text(document)
 
@@ -69,7 +69,7 @@ def _few_groups(args: argparse.Namespace) -> str:
         raise UsageError(f"--per-unit {min(per_unit)}: expected at least one group")
     some = [catalogue()[name] for name in args.workloads or GRCUDA]
     plan = plan_of(args, some, "paper", ["lanes"])
-    document = documents.last_written(few_groups.growing(plan, per_unit), [args.json])
+    document = documents.last_written(few_groups.growing(plan, per_unit), args.json)
     say("", 1.0)
     return comparison_tables.few_groups_text(document)
 

@@ -15,7 +15,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import benchmarks, devices
 from acs_cl.benchmarks.suite import bars, run, settings, timing
-from acs_cl.benchmarks.suite.measures import builds, first_results
+from acs_cl.benchmarks.suite.measures import builds
 
 KEYS = {
     "overhead": {"auto", "rows"},
@@ -157,15 +157,15 @@ def test_a_round_without_a_build_is_an_error(
 
 def test_rounds_are_as_many_as_the_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(first_results, "perf_counter", lambda: now)
+    monkeypatch.setattr(timing, "perf_counter", lambda: now)
     rounds = []
-    for number in first_results.rounds_in_time(2, 9, 10.0):
+    for number in timing.rounds_in_time(2, 9, 10.0):
         rounds.append(number)
         now += 3.0
     assert rounds == [0, 1, 2]  # a fourth one would end after 12 s
     for each, many in ((20.0, 2), (0.1, 9)):
         rounds = []
-        for number in first_results.rounds_in_time(2, 9, 10.0):
+        for number in timing.rounds_in_time(2, 9, 10.0):
             rounds.append(number)
             now += each
         assert len(rounds) == many

@@ -269,7 +269,7 @@ def test_the_command_writes_shows_compares_and_draws(
     pytest.importorskip("matplotlib")
     path = tmp_path / "one.json"
     words = ["bench", "vec", "--preset", "tiny", "--backend", "lanes"]
-    assert cli.main([*words, "--export", str(path), "--plots", str(tmp_path / "p")]) == 0
+    assert cli.main([*words, "--json", str(path), "--plots", str(tmp_path / "p")]) == 0
     assert "vec" in capsys.readouterr().out
     assert {one.name for one in (tmp_path / "p").iterdir()} == {"speedups.png", "launch-cost.png"}
     assert cli.main(["bench", "--show", str(path)]) == 0

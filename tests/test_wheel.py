@@ -176,7 +176,7 @@ def test_doctor_reports_json_and_the_core_that_is_in_the_wheel(use: Use) -> None
 
 
 def test_bench_measures_exports_and_draws(use: Use) -> None:
-    words = ("vec", "--preset", "tiny", "--backend", "lanes", "--export", "out.json")
+    words = ("vec", "--preset", "tiny", "--backend", "lanes", "--json", "out.json")
     printed = use("acs-cl", "bench", *words, "--plots", "pictures")
     found = json.loads((use.folder / "out.json").read_text("utf-8"))
     assert {"bare", "serial", "lanes", "expert"} <= set(found["workloads"]["vec"]["rows"])

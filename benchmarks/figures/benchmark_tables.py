@@ -8,10 +8,11 @@ function `bars`, from what was measured. What has a bar and was not measured say
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.suite.documents import Document, ResultError, number
 from acs_cl.benchmarks.suite.run import BENCHMARKS, module_of
@@ -66,22 +67,17 @@ def rows_of(document: Document, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(columns: list[Column]) -> Iterator[str]:
-    yield f"| figure, and what it has to be | {' | '.join(_heads(columns))} |"
-    yield f"| :-- |{' --: |' * len(columns)}"
+def _table(columns: list[Column]) -> list[str]:
+    heads = [documents.short_name(column.machine) for column in columns]
     cells: dict[str, dict[int, str]] = {}
     for place, column in enumerate(columns):
         for row in column.rows:
             cells.setdefault(_what(row), {})[place] = cell(row)
-    for what, found in cells.items():
-        yield f"| {what} | {' | '.join(found.get(at, '') for at in range(len(columns)))} |"
-    yield ""
-    for head, column in zip(_heads(columns), columns, strict=True):
-        yield f"{head}: {column.run}.  "
-
-
-def _heads(columns: list[Column]) -> list[str]:
-    return [documents.short_name(column.machine) for column in columns]
+    rows = [
+        [what, *(found.get(at, "") for at in range(len(columns)))] for what, found in cells.items()
+    ]
+    runs = [f"{head}: {column.run}.  " for head, column in zip(heads, columns, strict=True)]
+    return [table(["figure, and what it has to be", *heads], rows), "", *runs]
 
 
 def _what(row: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.suite import documents
 
 Record = dict[str, Any]
@@ -26,13 +27,11 @@ def speed(results: Path) -> str:
 def tests_table(record: Record) -> str:
     """How tests ended, and which ended differently."""
     about = record["with"]
-    lines = [
+    said = (
         f"{about['device']}; PyOpenCL {about['pyopencl']}, acs_cl {about['acs_cl']}, "
-        f"Python {about['python']}.",
-        "",
-        "| package | date | limit of a file | own queue | acs.Queue | different | on neither |",
-        "| :-- | :-- | --: | :-- | :-- | :-- | --: |",
-    ]
+        f"Python {about['python']}."
+    )
+    rows: list[list[str]] = []
     notes: list[str] = []
     for name, one in record["clients"].items():
         if "missing" in one:
@@ -40,11 +39,11 @@ def tests_table(record: Record) -> str:
         if "tests" not in one:
             continue
         found = one["tests"]
-        lines.append(
-            f"| {name} {found['version']} | {found['date']} | {found['limit_s']:.0f} s "
-            f"| {_counts(found['plain'])} | {_counts(found['acs.Queue'])} "
-            f"| {_different(found['different'])} | {len(found['passed on neither'])} |"
-        )
+        rows.append(
+            [f"{name} {found['version']}", found["date"], f"{found['limit_s']:.0f} s",
+             _counts(found["plain"]), _counts(found["acs.Queue"]), _different(found["different"]),
+             f"{len(found['passed on neither'])}"]
+        )  # fmt: skip
         if found.get("without"):
             notes += ["", f"Of {name} not all: {found['without']}."]
         for test, why in found.get("left out", {}).items():
@@ -56,27 +55,26 @@ def tests_table(record: Record) -> str:
         for name, one in record["clients"].items()
         if "tests" in one
     )
-    return "\n".join([*lines, *notes, "", f"Files: {suites}."])
+    heads = ["package", "date", "limit of a file", "own queue", "acs.Queue", "different"]
+    shown = table([*heads, "on neither"], rows, "llrlllr")
+    return "\n".join([said, "", shown, *notes, "", f"Files: {suites}."])
 
 
 def speed_table(record: Record) -> str:
     """Medians of both queues for each program, and whether the results are the same."""
-    lines = [
-        "| program | device | own queue, ms | acs.Queue, ms | speed | results | tracked "
-        "| bypassed |",
-        "| :-- | :-- | --: | --: | --: | :-- | --: | --: |",
-    ]
+    heads = ["program", "device", "own queue, ms", "acs.Queue, ms", "speed", "results", "tracked"]
+    rows: list[list[str]] = []
     for name, one in record["clients"].items():
         for device, measured in one.get("speed", {}).items():
             for run, sides in measured["runs"].items():
                 ours = sides["auto"]
                 counts = ours["counts"]
-                lines.append(
-                    f"| {name}: {run} | {device} | {sides['plain']['median_ms']:.1f} "
-                    f"| {ours['median_ms']:.1f} | {ours['speed']:.2f}x | {_same(ours)} "
-                    f"| {counts.get('tracked', 0):.0f} | {counts.get('bypassed', 0):.0f} |"
-                )
-    return "\n".join(lines)
+                rows.append(
+                    [f"{name}: {run}", device, f"{sides['plain']['median_ms']:.1f}",
+                     f"{ours['median_ms']:.1f}", f"{ours['speed']:.2f}x", _same(ours),
+                     *(f"{counts.get(how, 0):.0f}" for how in ("tracked", "bypassed"))]
+                )  # fmt: skip
+    return table([*heads, "bypassed"], rows, "llrrrlrr")
 
 
 def _same(ours: Record) -> str:

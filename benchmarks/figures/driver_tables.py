@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.suite.documents import ResultError
 
@@ -24,20 +25,17 @@ def drivers(results: Path) -> str:
     """Everything."""
     found = [_document(path) for path in sorted((results / "drivers").glob("*.json"))]
     suites = list(dict.fromkeys(suite for one in found for suite in one["suites"]))
-    lines = [
-        f"| driver | device | of | {' | '.join(suites)} |",
-        f"| :-- | :-- | :-- |{' :-- |' * len(suites)}",
-    ]
-    for one in found:
-        cells = [
-            _counts(one["suites"][suite]) if suite in one["suites"] else "" for suite in suites
+    rows = [
+        [
+            f"{one['platform']}, {one['driver']}",
+            f"{one['device']}, {one['units']} compute units",
+            f"{one['date']}, {one['commit']}",
+            *(_counts(one["suites"][name]) if name in one["suites"] else "" for name in suites),
         ]
-        driver = f"{one['platform']}, {one['driver']}"
-        device = f"{one['device']}, {one['units']} compute units"
-        lines.append(
-            f"| {driver} | {device} | {one['date']}, {one['commit']} | {' | '.join(cells)} |"
-        )
-    return "\n".join([*lines, "", *_limits(found)])
+        for one in found
+    ]
+    heads = ["driver", "device", "of", *suites]
+    return "\n".join([table(heads, rows, "l" * len(heads)), "", *_limits(found)])
 
 
 def _document(path: Path) -> Document:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from acs_cl.benchmarks.figures import bench_tables
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.peers.published import TWELVE
 from acs_cl.benchmarks.suite import documents
 
@@ -33,11 +34,10 @@ def gains(results: Path) -> str:
         key = documents.where(document["machine"])
         if key in columns:
             columns[key]["workloads"] = document
-    lines = [f"| | {' | '.join(heads.values())} |", f"| :-- |{' --: |' * len(heads)}"]
-    for what, find in ROWS.items():
-        cells = [_found(find, parts) for parts in columns.values()]
-        lines.append(f"| {what} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    rows = [
+        [what, *(_found(find, parts) for parts in columns.values())] for what, find in ROWS.items()
+    ]
+    return table(["", *heads.values()], rows)
 
 
 def _found(find: Callable[[Parts], float | None], parts: Parts) -> str:

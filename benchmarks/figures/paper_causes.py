@@ -14,6 +14,7 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any, NamedTuple
 
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.peers.published import FAMILIES, OCCUPANCY
 
 NEAR = 0.2
@@ -105,13 +106,6 @@ def _left(lost: Sequence[str]) -> str:
     if not lost:
         return "None is left without a cause."
     return f"Not reached by any of these: {'; '.join(lost)}."
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    line = "| :-- |" + " --: |" * (len(heads) - 1)
-    lines = ["| " + " | ".join(heads) + " |", line]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _cell(

@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from acs_cl.benchmarks.figures.paper_causes import NEAR, table
+from acs_cl.benchmarks.figures.markdown import table
+from acs_cl.benchmarks.figures.paper_causes import NEAR
 from acs_cl.benchmarks.figures.paper_causes import render as reasons
 from acs_cl.benchmarks.peers.published import (
     COLUMNS,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from acs_cl.benchmarks.figures.markdown import table
 from acs_cl.benchmarks.suite import documents
 from acs_cl.benchmarks.validation.model import off
 
@@ -111,22 +112,20 @@ def _times(thousandths: int) -> str:
 
 def _errors(found: Mapping[str, float]) -> str:
     """Each by itself: what is easy to model must not hide what is not."""
-    lines = [f"| median error, at most {TARGET:.0%} | |", "| :-- | --: |"]
+    rows = []
     for name, value in found.items():
         text = f"{value:.1%}"
         if name == "all":
-            name, text = "all together, for comparison only", text
+            rows.append(["all together, for comparison only", text])
         else:
-            name = f"`{name}`"
-            text = text if value <= TARGET else f"**{text}** (missed)"
-        lines.append(f"| {name} | {text} |")
-    return "\n".join(lines)
+            rows.append([f"`{name}`", text if value <= TARGET else f"**{text}** (missed)"])
+    return table([f"median error, at most {TARGET:.0%}", ""], rows)
 
 
 def _rows(rows: Mapping[str, Mapping[str, Any]]) -> str:
     heads = ["workload", "launches", "on the scheduler", "serial, ms: real", "model", "off"]
     heads += ["lanes: real", "model", "off", "device: real", "model", "off"]
-    lines = ["| " + " | ".join(heads) + " |", "| :-- |" + " --: |" * (len(heads) - 1)]
+    lines = []
     for name, row in rows.items():
         cells = [name, f"{row['launches']:,}", f"{row['tasks_on_device']:,}"]
         cells += [f"{row['real_ms']['serial']['median']:.3f}", f"{row['model_ms']['serial']:.3f}"]
@@ -134,5 +133,5 @@ def _rows(rows: Mapping[str, Mapping[str, Any]]) -> str:
         for backend in ("lanes", "device"):
             real, model = row["real"][backend], row["model"][backend]
             cells += [f"{real:.2f}", f"{model:.2f}", f"{off(row, backend):+.0%}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return table(heads, lines)

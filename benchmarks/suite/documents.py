@@ -52,12 +52,11 @@ def write(path: str | Path, document: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def last_written(growing: Iterable[Document], places: Iterable[str | Path | None]) -> Document:
+def last_written(growing: Iterable[Document], place: str | None) -> Document:
     """Write each document as soon as it is there, so that a run that is cut off has left what it
     measured; give the last one."""
-    there = [place for place in places if place]
     for document in growing:
-        for place in there:
+        if place:
             write(place, document)
     return document
 

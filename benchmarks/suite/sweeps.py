@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from math import inf
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl import UsageError, devices
+from acs_cl.benchmarks.suite.contestants import BARE, EXPERT, SERIAL, Contestant, Sample, timer
 from acs_cl.benchmarks.suite.machine import machine, noise
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import quantile, ratios, spread
@@ -44,7 +44,6 @@ DEPTH = {True: 8, False: 16}  # by "is a CPU"
 LENGTH_US = {True: 50.0, False: 20.0}  # by "is a CPU"; where it is not what is swept
 WIDE_US = {True: 5.0, False: 20.0}  # the same for kernels of many groups
 ROUNDS = {False: 9, True: 3}  # by "is quick"
-BARE, SERIAL, EXPERT = "bare", "serial", "expert"
 READY_FIRST = "lanes, ready_first"
 """The paper's ACS-SW: only ready launches are submitted."""
 
@@ -166,7 +165,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     expected = reference(size, SEED)["arrays"]
     failed: dict[str, str] = {}
-    samplers: dict[str, Callable[[], float]] = {}
+    samplers: dict[str, Callable[[], Sample]] = {}
     runs: dict[str, Any] = {}
     with ExitStack() as stack:
         for who, options in contestants(settings, name, value).items():
@@ -175,13 +174,14 @@ def _rows(
             except acs.AcsError as error:  # a device without what the backend needs
                 failed[who] = str(error)
                 continue
-            samplers[who], runs[who] = _sampler(platform, run), run
+            samplers[who], runs[who] = timer(Contestant(platform, run)), run
         for who in list(samplers):
             samplers[who]()
             if not _is_right(runs[who], expected):
                 failed[who] = "its results differ from the reference"
                 del samplers[who]
-        samples = interleave(samplers, rounds)
+        taken = interleave(samplers, rounds)
+        samples = {who: [one.total for one in some] for who, some in taken.items()}
         for who in list(samples):
             if not _is_right(runs[who], expected):
                 failed[who] = "its results differ from the reference"
@@ -207,20 +207,6 @@ def _made(
         return queues, SyntheticByHand(queues, size, SEED)
     bare = InOrder(settings.device, context)
     return bare, Synthetic(bare, size, SEED)
-
-
-def _sampler(platform: Any, run: Synthetic) -> Callable[[], float]:
-    """Seconds from the first launch to the end of all."""
-
-    def sample() -> float:
-        run.reset()
-        platform.finish()
-        start = perf_counter()
-        run.step()
-        platform.finish()
-        return perf_counter() - start
-
-    return sample
 
 
 def _is_right(run: Synthetic, expected: Any) -> bool:

@@ -104,3 +104,12 @@ def device_clock(
     while perf_counter() < until:
         lengths_us(7, 256)
     return lengths_us
+
+
+def rounds_in_time(least: int, most: int, seconds: float) -> Iterator[int]:
+    """Count rounds: at least some, then as long as one more would end in time."""
+    deadline = Deadline(seconds)
+    for number in range(most):
+        if not deadline.has_time() and number >= least:
+            return
+        yield number

@@ -18,12 +18,12 @@ Invariant: a modelled time stands beside a real one only here, under its name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 from acs_cl import devices
 from acs_cl.benchmarks.suite.machine import machine, noise
 from acs_cl.benchmarks.suite.statistics import quantile, spread
+from acs_cl.benchmarks.suite.timing import Deadline
 from acs_cl.benchmarks.validation import runs, scheduler_costs
 from acs_cl.benchmarks.validation.costs import Costs, middle
 from acs_cl.benchmarks.validation.host import Host, opened
@@ -46,28 +46,25 @@ FIRST_LOOK = 3
 
 def measure(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     """The document of a run."""
-    start = perf_counter()
+    deadline = Deadline(plan.within_s)
     devices.repair(plan.device)
     there = machine(plan.device)
     unrest = [noise()]
     rows: dict[str, Any] = {}
     traces: dict[str, Trace] = {}
     left_out = []
-    longest = 0.0
     with opened(plan.device) as host, chains(plan.device) as queue:
         say("the scheduler")
         scheduler = scheduler_costs.measured(plan.device, 5 if plan.quick else 15)
         queued = [queue.sample() for _ in range(FIRST_LOOK)]
         for workload in plan.workloads:
-            began = perf_counter()
-            if rows and began - start + longest > plan.within_s:
+            if not deadline.has_time():
                 left_out.append(workload.name)
                 continue
             say(workload.name)
             rows[workload.name], traces[workload.name] = one(plan, workload, scheduler.group, host)
             queued.append(queue.sample())
             unrest.append(noise())
-            longest = max(longest, perf_counter() - began)
     costs = Costs(
         kind=devices.kind(plan.device),
         units=plan.device.max_compute_units,

@@ -32,11 +32,10 @@ from acs_cl.benchmarks.suite.measures.first_results import (
     LEAST,
     MANY,
     first_results,
-    rounds_in_time,
 )
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import spread
-from acs_cl.benchmarks.suite.timing import no_collection
+from acs_cl.benchmarks.suite.timing import no_collection, rounds_in_time
 
 KERNELS = 15
 """New kernels that become hot while launches are timed: with the one before, all that a scheduler

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from acs_cl.benchmarks.suite.measures.startup import PLAIN_BEGIN, caches
 from acs_cl.benchmarks.suite.processes import fresh_python
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
+from acs_cl.benchmarks.suite.timing import rounds_in_time
 
 LEAST = {False: 2, True: 1}  # by "is quick"
 """Rounds, however long they take."""
@@ -25,17 +24,6 @@ FIRSTS, FIRSTS_S = {False: 7, True: 1}, 12.0
 """Rounds at most, and for how long."""
 
 MANY = 100
-
-
-def rounds_in_time(least: int, most: int, seconds: float) -> Iterator[int]:
-    """Numbers of rounds: as many as there is time for, if each takes as long as the last one."""
-    begin = last = perf_counter()
-    for number in range(most):
-        now = perf_counter()
-        if number >= least and now - begin + now - last > seconds:
-            return
-        last = now
-        yield number
 
 
 _SOURCE = f"""
