@@ -146,11 +146,6 @@ def with_when(record: bytes, when: int) -> bytes:
     )
 
 
-def when_of(record: bytes) -> int:
-    """The address of that word; 0 where a record runs in any case."""
-    return int.from_bytes(record[40:48], "little")
-
-
 def shape(
     global_size: Sequence[int], local_size: Sequence[int], offset: Sequence[int] | None
 ) -> bytes:

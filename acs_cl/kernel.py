@@ -30,11 +30,10 @@ from .deciding import Deciding, Guards, size
 from .driver import OwnKernel, is_svm, own_clone
 from .errors import UsageError
 from .narrow import Narrow, narrow
-from .packer import Pack, packer, with_flag
 from .records import Access, Span
 from .signature import Parameter, Signature
 from .sizes import MOST, Unsuitable
-from .teaching import PATIENCE, teach, teach_queues
+from .teaching import teach
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -82,7 +81,6 @@ class Kernel(core.native.Caller):
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
         self._guards: Guards | None = None
         self._offer: Any = None
-        self._pack: Pack | None = None
         self._ranges: bool | None = None
         self._narrow: Narrow | None = None
         self._lessons = 0
@@ -160,37 +158,18 @@ class Kernel(core.native.Caller):
                 self._runtime._sizes.check(global_size, local_size, offset, required)
             except Unsuitable as why:
                 raise UsageError(f"{self._next()}: {why}") from None
-        offer, plain = self._native.offer, None
-        if self._runtime._recorders and (graph := self._runtime._recorder()) is not None:
-            if not graph._capturing:
-                return graph._capture(
-                    self, global_size, local_size, *args,
-                    reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
-                )  # fmt: skip
-            offer = None  # which gives records; a graph keeps commands, and makes records of them
-        if offer is not None:  # a scheduler on the device has the kernel: maybe a record
-            if offer is not self._offer:
-                self._offer, self._pack = offer, packer(self, *offer)
-                self._forget()
-            if (
-                self._pack is not None
-                and reads is None
-                and writes is None
-                and offset is None
-                and self._standing is None
-            ):
-                packed = plain = self._pack(self, global_size, local_size, args)
-                if packed is not None and self._ranges and self._narrow is not None:
-                    task, access = packed
-                    access = self._narrow.access(access, global_size, local_size, None, args)
-                    packed, plain = (task, access), None  # the core knows whole views only
-                if packed is not None and when is not None:
-                    packed = self._with_flag(packed, when)
-                if packed is not None:
-                    handle = self._runtime._launch(*packed, wait_for)
-                    if plain is not None:
-                        teach(self, *plain, args, handle.number)
-                    return handle
+        graph = self._runtime._recorder()
+        if graph is not None and not graph._capturing:
+            return graph._capture(
+                self, global_size, local_size, *args,
+                reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
+            )  # fmt: skip
+        plain = reads is None and writes is None and offset is None and self._standing is None
+        # a graph keeps commands, and makes tasks of them
+        offer = self._native.offer if graph is None else None
+        if offer is not None and offer is not self._offer:
+            self._offer = offer
+            self._forget()
         if when is not None or (global_size and global_size[0].__class__ is size):
             deciding = Deciding(self, global_size, when)
             global_size = deciding.global_size
@@ -198,6 +177,8 @@ class Kernel(core.native.Caller):
             deciding = None
         native, pointers, values, access = self._convert(self, args)
         narrower = self._narrow if deciding is None or not deciding.counts else None
+        if plain and self._is_whole(offer, global_size, local_size, when):
+            narrower = None
         if narrower is not None and self._standing is None:
             access = narrower.access(access, global_size, local_size, offset, args)
         if self._standing is not None or reads is not None or writes is not None:
@@ -213,16 +194,8 @@ class Kernel(core.native.Caller):
             if deciding.counts:
                 return handle
             variant = deciding.variant
-        if plain is not None:
-            teach(self, plain[0], access, args, handle.number, variant)
-        elif (
-            self._lessons < PATIENCE
-            and offset is None
-            and reads is None
-            and writes is None
-            and self._standing is None
-        ):
-            teach_queues(self, global_size, local_size, access, args, handle.number, variant)
+        if plain:
+            teach(self, offer, global_size, local_size, access, args, handle.number, variant)
         return handle
 
     def _finish(
@@ -241,11 +214,15 @@ class Kernel(core.native.Caller):
             command, access, _ = Deciding(self, global_size, when).decided(command, access)
         return self._runtime._hand_over(number, command, access, upstream)
 
-    def _with_flag(self, packed: Any, when: Any) -> Any:
-        """A packed launch with `when=`; None where it has to take the long way: in a runtime that
-        may yet send it to a lane, too."""
-        runtime = self._runtime
-        return with_flag(packed, when, runtime) if runtime.plan.scheduler == "all" else None
+    def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
+        """Whether a launch counts as touching all of its views: where a scheduler has had the
+        kernel at these sizes, and nothing else was asked for. With `when=` a runtime may yet send
+        it to a lane."""
+        if offer is None or self._ranges is not None:
+            return False
+        if (global_size, local_size, None) not in offer[1].heads:
+            return False
+        return when is None or self._runtime.plan.scheduler == "all"
 
     def launch_many(
         self,

@@ -66,36 +66,6 @@ class Task(NamedTuple):
     tiles: int
 
 
-class _TaskCommand(NamedTuple):
-    name: str
-    scheduler: Any
-    record: bytes
-    blob: bytes | None
-    shape: bytes | None
-    tiles: int
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...] | None
-    to_plain: Callable[[TaskCommand], KernelCommand]
-    pointers: tuple[Any, ...]
-    numbers: tuple[Any, ...]
-
-
-class TaskCommand(_TaskCommand):
-    """A kernel command that is a record already: what a plain launch of a kernel in a scheduler is.
-    `pointers` and `numbers` are its arguments, from which `plain` makes the command for a queue."""
-
-    __slots__ = ()
-    on_host = False
-
-    def plain(self) -> KernelCommand:
-        """The same for a queue."""
-        return self.to_plain(self)
-
-    def enqueue(self, queue: Any, wait_for: Any) -> Any:
-        """On a queue after all."""
-        return self.plain().enqueue(queue, wait_for)
-
-
 class Body:
     """A kernel in a scheduler."""
 
@@ -118,6 +88,14 @@ class Body:
         head, shape, tiles = found
         return Task(head, self._blob(command, owns), shape, tiles)
 
+    def made(
+        self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]
+    ) -> Task:
+        """A command, with a decision or without."""
+        if decision is None:
+            return self.task(command, owns)
+        return self.decided(command, decision, owns)
+
     def decided(
         self, command: KernelCommand, decision: Decision, owns: Callable[[int], bool]
     ) -> Task:
@@ -129,23 +107,6 @@ class Body:
         count = _address(decision.count.place.memory, owns)
         head, shape, tiles = self._head(command, decision, when, count)
         return Task(head, self._blob(command, owns), shape, tiles)
-
-    @property
-    def fits(self) -> bool:
-        """Whether its arguments fit into a record."""
-        return self.function.blob_bytes <= epochs.INLINE_BYTES
-
-    def packer(self, codes: Sequence[str | None]) -> Callable[..., bytes]:
-        """Packs all arguments, numbers in the types that `codes` say: behind a head into a record
-        where they fit, else alone."""
-        fields = [
-            field._replace(kind=code) if code is not None else field
-            for field, code in zip(self.function.fields, codes, strict=True)
-        ]
-        if not self.fits:
-            return struct.Struct("<" + _format(fields, self.function.blob_bytes)).pack
-        layout = _format(fields, epochs.INLINE_BYTES)
-        return struct.Struct(f"<{epochs.RECORD_BYTES - epochs.INLINE_BYTES}s{layout}").pack
 
     def _blob(self, command: KernelCommand, owns: Callable[[int], bool]) -> bytes:
         fields = self.function.fields
@@ -249,7 +210,7 @@ def _address(memory: Any, owns: Callable[[int], bool]) -> int:
 
 
 def _format(fields: Sequence[Field], nbytes: int) -> str:
-    """Packed arguments as `struct` has them. The kind of a number may be a code of `struct`."""
+    """Packed arguments as `struct` has them."""
     parts, at = [], 0
     codes = {"pointer": "Q", "local": "I"}
     for field in fields:

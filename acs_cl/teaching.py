@@ -15,12 +15,15 @@ import pyopencl as cl
 from . import core, scalars
 from .arrays import Array
 from .epochs import INLINE_BYTES, RECORD_BYTES
-from .packer import FLAGS
 from .records import Access
-from .tasks import TaskCommand
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+    from .schedulers import Scheduler
+    from .tasks import Body
+
+FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
+"""Types of a word that `when=` looks at."""
 
 _HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
 _MOST_POINTERS = 16
@@ -45,35 +48,58 @@ def use(handle: type) -> None:
 
 def teach(
     kernel: Kernel,
-    command: TaskCommand,
+    offer: tuple[Scheduler, Body] | None,
+    global_size: Any,
+    local_size: Any,
     access: Access,
     args: tuple[Any, ...],
     number: int,
     variant: Any = None,
 ) -> None:
-    """A launch that is plain, but for `when=`, went to a backend with a scheduler: the core makes
-    those like it from now on, with `when=` or without, as far as nothing is unusual when they come.
-    `command` and `access` are those without; `variant` as for `teach_queues`."""
+    """Launch `number`, without keywords but for `when=`, went to a backend: the core makes those
+    like it from now on, with `when=` or without, as far as nothing is unusual when they come.
+    `offer`: the scheduler that has the kernel, and its body there, if one has; `access`: what it
+    touches without `when=`; `variant`: the OpenCL kernel that looks at that first, if there is
+    one."""
+    teach_queues(kernel, global_size, local_size, access, args, number, variant)  # if it went there
     native, ledger = core.native, kernel._runtime._ledger
+    if offer is None or not ledger.usable:
+        return
+    if kernel._ranges and kernel._narrow is not None:  # for the scheduler it knows whole views only
+        return
+    scheduler, body = offer
+    head = body.heads.get((global_size, local_size, None))
+    if head is None or native.knows(kernel, global_size, local_size):
+        return
     backend: Any = kernel._runtime._backend
-    sizes = command.global_size, command.local_size
-    teach_queues(kernel, *sizes, access, args, number, variant)  # if it went there
-    if not ledger.usable or native.knows(kernel, *sizes) or not backend.takes(command):
+    if not backend.takes((kernel.name, global_size, local_size), head[2], scheduler):
         return
     if not native.is_taught(kernel):
-        body = command.scheduler.bodies[kernel._native.origin]
-        parameters = [
-            (code, _HEAD_BYTES + field.offset, mode)
-            for (code, mode), field in zip(_codes(kernel), body.function.fields, strict=True)
-        ]
-        if any(code not in _KNOWN for code, _, _ in parameters) or _too_many(parameters):
+        parameters = _layout(kernel, body)
+        if parameters is None:
             return
         native.teach(
-            kernel, ledger, command.scheduler, kernel.name, parameters, body.function.blob_bytes,
+            kernel, ledger, scheduler, kernel.name, parameters, body.function.blob_bytes,
             body.function.local_bytes, body.limits.arena_bytes,
         )  # fmt: skip
-    head = command.record[:_HEAD_BYTES]
-    native.learn(kernel, *sizes, head, command.shape)
+    native.learn(kernel, global_size, local_size, head[0], head[1])
+
+
+def _layout(kernel: Kernel, body: Body) -> list[tuple[str, int, str]] | None:
+    """For each parameter its code, its place in a record and its mode; None where the core cannot
+    pack the arguments of the kernel."""
+    signature, fields = kernel.signature, body.function.fields
+    codes = _codes(kernel)
+    if signature.anywhere or signature.program_globals or _too_many(codes):
+        return None
+    for (code, _), parameter, field in zip(codes, signature.parameters, fields, strict=True):
+        kind = {"P": "pointer", "L": "local"}.get(code, "value")
+        if code not in _KNOWN or field.kind != kind or parameter.space == "constant":
+            return None
+    return [
+        (code, _HEAD_BYTES + field.offset, mode)
+        for (code, mode), field in zip(codes, fields, strict=True)
+    ]
 
 
 _KNOWN = frozenset("PLbBhHiIqQfd")
@@ -92,7 +118,7 @@ def teach_queues(
     without that. `variant`: the OpenCL kernel that looks at it first, if there is one."""
     runtime = kernel._runtime
     backend, ledger, native = runtime._backend, runtime._ledger, core.native
-    if not ledger.usable or backend.quick_queues is None:
+    if not ledger.usable or backend.quick_queues is None or kernel._lessons >= PATIENCE:
         return
     key = kernel.name, global_size, local_size
     left, until, reason = backend.stays(number, kernel._native, key)
@@ -100,8 +126,6 @@ def teach_queues(
         return
     if runtime.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return  # how much of it there is decides whether the scheduler takes the next one
-    if kernel._lessons >= PATIENCE:
-        return
     narrow = kernel._narrow
     if not native.is_taught_queues(kernel):
         codes = _codes(kernel)

@@ -137,12 +137,11 @@ MAY_IMPORT = {
     " decisions driver errors",
     "standing": "records ranges arrays access signature declare errors",
     "converter": "scalars records arrays signature errors",
-    "packer": "converter scalars arrays commands epochs ranges records tasks",
     "needed": "",
     "narrow": "arrays converter needed ranges reach records signature host.environment",
-    "teaching": "core packer scalars arrays epochs records tasks",
+    "teaching": "core scalars arrays epochs records schedulers tasks",
     "built": "",
-    "kernel": "sizes core packer teaching narrow translate.offsets translate.clang inference"
+    "kernel": "sizes core teaching narrow translate.offsets translate.clang inference"
     " signature scalars standing records arrays access building"
     " converter deciding commands driver errors",
     "program": "kernel access building built driver errors",

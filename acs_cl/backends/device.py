@@ -38,7 +38,7 @@ from ..records import Launch
 from ..schedulers import Scheduler, Schedulers
 from ..segments import SegmentCommand
 from ..segments import Settings as SegmentSettings
-from ..tasks import NO_ADDRESS, Body, NeedsArena, Task, TaskCommand, Unfit
+from ..tasks import NO_ADDRESS, Body, NeedsArena, Task, Unfit
 from .base import Backend, Ended, open_queues
 from .sender import MOST_TASKS, Epoch, Sender, Settings
 
@@ -236,27 +236,25 @@ class Device(Backend):
         if choice and (reason := _at_once(choice, launch.number, command)) is not None:
             self._to_lane(launch, reason)
             return
+        offer = _offer(command)
         try:
-            if type(command) is TaskCommand:
-                scheduler, record, blob, shape, tiles = command[1:6]
-            else:
-                scheduler, task = self._task(command)
-                record, blob, shape, tiles = task
+            scheduler, task = self._task(command, offer)
             if choice is not None:
-                key = _key(command)
-                refusal = choice.refusal(launch.number, key, tiles, scheduler.limits.groups)
+                key, groups = _key(command), scheduler.limits.groups
+                refusal = choice.refusal(launch.number, key, task.tiles, groups)
                 if refusal is not None:
                     raise Unfit(refusal)
         except Unfit as unfit:
-            if choice is not None and type(command) is KernelCommand:
+            if choice is not None and offer is None and type(command) is KernelCommand:
                 _look_away(command.kernel, unfit.reason)
             self._to_lane(launch, unfit.reason)
             return
         epoch = self._open
         if epoch is not None and epoch.scheduler is not scheduler:
-            found = self._as_guest(command, epoch.scheduler)
+            home = None if offer is None else scheduler
+            found = self._as_guest(command, home, epoch.scheduler)
             if found is not None:
-                scheduler, (record, blob, shape, tiles) = epoch.scheduler, found
+                scheduler, task = epoch.scheduler, found
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
             epoch = self._open_for(scheduler)
@@ -268,31 +266,31 @@ class Device(Backend):
                 inside.append(at)
             else:
                 self._wait_for_lane(epoch, upstream)
-        at = epoch.recorder.add(record, blob, shape, inside)
+        at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
         ledger.put(launch.number, epoch.number, at)
         epoch.names[command.name] += 1
         if not epoch.trusted and at < FEW:
             self._commands.append(launch)
         self.send_if_due()
 
-    def _as_guest(self, command: Any, scheduler: Scheduler) -> Task | None:
+    def _as_guest(self, command: Any, home: Scheduler | None, other: Scheduler) -> Task | None:
         """What a launch is in another scheduler, if it may as well run there: so that the epoch
         needs no cut. From now on its kernel is at home there. One that fills the device has its
         tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
         64 as in groups of 256."""
-        before, when = None, 0
-        if type(command) is TaskCommand:
-            before, when = command.scheduler, epochs.when_of(command.record)
-            command = command.plain()
-        native = command.kernel if type(command) is KernelCommand else None
-        if native is None or not self._schedulers.may_ride(native.origin, before, scheduler):
+        decision = command.decision if type(command) is DecidedCommand else None
+        plain: KernelCommand = command if decision is None else command.plain
+        if decision is not None and (decision.count is not None or home is None):
             return None
-        body = scheduler.bodies[native.origin]
-        task = body.task(command, self._store.owns)
-        if 2 * task.tiles > scheduler.limits.groups:
+        native = plain.kernel
+        if not self._schedulers.may_ride(native.origin, home, other):
             return None
-        native.offer = scheduler, body  # in place of the one it has
-        return task._replace(head=epochs.with_when(task.head, when)) if when else task
+        body = other.bodies[native.origin]
+        task = body.made(plain, decision, self._store.owns)
+        if 2 * task.tiles > other.limits.groups:
+            return None
+        native.offer = other, body  # in place of the one it has
+        return task
 
     def _open_for(self, scheduler: Scheduler) -> Epoch:
         """A new open epoch, in place of one without tasks. Its first task is not seen yet:
@@ -326,27 +324,24 @@ class Device(Backend):
                 self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.opened else 1,
             )  # fmt: skip
 
-    def takes(self, command: TaskCommand) -> bool:
-        """Whether launches as this one go to the scheduler without further thought."""
+    def takes(self, key: Any, tiles: int, scheduler: Scheduler) -> bool:
+        """Whether launches of a kernel and its sizes go to the scheduler without further thought.
+        `key`: its name and the sizes."""
         choice = self._choice
         if choice is None:
             return True
-        tiles, groups = command.tiles, command.scheduler.limits.groups
-        return choice.refusal(self._ledger.number, _key(command), tiles, groups) is None
+        return choice.refusal(self._ledger.number, key, tiles, scheduler.limits.groups) is None
 
-    def _task(self, command: Any) -> tuple[Scheduler, Task]:
-        """The long way to a task. Raises `Unfit`."""
+    def _task(self, command: Any, offer: tuple[Scheduler, Body] | None) -> tuple[Scheduler, Task]:
+        """The task that a launch is. Raises `Unfit`."""
         decision = None
         if type(command) is DecidedCommand:
             command, decision = command.plain, command.decision
         elif type(command) is not KernelCommand:
             raise Unfit(f"a {command.name} runs on a lane")
-        scheduler, body = self._body(command)
+        scheduler, body = offer or self._body(command)
         try:
-            if decision is not None:
-                task = body.decided(command, decision, self._store.owns)
-            else:
-                task = body.task(command, self._store.owns)
+            task = body.made(command, decision, self._store.owns)
         except NeedsArena as more:
             self._schedulers.enlarge(scheduler, more.nbytes)
             raise
@@ -369,8 +364,6 @@ class Device(Backend):
         self._where[number] = reason
         forget_oldest(self._where)
         command = launch.command
-        if type(command) is TaskCommand:
-            launch = launch._replace(command=command.plain())
         if self._choice is not None and self._choice.on_cpu:
             key = _key(command)
             if key is not None and self._choice.wants_time(key) and _has_origin(command):
@@ -703,11 +696,23 @@ def _at_once(choice: Choice, number: int, command: Any) -> str | None:
     until, why = choice.left_alone(number, command.name)
     if until:
         return why
-    if type(command) is KernelCommand and command.kernel.launched < HOT:
+    if type(command) is KernelCommand and command.kernel.launched < HOT and _offer(command) is None:
         command.kernel.launched += 1
         reason: str = command.kernel.reason
         return reason
     return None
+
+
+def _offer(command: Any) -> tuple[Scheduler, Body] | None:
+    """The scheduler that the kernel of a launch was in before at these sizes, and its body
+    there."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is not KernelCommand:
+        return None
+    offer: tuple[Scheduler, Body] | None = getattr(command.kernel, "offer", None)
+    sizes = command.global_size, command.local_size, command.offset
+    return offer if offer is not None and sizes in offer[1].heads else None
 
 
 def _look_away(kernel: Any, reason: str) -> None:
@@ -726,6 +731,6 @@ def _key(command: Any) -> Any:
     """A kernel and its sizes: what launches are alike for. None for other commands."""
     if type(command) is DecidedCommand:
         command = command.plain
-    if type(command) in (TaskCommand, KernelCommand):
+    if type(command) is KernelCommand:
         return command.name, command.global_size, command.local_size
     return None

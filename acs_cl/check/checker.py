@@ -34,7 +34,6 @@ from ..errors import CheckError, CheckWarning
 from ..progress import on_host_task
 from ..records import EVERYTHING, Access, Span
 from ..sites import caller
-from ..tasks import TaskCommand
 from . import findings
 from .access import Matters, stray_read, stray_write
 from .case import Argument, Case, Spot, Trial
@@ -55,9 +54,6 @@ if TYPE_CHECKING:
 
 QUARANTINE_BYTES = 16 << 20
 """Memory that was given back is not given out again before so much more was."""
-
-PLAIN = KernelCommand, TaskCommand
-"""What launches a kernel without further ado."""
 
 MOST_PASSED = 4096
 """Intervals that launches wrote which were let through, kept until somebody wants to know."""
@@ -198,7 +194,7 @@ class Checker:
             if wait_for or not again:
                 batch.end()
         let: tuple[Any, bool] | None = None
-        if kernel is not None and type(command) in PLAIN:
+        if kernel is not None and type(command) is KernelCommand:
             watches = batch is not None and batch.takes_watched
             let = passes.lets(command, kernel, access, watches)
         watched = let is not None and let[1]
@@ -304,7 +300,7 @@ class Checker:
             self.fail(self.wrote(case, spot, who, access))
         if matters is not None:
             self._tell(case, matters, who, access)
-        elif type(command) in PLAIN:
+        elif type(command) is KernelCommand:
             self.right(kernel)
         return handle
 

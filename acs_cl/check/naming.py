@@ -16,7 +16,6 @@ import pyopencl as cl
 from ..commands import KernelCommand
 from ..decisions import DecidedCommand
 from ..signature import Signature
-from ..tasks import TaskCommand
 from .case import Argument
 from .findings import Where
 from .memory import Memory, Region
@@ -29,8 +28,6 @@ def plain_kernel(command: Any) -> KernelCommand | None:
     """The kernel that a command is, without a decision; None for what is no kernel."""
     if type(command) is DecidedCommand:
         return command.plain
-    if type(command) is TaskCommand:
-        return command.plain()
     return command if type(command) is KernelCommand else None
 
 
