@@ -13,10 +13,8 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
-import contextlib
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,10 +59,6 @@ BATCH_S = 0.003
 IDLE_S = 5.0
 """How long the building thread stays without work."""
 
-TURN_S = 0.0002
-"""After which the thread that builds gives the interpreter to one that asks for it: by itself
-Python lets it be for 5 ms, for which a launch would wait."""
-
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
 
@@ -77,28 +71,6 @@ def _wait_for_builds() -> None:
     for thread, builds in list(_threads.items()):
         builds.close()
         thread.join()
-
-
-_turns: list[float] = []
-"""What the interpreter's turns were before each of the builds under way."""
-
-_turns_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _turns_are_short() -> Iterator[None]:
-    """While anything is built here. Who has set other turns meanwhile keeps them."""
-    with _turns_lock:
-        _turns.append(_turns[0] if _turns else sys.getswitchinterval())
-        sys.setswitchinterval(min(TURN_S, _turns[0]))
-        short = sys.getswitchinterval()
-    try:
-        yield
-    finally:
-        with _turns_lock:
-            before = _turns.pop()
-            if not _turns and sys.getswitchinterval() == short:
-                sys.setswitchinterval(before)
 
 
 class Scheduler:
@@ -295,8 +267,7 @@ class Schedulers:
                 asked, self._asked = list(self._asked), {}
                 self._busy = True
             try:
-                with _turns_are_short():
-                    self._build_all(asked)
+                self._build_all(asked)
             except Exception as error:  # a fault of ours: these have lanes, others get their turn
                 for origin, group in asked:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
