@@ -291,7 +291,7 @@ class Runtime:
         return Graph(self)
 
     def finish(self) -> None:
-        """Wait for everything launched so far. Raise the first failure that no call has reported yet."""
+        """Wait for everything launched so far. Raise the first failure not reported before."""
         self._check_open()
         self._refuse_in_recording("finish")
         life.refuse_on_host_task("finish")
