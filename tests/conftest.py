@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -25,6 +26,10 @@ CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 
 LONGEST = ("test_workloads.py", "test_wheel.py", "test_check.py", "test_decisions.py")
 """Files that take longest. They come first, so that no process is left alone with one of them."""
+
+
+Environment = Callable[..., None]
+"""Sets environment variables by name, for a test."""
 
 
 def pytest_report_header() -> str:
@@ -120,6 +125,29 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., acs.Runtime]]
 def rt(make: Callable[..., acs.Runtime]) -> acs.Runtime:
     """A runtime on each device with each backend and policy."""
     return make()
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """Set environment variables for a test; None takes one away."""
+
+    def change(**variables: object) -> None:
+        for name, value in variables.items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, str(value))
+
+    return change
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, environment: Environment) -> Iterator[Path]:
+    """The folder of a process that knows nothing, and of a machine where none ever ran."""
+    folder = tmp_path / "cache"
+    environment(ACS_CL_CACHE=folder)
+    with testing.new_process():
+        yield folder
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import affine_programs as programs
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import devices
@@ -288,7 +289,7 @@ def test_explain_says_what_was_inferred_for_each_argument_and_why(backend: str) 
         assert "inferred" not in str(rt.explain(y.fill(1)))
 
 
-def test_explain_says_why_nothing_was_inferred(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_says_why_nothing_was_inferred(environment: Environment) -> None:
     with acs.Runtime(backend="serial") as rt:
         several = rt.build(SEVERAL).several
         x, y, z = rt.zeros(40, "i4"), rt.zeros(40, "i4"), rt.zeros(40, "i4")
@@ -308,7 +309,7 @@ def test_explain_says_why_nothing_was_inferred(monkeypatch: pytest.MonkeyPatch) 
         assert "no ranges were inferred: " in text
         assert "goto" in text
         assert "x is w (only written in the body)" in text
-        monkeypatch.setenv("ACS_CL_RANGES", "off")
+        environment(ACS_CL_RANGES="off")
         other = rt.build(SEVERAL.replace("several(", "other(")).other
         assert "ACS_CL_RANGES" in str(rt.explain(other((16,), None, x, y, z, 10, 1)))
 

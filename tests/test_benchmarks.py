@@ -11,6 +11,7 @@ from typing import Any
 
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import benchmarks, devices
@@ -136,9 +137,9 @@ def test_no_module_hides_one_of_pythons_from_a_script_beside_it() -> None:
 
 
 def test_overrides_from_outside_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ACS_CL_BACKEND", "serial")
+    environment(ACS_CL_BACKEND="serial")
     assert run.main(["latency", "--quick"]) == 1
     assert "ACS_CL_BACKEND" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from check_programs import SOURCE
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.check.checker import Checker
@@ -46,11 +47,11 @@ def test_a_wrong_word_is_an_error_that_lists_the_right_ones(given: object) -> No
         acs.Runtime(check=given)
 
 
-def test_the_environment_adds_checks(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_CHECK", "access,order=3")
+def test_the_environment_adds_checks(device: cl.Device, environment: Environment) -> None:
+    environment(ACS_CL_CHECK="access,order=3")
     with acs.Runtime(device, check="leaks") as rt:
         assert rt.options.check == Modes(access=True, order=True, leaks=True, seed=3)
-    monkeypatch.setenv("ACS_CL_CHECK", "acess")
+    environment(ACS_CL_CHECK="acess")
     with pytest.raises(acs.UsageError, match="ACS_CL_CHECK="):
         acs.Runtime(device)
 

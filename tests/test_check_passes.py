@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 from test_check import BACKENDS, make
 
 import acs_cl as acs
@@ -78,10 +79,8 @@ def test_all_are_looked_at_where_that_is_asked_for(options: dict[str, Any]) -> N
         assert rt.stats()["check"]["orders"] > 0
 
 
-def test_nothing_is_proven_without_inference(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ACS_CL_RANGES", "off")
+def test_nothing_is_proven_without_inference(device: cl.Device, environment: Environment) -> None:
+    environment(ACS_CL_RANGES="off")
     with acs.Runtime(device, backend="serial", check="access") as rt:
         add = rt.build(SOURCE).add
         x, y = rt.zeros(32, "i4"), rt.zeros(32, "i4")

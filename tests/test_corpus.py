@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 from acs_cl.benchmarks.validation import corpus, generators
 
@@ -26,8 +27,8 @@ __kernel void mixed(__global int *a, __local int *t) {
 
 
 @pytest.fixture
-def folders(tmp_path: Path, device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
+def folders(tmp_path: Path, device: cl.Device, environment: Environment) -> list[Path]:
+    environment(ACS_CL_CACHE=str(tmp_path / "cache"))
     for name, text in SOURCES.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)

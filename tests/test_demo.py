@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import cli, demo, devices
@@ -24,9 +25,9 @@ SIDE = 4 * TILE
 
 
 @pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_environment(environment: Environment) -> None:
     for name in ("ACS_CL_BACKEND", "ACS_CL_TRACE"):
-        monkeypatch.delenv(name, raising=False)
+        environment(**{name: None})
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +102,10 @@ def test_wrong_option_is_one_message(
 
 
 def test_backend_from_the_environment_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would make the serial side something else."""
-    monkeypatch.setenv("ACS_CL_BACKEND", "lanes")
+    environment(ACS_CL_BACKEND="lanes")
     assert cli.main(["demo", "--quick"]) == 1
     assert "unset ACS_CL_BACKEND" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 from acs_cl import devices, pocl
 from acs_cl.errors import DeviceError, UsageError
@@ -105,39 +106,41 @@ def test_other_types_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, spec: An
     [("0", 0), ("1", 1), ("1:1", 2), ("nvidia:gpu 1", 2), (":", 0), (":xeon", 0), ("NVIDIA:0", 1)],
 )
 def test_the_environment_means_what_it_means_to_pyopencl(
-    monkeypatch: pytest.MonkeyPatch, wish: str, index: int
+    monkeypatch: pytest.MonkeyPatch, environment: Environment, wish: str, index: int
 ) -> None:
     there = fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
-    monkeypatch.setenv("PYOPENCL_CTX", wish)
+    environment(PYOPENCL_CTX=wish)
     assert devices.choose() is there[index]
     assert devices.choose(0) is there[0], "a device that the program names wins"
 
 
 def test_the_environment_agrees_with_pyopencl_on_real_devices(
-    monkeypatch: pytest.MonkeyPatch,
+    environment: Environment,
 ) -> None:
     real_device()
     for p, platform in enumerate(cl.get_platforms()):
         for d, device in enumerate(platform.get_devices()):
             for wish in (f"{p}:{d}", f"{platform.name}:{d}"):
-                monkeypatch.setenv("PYOPENCL_CTX", wish)
+                environment(PYOPENCL_CTX=wish)
                 assert devices.choose() == cl.choose_devices(answers=wish.split(":"))[0] == device
 
 
 @pytest.mark.parametrize("wish", ["I", "AMD", "NVIDIA:GPU", "NVIDIA:7", "1:0,1", "0:0:0"])
 def test_an_environment_that_fits_no_one_device_is_an_error_with_the_list(
-    monkeypatch: pytest.MonkeyPatch, wish: str
+    monkeypatch: pytest.MonkeyPatch, environment: Environment, wish: str
 ) -> None:
     fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
-    monkeypatch.setenv("PYOPENCL_CTX", wish)
+    environment(PYOPENCL_CTX=wish)
     with pytest.raises(UsageError, match="PYOPENCL_CTX") as caught:
         devices.choose()
     assert "2: NVIDIA / GPU 1" in str(caught.value)
 
 
-def test_equal_names_in_the_environment_are_no_ambiguity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_names_in_the_environment_are_no_ambiguity(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
     there = fake_host(monkeypatch, NVIDIA=["GPU", "GPU"])
-    monkeypatch.setenv("PYOPENCL_CTX", "nvidia:gpu")
+    environment(PYOPENCL_CTX="nvidia:gpu")
     assert devices.choose() is there[0]
 
 
@@ -190,9 +193,9 @@ def text(value: bytes = b"generic") -> Any:
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def fresh(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> pytest.MonkeyPatch:
     monkeypatch.setattr(pocl, "_repaired", {})
-    monkeypatch.setenv("ACS_CL_POCL_CPU", "auto")
+    environment(ACS_CL_POCL_CPU="auto")
     return monkeypatch
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import cli
@@ -67,10 +68,15 @@ TO_RUN = [
 
 @pytest.mark.parametrize(("page", "code"), TO_RUN)
 def test_the_python_of_every_page_runs(
-    page: Path, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: cl.Device
+    page: Path,
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: Environment,
+    tmp_path: Path,
+    device: cl.Device,
 ) -> None:
     for name in ("ACS_CL_BACKEND", "ACS_CL_TRACE", "ACS_CL_CHECK"):
-        monkeypatch.delenv(name, raising=False)
+        environment(**{name: None})
     monkeypatch.chdir(tmp_path)
     exec(compile(code, page.name, "exec"), {"__name__": "page"})
 

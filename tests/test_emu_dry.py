@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import UsageError
@@ -48,9 +49,9 @@ def recorded(name: str, tmp_path: Path) -> Trace:
 
 @pytest.mark.parametrize("name", paper.TWELVE)
 def test_launches_and_edges_are_those_of_a_real_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, environment: Environment
 ) -> None:
-    monkeypatch.setenv("ACS_CL_RANGES", "off")  # a dry run has whole views
+    environment(ACS_CL_RANGES="off")  # a dry run has whole views
     dry, real = resolved(traced(THERE[name], "tiny")), resolved(recorded(name, tmp_path))
     assert [(one.name, one.kind, one.groups, one.items) for one in dry.entries] == [
         (one.name, one.kind, one.groups, one.items) for one in real.entries
@@ -61,9 +62,9 @@ def test_launches_and_edges_are_those_of_a_real_run(
 
 @pytest.mark.parametrize("name", ["vec", "hits", "dl", "stencil", "strided", "aliasing"])
 def test_so_are_those_of_workloads_that_nobody_has_counted(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, environment: Environment
 ) -> None:
-    monkeypatch.setenv("ACS_CL_RANGES", "off")
+    environment(ACS_CL_RANGES="off")
     dry = resolved(traced(THERE[name], "tiny", group_ns=700))
     real = resolved(recorded(name, tmp_path))
     assert [(one.name, one.kind) for one in dry.entries] == [

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from conftest import Environment
 
 from acs_cl.host.environment import VARIABLES, variable
 
@@ -39,10 +40,10 @@ def test_reference_has_the_table() -> None:
     assert "\n".join(rows) in text
 
 
-def test_blanks_do_not_count_and_unset_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_RANGES", " off ")
+def test_blanks_do_not_count_and_unset_is_empty(environment: Environment) -> None:
+    environment(ACS_CL_RANGES=" off ")
     assert variable("ACS_CL_RANGES") == "off"
-    monkeypatch.delenv("ACS_CL_RANGES")
+    environment(ACS_CL_RANGES=None)
     assert variable("ACS_CL_RANGES") == ""
 
 

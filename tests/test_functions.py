@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 from pyopencl import cltypes
 
 from acs_cl.benchmarks.validation.agreement import OWN_CONTEXT
@@ -141,8 +142,8 @@ def bench(context: cl.Context) -> Bench:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+def own_cache(tmp_path: Path, environment: Environment) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path))
 
 
 IDENTITY = """

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy
 import pyopencl
 import pytest
+from conftest import Environment
 
 import acs_cl
 from acs_cl import core, devices, isolated, warming
@@ -26,14 +27,14 @@ PACKAGE = Path(acs_cl.__file__).parent
 
 
 @pytest.fixture
-def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment) -> Path:
     """A current folder full of modules that leave a mark when they are run."""
     here = tmp_path / "here"
     here.mkdir()
     for name in PLANTED:
         (here / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
     monkeypatch.chdir(here)
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
+    environment(ACS_CL_CACHE=str(tmp_path / "cache"))
     return tmp_path / "ran"
 
 
@@ -55,9 +56,9 @@ def test_a_translator_runs_nothing_from_the_current_folder(planted: Path) -> Non
 
 @pytest.mark.parametrize("path", [".", "", os.pathsep, "../here"])
 def test_neither_do_relative_entries_of_the_search_path_count(
-    planted: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    planted: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment, path: str
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", path)
+    environment(PYTHONPATH=path)
     monkeypatch.setattr(sys, "path", [path, "", ".", os.getcwd(), *sys.path])
     assert worker.run(SOURCE, [], position())
     assert translations()

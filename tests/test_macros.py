@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import inference
+from acs_cl import inference, testing
 from acs_cl.translate import cache, clang, macros, names, preprocess
 from acs_cl.translate.clang import CannotParse
 
@@ -128,11 +128,7 @@ UNKNOWN = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _asks_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Nothing is known from before."""
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
-    monkeypatch.setattr(inference, "_programs", {})
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def wanted(context: cl.Context, source: str, options: list[str]) -> Any:
@@ -276,7 +272,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return ask(device, words, chunks)
 
     monkeypatch.setattr(macros, "_build", noted)
-    monkeypatch.setattr(macros, "_known", {})
     return found
 
 
@@ -301,20 +296,19 @@ void k(__global const float *restrict a, __global float *b, int n) {
 
 
 def test_a_program_asks_once_and_what_was_asked_is_kept(
-    device: cl.Device, asked: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, asked: list[list[str]]
 ) -> None:
     source = chosen("#if __OPENCL_C_VERSION__ >= 200 && FOO < 3 && !defined(__BAR__)")
     inference.from_source(source, "k", None, device)
     preprocess.plain_unit(source, None, device)
     assert len(asked) == 1
     assert {"__OPENCL_C_VERSION__", "FOO", "__BAR__"} <= set(asked[0])
-    monkeypatch.setattr(macros, "_known", {})  # another process
-    monkeypatch.setattr(inference, "_programs", {})
-    clang.parse(source, None, device)
-    clang.parse(chosen("#ifdef __clang__"), None, device)  # asked for as many sources do
-    assert len(asked) == 1
-    clang.parse(chosen("#ifdef __BAZ__"), None, device)
-    assert asked[1:] == [["__BAZ__"]]
+    with testing.new_process():
+        clang.parse(source, None, device)
+        clang.parse(chosen("#ifdef __clang__"), None, device)  # asked for as many sources do
+        assert len(asked) == 1
+        clang.parse(chosen("#ifdef __BAZ__"), None, device)
+        assert asked[1:] == [["__BAZ__"]]
 
 
 def test_options_have_answers_of_their_own(device: cl.Device, asked: list[list[str]]) -> None:
@@ -335,8 +329,6 @@ def test_long_texts_are_asked_for_in_full(device: cl.Device) -> None:
 def test_a_driver_that_says_nothing_leaves_what_opencl_promises(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(macros, "_known", {})
-    monkeypatch.setattr(macros, "_mute", set())
     monkeypatch.setattr(macros, "_build", lambda *_: None)
     clang.parse(chosen("#if defined(cl_khr_fp64) || defined(USER)"), None, device)
     clang.parse(CONDITIONS["the version of the language"], ["-cl-std=CL1.2"], device)
@@ -353,7 +345,6 @@ def test_a_driver_that_only_says_what_is_a_macro_is_asked_that(
     device: cl.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = macros._build
-    monkeypatch.setattr(macros, "_known", {})
     monkeypatch.setattr(
         macros, "_build", lambda d, w, chunks: None if any(chunks.values()) else build(d, w, chunks)
     )

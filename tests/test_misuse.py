@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl.backends import NAMES
@@ -276,10 +277,8 @@ def test_unknown_names_are_refused_with_what_there_is(
         acs.Runtime(**arguments)
 
 
-def test_environment_overrides_the_backend(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ACS_CL_BACKEND", "serial")
+def test_environment_overrides_the_backend(device: cl.Device, environment: Environment) -> None:
+    environment(ACS_CL_BACKEND="serial")
     with acs.Runtime(device, backend="lanes") as rt:
         assert rt.stats()["backend"] == "serial"
         why = "ACS_CL_BACKEND=serial overrules backend='lanes'"
@@ -287,10 +286,10 @@ def test_environment_overrides_the_backend(
         assert why in str(rt.explain(rt.zeros(4).fill(1)))
     with acs.Runtime(device, backend="serial") as rt:
         assert rt.stats()["why"] == "backend='serial' was asked for"
-    monkeypatch.setenv("ACS_CL_BACKEND", "auto")
+    environment(ACS_CL_BACKEND="auto")
     with acs.Runtime(device, backend="lanes") as rt:
         assert rt.stats()["why"].startswith("ACS_CL_BACKEND=auto overrules backend='lanes'; auto ")
-    monkeypatch.setenv("ACS_CL_BACKEND", "nonsense")
+    environment(ACS_CL_BACKEND="nonsense")
     with pytest.raises(acs.UsageError, match="'nonsense' in ACS_CL_BACKEND"):
         acs.Runtime(device)
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Environment
 
-from acs_cl import inference, own_files
+from acs_cl import inference
 from acs_cl.digest import digest
 from acs_cl.inference import from_source
 from acs_cl.translate import cache
@@ -24,12 +25,9 @@ Give = Callable[[Path], None]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(own_files, "_told", set())
-    monkeypatch.setattr(inference, "_programs", {})
+def folder(own_cache: Path) -> Path:
     cache.store("entry", {"i": 1})
-    return tmp_path / "cache" / "signatures"
+    return own_cache / "signatures"
 
 
 @pytest.fixture
@@ -143,9 +141,9 @@ def test_a_refusal_is_one_line_and_is_said_once(
 
 
 def test_what_is_made_is_the_users_alone_whatever_the_umask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, environment: Environment
 ) -> None:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "new"))
+    environment(ACS_CL_CACHE=str(tmp_path / "new"))
     before = os.umask(0)
     try:
         cache.store("entry", {"i": 1})

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 from acs_cl import cli, core, devices, doctor, probe
 from acs_cl._version import __version__
@@ -36,8 +37,8 @@ def measured(device: cl.Device) -> Probe:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "cache"))
+def cache(tmp_path: Path, environment: Environment) -> Path:
+    environment(ACS_CL_CACHE=str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -165,8 +166,8 @@ def test_a_corrupted_file_is_not_believed_and_is_replaced(cache: Path, content: 
     assert list((cache / "probe").iterdir()) == [file], "no scratch file is left"
 
 
-def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_CACHE", "off")
+def test_the_cache_can_be_switched_off(environment: Environment) -> None:
+    environment(ACS_CL_CACHE="off")
     assert not store.save("one", some_probe())
     assert store.load("one") is None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pyopencl as cl
 import pytest
-from conftest import CONFIGURATIONS
+from conftest import CONFIGURATIONS, Environment
 from fuzz.kernels import MODES, SOURCE
 from fuzz.machine import AcsMachine
 from fuzz.oracle import NumpyMachine
@@ -107,9 +107,9 @@ def test_random_programs_give_what_numpy_gives(
 
 @pytest.mark.parametrize("backend", ["auto", "serial", "out_of_order", "lanes", "device"])
 def test_random_programs_are_the_same_where_python_plans_every_launch(
-    device: cl.Device, backend: str, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, backend: str, environment: Environment
 ) -> None:
-    monkeypatch.setenv("ACS_CL_NO_PLANS", "1")
+    environment(ACS_CL_NO_PLANS="1")
     try:
         runtime = acs.Runtime(device, backend=backend)
     except acs.DeviceError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Environment
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.figures import benchmark_tables, merge, report
@@ -287,16 +288,16 @@ def test_figures_of_no_commit_are_refused(
 
 
 def test_a_stamp_is_believed_for_its_own_sources_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
     now = provenance.digest()
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "benchmarks" / "provenance.py"))
-    monkeypatch.delenv(provenance.VARIABLE, raising=False)
+    environment(**{provenance.VARIABLE: None})
     assert provenance.sources() == ("", now)
-    monkeypatch.setenv(provenance.VARIABLE, f"abcdef0 {now}\n")
+    environment(**{provenance.VARIABLE: f"abcdef0 {now}\n"})
     assert provenance.sources() == ("abcdef0", now)
     for stamp in (f"abcdef0 {now[:-1]}x", now, "abcdef0"):
-        monkeypatch.setenv(provenance.VARIABLE, stamp)
+        environment(**{provenance.VARIABLE: stamp})
         with pytest.raises(UsageError, match="since these sources run here"):
             provenance.sources()
 

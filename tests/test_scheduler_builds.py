@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 from fuzz.threads import in_threads
 
 import acs_cl as acs
@@ -269,12 +270,12 @@ def test_a_scheduler_that_takes_long_to_build_takes_no_more_kernels(
 
 
 def test_what_another_process_has_compiled_is_compiled_once(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
     """The program launches on while a build is under way; who waits for one has it made here."""
     if "Portable" not in rt.device.platform.name:
         pytest.skip("its driver lets others launch while it compiles")
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    environment(ACS_CL_CACHE=str(tmp_path))
     apart: list[bool] = []
 
     def asked(*arguments: Any) -> bool:
@@ -637,10 +638,10 @@ def test_the_interpreter_leaves_in_good_order(device: cl.Device, when: str) -> N
 
 
 def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    device: cl.Device, monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
     """NVIDIA's driver tells them when it compiles, and says nothing when it need not."""
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    environment(ACS_CL_CACHE=str(tmp_path))
     compiled: set[str] = set()
     builds = []
 

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import inference as signatures
+from acs_cl import testing
 from acs_cl.inference import from_arg_info, from_source, signature_of
 from acs_cl.translate import cache
 from acs_cl.translate.clang import CannotParse
@@ -36,10 +38,8 @@ __kernel void other(__global unsigned char *out) { out[0] = 1; }
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
-    monkeypatch.setattr(signatures, "_programs", {})
-    return tmp_path / "signatures"
+def folder(own_cache: Path) -> Path:
+    return own_cache / "signatures"
 
 
 def build(context: cl.Context, source: str, options: list[str]) -> Any:
@@ -245,20 +245,20 @@ def test_a_damaged_entry_is_ignored(folder: Path, damage: str) -> None:
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
-def test_the_cache_can_be_turned_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_CACHE", "off")
+def test_the_cache_can_be_turned_off(folder: Path, environment: Environment) -> None:
+    environment(ACS_CL_CACHE="off")
     from_source(SOURCE, "advance", "-DSIDE=4", None)
     assert not folder.exists()
     assert cache.folder() is None
 
 
 def test_an_unusable_cache_folder_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(signatures, "_programs", {})
-    assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
+    environment(ACS_CL_CACHE=str(tmp_path / "file"))
+    with testing.new_process():
+        assert from_source(SOURCE, "other", "-DSIDE=4", None).parameters[0].mode == "w"
 
 
 def test_the_cache_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,9 +270,10 @@ def test_the_cache_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cache.load("entry11") == {"i": 11}
 
 
-def test_several_threads_may_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACS_CL_CACHE", "off")
-    monkeypatch.setattr(signatures, "_programs", {})
+def test_several_threads_may_ask_at_once(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    environment(ACS_CL_CACHE="off")
     wrong: list[object] = []
 
     def ask(first: int) -> None:
@@ -320,8 +321,8 @@ def test_headers_of_pyopencl_are_found() -> None:
         assert np.array_equal(y.get()[:4], -np.square(np.arange(4)))
 
 
-def test_options_of_the_environment_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "-DAT=5")
+def test_options_of_the_environment_are_read_too(environment: Environment) -> None:
+    environment(PYOPENCL_BUILD_OPTIONS="-DAT=5")
     source = "#ifndef AT\n#define AT 0\n#endif\nkernel void k(global int *x) { x[AT] = 1; }"
     with acs.Runtime(backend="serial") as rt:
         x = rt.zeros(16, "i4")

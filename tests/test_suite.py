@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import cli, devices
@@ -39,9 +40,9 @@ from acs_cl.trace import Slice
 
 
 @pytest.fixture(autouse=True)
-def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_overrides(environment: Environment) -> None:
     for name in settings.OVERRIDES:
-        monkeypatch.delenv(name, raising=False)
+        environment(**{name: None})
 
 
 @pytest.fixture(scope="module")

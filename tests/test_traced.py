@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import testing
@@ -63,11 +64,11 @@ def test_options_that_only_look_leave_the_plan_as_it_is(mixing: cl.Device, name:
 
 
 def test_so_does_a_trace_from_outside(
-    mixing: cl.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mixing: cl.Device, tmp_path: Path, environment: Environment
 ) -> None:
     with acs.Runtime(mixing) as plain:
         pass
-    monkeypatch.setenv("ACS_CL_TRACE", str(tmp_path / "timeline.jsonl"))
+    environment(ACS_CL_TRACE=str(tmp_path / "timeline.jsonl"))
     with acs.Runtime(mixing) as other:
         assert other.plan == plain.plan
         bumped(other)
