@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 PRIVATE = 296
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
-PATCHES = 191
+PATCHES = 141
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
 NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}
