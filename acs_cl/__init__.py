@@ -18,14 +18,14 @@ import typing
 from ._version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
-    from .arrays import Array
-    from .deciding import size
+    from .conditions import size
     from .errors import AcsError, DeviceError, PoisonedError, UsageError
-    from .graph import Graph
-    from .handle import Handle
+    from .graph.graph import Graph
     from .kernel import Kernel
+    from .launch.handle import Handle
+    from .memory.array import Array
     from .program import Program
-    from .queue import Queue
+    from .queue.queue import Queue
     from .runtime import Runtime
 
 __all__ = (
@@ -45,17 +45,17 @@ __all__ = (
 
 _HOMES = {
     "AcsError": "errors",
-    "Array": "arrays",
+    "Array": "memory.array",
     "DeviceError": "errors",
-    "Graph": "graph",
-    "Handle": "handle",
+    "Graph": "graph.graph",
+    "Handle": "launch.handle",
     "Kernel": "kernel",
     "PoisonedError": "errors",
     "Program": "program",
-    "Queue": "queue",
+    "Queue": "queue.queue",
     "Runtime": "runtime",
     "UsageError": "errors",
-    "size": "deciding",
+    "size": "conditions",
 }
 
 

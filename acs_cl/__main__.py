@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from acs_cl.cli import main
+from acs_cl.tools.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

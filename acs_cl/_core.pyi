@@ -369,8 +369,8 @@ def launch_many(
 class Recorder:
     """Collect the tasks of an epoch as the words that the scheduler reads.
 
-    `acs_cl/epochs.py` describes the words. The columns with a leading underscore are read there,
-    for orders of tasks other than the program's."""
+    `acs_cl/scheduler/layout.py` describes the words. The columns with a leading underscore are read
+    there, for orders of tasks other than the program's."""
 
     def add(
         self,

@@ -21,22 +21,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from . import access as accesses
-from . import core, scalars
-from .building import build
-from .commands import KernelCommand
-from .converter import Convert, Converted, converter
-from .deciding import Deciding, Guards, size
-from .driver import OwnKernel, is_svm, own_clone
+from . import core
+from .access import arguments as accesses
+from .access import scalars
+from .access.converter import Convert, Converted, converter
+from .access.narrow import Narrow, narrow
+from .access.signature import Parameter, Signature
+from .conditions import Deciding, Guards, size
+from .devices.build import build
+from .devices.driver import OwnKernel, is_svm, own_clone
 from .errors import UsageError
-from .narrow import Narrow, narrow
+from .launch.commands import KernelCommand
+from .launch.sizes import MOST, Unsuitable
+from .plans import teach
 from .records import Access, Span
-from .signature import Parameter, Signature
-from .sizes import MOST, Unsuitable
-from .teaching import teach
 
 if TYPE_CHECKING:
-    from .handle import Handle
+    from .launch.handle import Handle
     from .runtime import Runtime
 
 _new = tuple.__new__
@@ -97,7 +98,7 @@ class Kernel(core.native.Caller):
     def signature(self) -> Signature:
         """Tell what its parameters are, and what it may do to the memory behind them."""
         if self._signature is None:
-            from .inference import signature_of
+            from .access.inference import signature_of
 
             self._signature = signature_of(
                 self._native, self._source, self._options, self._runtime.device
@@ -266,7 +267,7 @@ class Kernel(core.native.Caller):
         `(global_size, local_size, *args) -> (reads, writes)` that returns lists of arrays and
         views.
         """
-        from .standing import Standing
+        from .access.declarations import Standing
 
         self._standing = Standing(self, function, modes)
         self._forget()
@@ -454,8 +455,8 @@ class Kernel(core.native.Caller):
         """Source and name of the version that adds byte offsets; of the kernel itself for none."""
         found = self._sources.get(offsets)
         if found is None:
-            from .translate.clang import CannotParse
-            from .translate.offsets import with_byte_offsets
+            from .opencl_c.parse.clang import CannotParse
+            from .opencl_c.variants.offsets import with_byte_offsets
 
             device = self._runtime.device
             try:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .backends import Settings
 from .check.modes import Modes, modes, together
-from .epochs import ORDERS
 from .errors import UsageError
+from .factory import Settings
 from .host.environment import variable
+from .scheduler.layout import ORDERS
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .access import describe
-from .building import cut_at_blanks
-from .built import source_of
-from .driver import OwnKernel, own_clone
+from .access.arguments import describe
+from .devices.build import cut_at_blanks
+from .devices.built import source_of
+from .devices.driver import OwnKernel, own_clone
 from .errors import DeviceError, UsageError
 from .kernel import Kernel
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .commands import ReadCommand
-from .handle import Handle
-from .progress import on_host_task
+from .host.threads import on_host_task
+from .launch.commands import ReadCommand
+from .launch.handle import Handle
 from .records import Access
 from .transfers import bytes_of, read, target_for
 
 if TYPE_CHECKING:
-    from .arrays import Array
+    from .memory.array import Array
     from .runtime import Runtime
 
 

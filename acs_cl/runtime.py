@@ -32,43 +32,44 @@ import pyopencl as cl
 
 # what a program may never ask for (recording, tracing, explaining) is imported where it is asked
 # for: its start waits for all that is imported here
-from . import backends, core, ending, life, teaching, transfers
-from .arrays import Array
-from .building import build, driver_options, macro_options, read_source
-from .choice import Choice
-from .commands import HostCommand, KernelCommand
-from .contexts import context_for, forget_context
-from .decisions import DecidedCommand, WrongCountError
+from . import at_exit, core, factory, plans, transfers
+from . import waiting as life
+from .configuration import plan
 from .devices import kind
-from .driver import CommandQueue
+from .devices.build import build, driver_options, macro_options, read_source
+from .devices.contexts import context_for, forget_context
+from .devices.driver import CommandQueue
 from .errors import AcsError, DeviceError, OutOfMemory, UsageError
-from .failures import Failure, Failures
-from .gates import Patience, look_at_gates, open_events
-from .handle import Handle
+from .host.call_sites import caller
+from .host.threads import HostTasks, Progress, on_host_task
 from .kernel import Kernel, origin_of
-from .ledger import Launches
-from .memory import Base, Block, store_for
+from .launch.commands import HostCommand, KernelCommand
+from .launch.decision import DecidedCommand, WrongCountError
+from .launch.failures import Failure, Failures
+from .launch.gates import Patience, look_at_gates, open_events
+from .launch.handle import Handle
+from .launch.ledger import Launches
+from .launch.sizes import Sizes
+from .launch.skipped import Skipped
+from .launch.window import Window
+from .memory.array import Array
+from .memory.blocks import Base, Block, store_for
+from .memory.views import contiguous_strides, normal_shape
+from .observe.stats import Stats
 from .options import BACKLOG, options, scheduler_settings
-from .plan import plan
 from .program import Program, adopted_kernel
-from .progress import HostTasks, Progress, on_host_task
 from .reading import finish_read, read_now
 from .records import Access, Command, Launch
-from .segments import apart, failed, is_counted
-from .sites import caller
-from .sizes import Sizes
-from .skipped import Skipped
-from .stats import Stats
-from .views import contiguous_strides, normal_shape
-from .window import Window
+from .scheduler.policy import Choice
+from .scheduler.segment import apart, failed, is_counted
 
-teaching.use(Handle)
+plans.use(Handle)
 
 if TYPE_CHECKING:
-    from .explain import Explanation
-    from .graph import Graph
-    from .measure import Measure
-    from .trace import Trace
+    from .graph.graph import Graph
+    from .observe.explain import Explanation
+    from .observe.measure import Measure
+    from .observe.trace import Trace
 
 _new = tuple.__new__
 """Makes a named tuple without the Python-level call that its constructor is."""
@@ -130,9 +131,9 @@ class Runtime:
         self._sizes = Sizes(self.device)
         self._store = store_for(self.context, self.device, self.plan.memory)
         if self.plan.backend == "emulated":
-            self._backend = backends.create_emulated(self.context, self.device, emulate)
+            self._backend = factory.create_emulated(self.context, self.device, emulate)
         else:
-            self._backend = backends.create(
+            self._backend = factory.create(
                 self.plan.host, self.context, self.device, self.plan.lanes,
                 self.options.trace
                 or profiling
@@ -142,7 +143,7 @@ class Runtime:
         on_device = self.plan.backend == "device"  # which has a window of its own
         if self.plan.scheduler != "no":
             inside = self.options.window if on_device else None
-            self._backend = backends.create_device(
+            self._backend = factory.create_device(
                 self._backend, self.context, self.device, self._store, self.plan.tier,
                 scheduler_settings(groups, slice_ms, order, inside),
                 Choice(kind(self.device) == "CPU", self.device.max_compute_units)
@@ -158,7 +159,7 @@ class Runtime:
         self._failures = Failures()
         self._trace: Trace | None = None
         if self.options.trace:
-            from .trace import Trace
+            from .observe.trace import Trace
 
             self._trace = Trace()
         self._stats = Stats()
@@ -244,7 +245,7 @@ class Runtime:
         (prog.reduce, (64,)))`. Other backends do nothing.
         """
         self._check_open()
-        if isinstance(self._backend, backends.Device):
+        if isinstance(self._backend, factory.Device):
             self._backend.prepare([origin_of(self, kernel) for kernel in kernels])
 
     # ---- launching -----------------------------------------------------------------------------
@@ -285,7 +286,7 @@ class Runtime:
         """Capture what this thread launches in `with rt.record() as graph:`, and run nothing of it.
         `graph.replay()` runs all of it.
         """
-        from .graph import Graph
+        from .graph.graph import Graph
 
         self._check_open()
         return Graph(self)
@@ -323,10 +324,10 @@ class Runtime:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        ending.leave(self, kind)
+        at_exit.leave(self, kind)
 
     def __del__(self) -> None:
-        ending.collected(self)
+        at_exit.collected(self)
 
     def __repr__(self) -> str:
         return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}>"
@@ -343,8 +344,8 @@ class Runtime:
 
         Of one launch, say where it runs and why, and what was inferred for each of its arguments.
         """
-        from .explain import explain
-        from .graph_handles import RecordedHandle, ReplayHandle
+        from .graph.handles import RecordedHandle, ReplayHandle
+        from .observe.explain import explain
 
         if second is None and isinstance(first, (RecordedHandle, ReplayHandle)):
             return first._explain()
@@ -352,7 +353,7 @@ class Runtime:
             if not isinstance(one, Handle):
                 raise UsageError(f"explain takes what launches gave, got {type(one).__name__}")
         if second is None:
-            from .reasons import reasons
+            from .observe.reasons import reasons
 
             return explain(self, first, None, reasons(self._kernels, first.name, first.access))
         return explain(self, first, second)
@@ -372,7 +373,7 @@ class Runtime:
         """
         self._check_open()
         self._refuse_in_recording("measure")
-        from .measure import Measure
+        from .observe.measure import Measure
 
         return Measure(self)
 
@@ -395,7 +396,7 @@ class Runtime:
         backend = self._backend
         if not on:
             usable, before = kept
-            if before is not None and isinstance(backend, backends.Device):
+            if before is not None and isinstance(backend, factory.Device):
                 backend.requeue(*before)
             elif before is not None:
                 backend.close()
@@ -405,8 +406,8 @@ class Runtime:
         usable, self._ledger.usable = self._ledger.usable, False
         if backend.profiling or not backend.may_retime:
             return usable, None
-        fresh = backends.create(self.plan.host, self.context, self.device, self.plan.lanes, True)
-        if isinstance(backend, backends.Device):
+        fresh = factory.create(self.plan.host, self.context, self.device, self.plan.lanes, True)
+        if isinstance(backend, factory.Device):
             return usable, backend.requeue(fresh)
         self._backend = fresh
         return usable, backend
@@ -419,7 +420,7 @@ class Runtime:
         ledger, window = self._ledger, self._window
         window.elsewhere = lambda: ledger.quick
         backend.join(ledger)
-        if isinstance(backend, backends.Device):
+        if isinstance(backend, factory.Device):
             backend.settle = self._launches.settle
         unusual: list[Any] = [
             self._recorders, self._returned, self._skipped, self._failures.poison.bases,
@@ -451,7 +452,7 @@ class Runtime:
                 if self._backend.unsent:
                     self._progress.start()
 
-    def _take_ended(self, ended: backends.Ended | None) -> None:
+    def _take_ended(self, ended: factory.Ended | None) -> None:
         """What a queue of the core's has seen to end, or whatever there is to see."""
         with self._lock:
             if ended is None:
@@ -567,7 +568,7 @@ class Runtime:
             self._sections[0].end(self, by_own=self._sections[0] is own)
 
     def _launch_many(self, kernel: Kernel, *how: Any) -> Any:
-        from .many import launch_many
+        from .graph.many import launch_many
 
         self._check_open()
         return launch_many(kernel, *how)
@@ -600,7 +601,7 @@ class Runtime:
             self._stand_in(number, launch.upstream)
             queue.extend(self._window.done(number))
 
-    def _retire(self, ended: backends.Ended) -> bool:
+    def _retire(self, ended: factory.Ended) -> bool:
         """The backend reports ended launches: free their slots, dispatch what waited for them. It
         tells of each once, so that what an exception keeps from its turn is kept here."""
         waiting = self._ended
@@ -659,7 +660,7 @@ class Runtime:
 
     def _what_ended(self, launch: Launch, status: int) -> BaseException:
         error = self._backend.error(launch.number, status)
-        if error is None or status > backends.DECIDED:
+        if error is None or status > factory.DECIDED:
             forget_context(self.context)
         if isinstance(error, WrongCountError) and isinstance(launch.command, DecidedCommand):
             return launch.command.wrong(launch.number, error.got)
@@ -855,7 +856,7 @@ class Runtime:
 
     def _cutter(self) -> Any:
         """What cuts graphs into segments, where the backend runs these; checks want each launch."""
-        if self._checker is not None or not isinstance(self._backend, backends.Device):
+        if self._checker is not None or not isinstance(self._backend, factory.Device):
             return None
         return self._backend.cutter()
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import driver
-from .access import declared, describe
-from .arrays import Array
-from .commands import (
+from .access.arguments import declared, describe
+from .devices import driver
+from .devices.driver import Place
+from .errors import UsageError
+from .launch.commands import (
     CopyCommand,
     FillCommand,
     HostCommand,
@@ -27,13 +28,12 @@ from .commands import (
     ReadCommand,
     WriteCommand,
 )
-from .driver import Place
-from .errors import UsageError
+from .memory.array import Array
+from .memory.strided import element_kernel
 from .records import Access
-from .strided import element_kernel
 
 if TYPE_CHECKING:
-    from .handle import Handle
+    from .launch.handle import Handle
     from .runtime import Runtime
 
 HostArray = np.ndarray[Any, Any]
@@ -284,7 +284,7 @@ def _identity(array: Array) -> tuple[Any, ...]:
 
 def _nothing(runtime: Runtime, name: str, host: HostArray | None = None) -> Handle:
     """A transfer of no bytes: done already."""
-    from .handle import Handle
+    from .launch.handle import Handle
 
     return Handle(runtime, 0, name, Access((), ()), None if host is None else lambda: host)
 

@@ -28,7 +28,7 @@ from acs_cl.emu.spec import WindowSpec
 from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
-from acs_cl.pipes import quietly
+from acs_cl.host.pipes import quietly
 
 ITEMS = 256
 """Work-items of a group, where a timeline does not tell."""

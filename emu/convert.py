@@ -1,7 +1,7 @@
 """From the timeline that a runtime saves to a trace for the emulator, as far as it goes.
 
-In: what `acs_cl.trace.Trace.save` wrote, or `rt.measure().save`. Out: a trace in program order with
-the measured time of each launch, and sentences about what the timeline does not tell.
+In: what `acs_cl.observe.trace.Trace.save` wrote, or `rt.measure().save`. Out: a trace in program
+order with the measured time of each launch, and sentences about what the timeline does not tell.
 
 Invariant: a file is read as a whole or not at all, as in `trace`, and nothing is made up in
 silence. Edges come from the bytes that launches read and wrote, so those to launches that had ended
@@ -20,7 +20,7 @@ from typing import Any
 from acs_cl.emu import fields
 from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Trace
 from acs_cl.errors import UsageError
-from acs_cl.trace import VERSION
+from acs_cl.observe.trace import VERSION
 
 BEFORE_PROGRAM, BEFORE_EPOCHS = 2, 3
 READABLE = (BEFORE_PROGRAM, BEFORE_EPOCHS, VERSION)

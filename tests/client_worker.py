@@ -37,7 +37,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         account = None
         if side != "plain":
-            from acs_cl.script import replaced_queues
+            from acs_cl.tools.run_script import replaced_queues
 
             _count_bypasses(counts)
             options = {} if side == "auto" else {"backend": side}
@@ -107,9 +107,9 @@ def _distance(one: Any, other: Any) -> float:
 
 def _count_bypasses(counts: Counter[str]) -> None:
     """Have each begin and end of a bypass, and each sample of overlap, counted."""
-    from acs_cl import straight
+    from acs_cl.queue import sampling
 
-    section: Any = straight.Section
+    section: Any = sampling.Section
     begin, end, decides = section.begin, section.end, section.decides
 
     def counted_begin(self: Any, *how: Any) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from graphs import SOURCE, Run, graph, prebuild
 
 import acs_cl as acs
-from acs_cl import epochs
+from acs_cl.scheduler import layout
 from acs_cl.testing import Scheduler, runtime_of
 
 VALUES = (0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
@@ -46,13 +46,13 @@ def changed(rng: random.Random, word: int) -> int:
             return new
 
 
-def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
+def corrupt(rng: random.Random, image: layout.Image, kind: str) -> str:
     """Change one word; what was done."""
     words = image.words
     n, records, edges_at, edges = (int(words[i]) for i in (1, 2, 3, 4))
     capacity, initial, n_initial, counts = int(words[7]) + 1, *(int(words[i]) for i in (8, 9, 10))
-    state = image.block + epochs.STATE_WORD
-    places = state + epochs.task_places(n)
+    state = image.block + layout.STATE_WORD
+    places = state + layout.task_places(n)
     task = rng.randrange(n)
     if kind == "edges" and not edges:
         return "edges of no task"
@@ -78,9 +78,9 @@ def corrupt(rng: random.Random, image: epochs.Image, kind: str) -> str:
         new = rng.choice((len(words) - 9 + rng.randrange(9), 0xFFFFFFFF - rng.randrange(70)))
     if kind in ("when", "size"):  # an address that may be read, of the task's first argument
         record = records + 32 * task
-        words[record] &= ~np.uint32(epochs.PLAIN)
-        words[at : at + 2] = words[record + epochs.INLINE_WORD :][:2]
-        words[record + epochs.UPTO] = new  # of the size, else nobody asks
+        words[record] &= ~np.uint32(layout.PLAIN)
+        words[at : at + 2] = words[record + layout.INLINE_WORD :][:2]
+        words[record + layout.UPTO] = new  # of the size, else nobody asks
         return f"{kind} of task {task}: an address at word {at}, and {new:#x} as the bound"
     words[at] = new
     return f"{kind} of task {task}: word {at} of {len(words)} from {before:#x} to {new:#x}"
@@ -92,15 +92,15 @@ def main(count: int, kinds: list[str]) -> None:
     program = rt.build(SOURCE)
     prebuild(program, 4)
     plan: list[tuple[random.Random, str]] = []
-    made = epochs.Recorder.image
+    made = layout.Recorder.image
 
-    def image(self: Any, *arguments: Any, **keywords: Any) -> epochs.Image:
+    def image(self: Any, *arguments: Any, **keywords: Any) -> layout.Image:
         found = made(self, *arguments, **keywords)
         if plan and found.tasks:
             print(corrupt(plan[0][0], found, plan.pop()[1]), flush=True)
         return found
 
-    epochs.Recorder.image = image  # type: ignore[method-assign]
+    layout.Recorder.image = image  # type: ignore[method-assign]
     for kind in kinds:
         for seed in range(count):
             faulthandler.dump_traceback_later(60, exit=True)

@@ -16,13 +16,14 @@ import numpy as np
 import pyopencl as cl
 from graphs import NONE, SOURCE, Task, expected, graph, row_of
 
-from acs_cl import devices, epochs
-from acs_cl.commands import KernelCommand
-from acs_cl.kernel_files import kernel_source
-from acs_cl.scheduler_source import Body as Case
-from acs_cl.scheduler_source import scheduler_source
-from acs_cl.tasks import Body, Limits
-from acs_cl.translate.functions import translate
+from acs_cl import devices
+from acs_cl.launch.commands import KernelCommand
+from acs_cl.opencl_c.functions.translation import translate
+from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.scheduler import layout
+from acs_cl.scheduler.source import Body as Case
+from acs_cl.scheduler.source import scheduler_source
+from acs_cl.scheduler.task import Body, Limits
 
 ATOMICS = """
 #define acs_word(p) ((volatile __global uint *)(p))
@@ -81,9 +82,9 @@ class Bench:
         cl.enqueue_copy(self.queue, address, out)
         return made, int(address[0])
 
-    def record(self, tasks: list[Task], v: int, hits: int) -> epochs.Recorder:
+    def record(self, tasks: list[Task], v: int, hits: int) -> layout.Recorder:
         """The tasks, on memory at two addresses."""
-        recorder = epochs.Recorder()
+        recorder = layout.Recorder()
         for number, task in enumerate(tasks):
             ups = [*task.upstream, NONE, NONE, NONE][:3]
             sizes = [tasks[up].size if up != NONE else 1 for up in ups]
@@ -110,16 +111,16 @@ class Bench:
         recorder = self.record(tasks, v_at, hits_at)
         image = recorder.image(64 * self.groups + 64, window=window, stale=1 << 20, gang=polls > 0)
         region, _ = self.buffer(image.words)
-        status = np.ones(epochs.STATUS_WORDS, np.uint32)
+        status = np.ones(layout.STATUS_WORDS, np.uint32)
         for left in range(200, -1, -1):
             numbers = np.array([0, turns if left else 1 << 30, polls], np.uint32)
             self.kernel.set_args(region, *numbers, np.uint64(0), np.uint32(0))
             size = self.groups * self.group
             cl.enqueue_nd_range_kernel(self.queue, self.kernel, (size,), (self.group,))
             cl.enqueue_copy(self.queue, status, region, src_offset=4 * image.block)
-            if not status[epochs.UNFINISHED]:
+            if not status[layout.UNFINISHED]:
                 break
-        assert status[epochs.FAULT] == status[epochs.UNFINISHED] == 0
+        assert status[layout.FAULT] == status[layout.UNFINISHED] == 0
         got, ran = np.ones_like(nothing), np.ones_like(nothing)
         cl.enqueue_copy(self.queue, got, v)
         cl.enqueue_copy(self.queue, ran, hits)
@@ -132,7 +133,7 @@ class Bench:
 def main(counts: list[int]) -> None:
     """A few graphs with each number of groups."""
     for groups in counts:
-        for group in (1, 4, epochs.RECORD_WORDS):  # which reads records ahead, as GPUs do
+        for group in (1, 4, layout.RECORD_WORDS):  # which reads records ahead, as GPUs do
             bench = Bench(group, groups)
             kernels = ("node", "flat") if group == 1 else ("node", "turn", "swap")
             for seed, (turns, polls, window) in enumerate(
@@ -141,7 +142,7 @@ def main(counts: list[int]) -> None:
                 rng = random.Random(100 * groups + seed)
                 tasks = graph(
                     rng, 12, kernels=kernels, sizes=(1, 5, 20, 300), locals_=(group,),
-                    chains=2 if group == epochs.RECORD_WORDS else 0,
+                    chains=2 if group == layout.RECORD_WORDS else 0,
                 )  # fmt: skip
                 bench.run(tasks, turns, polls, window)
                 print("right", groups, group, seed, flush=True)

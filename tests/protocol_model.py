@@ -11,9 +11,10 @@ the last launch has ended, so have all tasks. No group waits for ever, and no ex
 than a bound.
 
 The model is `scheduler.cl` at the granularity of one access to shared memory by lane 0 of a group,
-on the words that `acs_cl/epochs.py` makes: heirs, successors, counts, entries and flags are read
-from there. What a group does between two accesses goes with the first of them; only the end of a
-tile waits for the next one, since that is what tells of it. Four simplifications lose nothing:
+on the words that `acs_cl/scheduler/layout.py` makes: heirs, successors, counts, entries and flags
+are read from there. What a group does between two accesses goes with the first of them; only the
+end of a tile waits for the next one, since that is what tells of it. Four simplifications lose
+nothing:
 
 - A look that finds nothing changes nothing, and a group may give up after any of them. So there is
   one state "look", in which a group finds what is there or gives up: all bounds on the number of
@@ -39,13 +40,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from acs_cl import epochs
+from acs_cl.scheduler import layout
 
 NONE, ABANDONED, ENDED = 0, -1, -1
 LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW, GROUPS = range(11)
 REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
 
-TASK_MASK = (1 << epochs.TASK_BITS) - 1
+TASK_MASK = (1 << layout.TASK_BITS) - 1
 
 Words = tuple[int, ...]
 State = tuple[Any, ...]
@@ -75,14 +76,14 @@ def task_of(reference: int) -> int:
 
 def tiles_of(reference: int, first: int = 0) -> list[int]:
     """Entries for the tiles of a reference, from `first` on."""
-    tiles = range(first, (reference >> epochs.TASK_BITS) + 1)
-    return [tile << epochs.TASK_BITS | reference & TASK_MASK for tile in tiles]
+    tiles = range(first, (reference >> layout.TASK_BITS) + 1)
+    return [tile << layout.TASK_BITS | reference & TASK_MASK for tile in tiles]
 
 
 def name_of(entry: int) -> str:
     if entry <= 0:
         return "abandoned" if entry else "empty"
-    return f"{'ABCDEFGHIJ'[task_of(entry)]}{entry >> epochs.TASK_BITS}"
+    return f"{'ABCDEFGHIJ'[task_of(entry)]}{entry >> layout.TASK_BITS}"
 
 
 def put(words: Words, place: int, value: int) -> Words:
@@ -104,24 +105,24 @@ class Model:
         ranks: int = 16,
         keeps: int = 62,
         window: int = 0,
-        stale: int = epochs.MOST_TASKS,
+        stale: int = layout.MOST_TASKS,
     ) -> None:
         self.moving = -1
         self.launches, self.broken, self.polls = launches, broken, polls
         self.ranks, self.keeps = ranks, keeps
         self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
-        recorder = epochs.Recorder()
+        recorder = layout.Recorder()
         for task, n in enumerate(tiles):
-            head = epochs.head(0, n, n, 1, 1, 0)
+            head = layout.head(0, n, n, 1, 1, 0)
             recorder.add(head, b"", None, [above for above, below in edges if below == task])
         spare = 2 * sum(launches)
         words = recorder.image(spare, window=window, stale=stale, gang=polls).words.tolist()
         at, successors = words[2], words[3]
-        records = [words[at + i * epochs.RECORD_WORDS :] for i in range(self.n)]
-        self.heir = [record[epochs.HEIR] for record in records]
-        self.gang = [polls and record[epochs.BODY] & epochs.GANG > 0 for record in records]
+        records = [words[at + i * layout.RECORD_WORDS :] for i in range(self.n)]
+        self.heir = [record[layout.HEIR] for record in records]
+        self.gang = [polls and record[layout.BODY] & layout.GANG > 0 for record in records]
         self.successors = [
-            words[successors + record[epochs.SUCCESSORS] :][: record[epochs.N_SUCCESSORS]]
+            words[successors + record[layout.SUCCESSORS] :][: record[layout.N_SUCCESSORS]]
             for record in records
         ]
         self.initial = words[words[8] : words[8] + words[9]]
@@ -138,7 +139,7 @@ class Model:
         self.entries = {
             (bits & -bits) << i: (task, entry)
             for task, bits in enumerate(self.bits)
-            for i, entry in enumerate(tiles_of(tiles[task] - 1 << epochs.TASK_BITS | task + 1))
+            for i, entry in enumerate(tiles_of(tiles[task] - 1 << layout.TASK_BITS | task + 1))
         }
         insertions = 20 * self.n * self.n if window else 0
         self.longest = 4 * self.capacity + 3 * sum(tiles) + len(edges) + len(launches) + insertions
@@ -205,7 +206,7 @@ class Model:
         return [(memory, GONE)]
 
     def start(self, memory: list[Any], ending: int, fin: int, entry: int) -> Any:
-        task, tile = task_of(entry), entry >> epochs.TASK_BITS
+        task, tile = task_of(entry), entry >> layout.TASK_BITS
         bit = (self.bits[task] & -self.bits[task]) << tile
         if memory[STARTED] & bit:
             raise ProtocolError(f"{name_of(entry)} is run twice")
@@ -231,7 +232,7 @@ class Model:
             return self.finish(memory, 0, fin, task, marks)
         if (
             self.gang[task] and rank <= self.ranks
-            and rank - 1 <= self.heir[task] >> epochs.TASK_BITS
+            and rank - 1 <= self.heir[task] >> layout.TASK_BITS
         ):  # fmt: skip
             return [(memory, ("wait", 0, fin, task, rank))]
         return self.choose(memory, 0, fin, NONE)
@@ -239,7 +240,7 @@ class Model:
     def _wait(self, memory: list[Any], fin: int, task: int, rank: int) -> Any:
         """A look at left[task], or the mark; the mark is set even where the task has ended."""
         before = memory[LEFT][task]
-        tile = rank - 1 << epochs.TASK_BITS | self.heir[task] & TASK_MASK
+        tile = rank - 1 << layout.TASK_BITS | self.heir[task] & TASK_MASK
         marked = list(memory)
         marked[LEFT] = put(memory[LEFT], task, before | 1 << 15 + rank)
         if before & 0xFFFF and self.broken == "a rank waits without bound":
@@ -407,7 +408,7 @@ class Model:
         self.set_window(memory, INSERTED, newest + 1)
         if self.count_down(memory, newest):
             last = self.tiles[newest] - 1
-            ready = *ready, last << epochs.TASK_BITS | newest + 1
+            ready = *ready, last << layout.TASK_BITS | newest + 1
         return self.next_in(memory, fin, task, ready, asked, newest + 1, oldest)
 
     def _close(self, memory: list[Any], fin: int, *rest: Any) -> Any:

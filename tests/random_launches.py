@@ -25,7 +25,7 @@ from random_kernels import DTYPES, Oracle, Touched, Undefined, View, Writer
 
 import acs_cl as acs
 from acs_cl import core, devices
-from acs_cl.building import build
+from acs_cl.devices.build import build
 from acs_cl.program import Program
 from acs_cl.ranges import intervals, overlap
 from acs_cl.records import Access, Span

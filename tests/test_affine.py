@@ -14,10 +14,10 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.inference import from_source
-from acs_cl.narrow import narrow
-from acs_cl.reach import Reached
-from acs_cl.signature import Signature
+from acs_cl.access.inference import from_source
+from acs_cl.access.narrow import narrow
+from acs_cl.access.reach import Reached
+from acs_cl.access.signature import Signature
 
 Sizes = tuple[int, ...]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from acs_cl.inference import from_source
-from acs_cl.signature import Signature
+from acs_cl.access.inference import from_source
+from acs_cl.access.signature import Signature
 
 
 def analyse(body: str, parameters: str = "__global float *a, __global float *b, int n",

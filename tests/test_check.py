@@ -10,7 +10,7 @@ import pytest
 from check_programs import RIGHT, SOURCE, WRONG, Right, Wrong
 
 import acs_cl as acs
-from acs_cl.building import build
+from acs_cl.devices.build import build
 from acs_cl.errors import CheckError, CheckWarning
 
 BACKENDS = [

@@ -107,7 +107,7 @@ def test_runs_that_do_not_use_it_load_no_opencl(tmp_path: Path) -> None:
     (tmp_path / "test_plain.py").write_text(
         "import sys\n"
         "def test_plain():\n"
-        "    assert 'acs_cl.pytest_plugin' in sys.modules\n"
+        "    assert 'acs_cl.tools.pytest_plugin' in sys.modules\n"
         "    loaded = [name for name in ('pyopencl', 'numpy', 'acs_cl.runtime')\n"
         "              if name in sys.modules]\n"
         "    assert not loaded\n"

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import driver
+from acs_cl.devices import driver
 from acs_cl.errors import CheckWarning
 from tests.test_queue import READ_WRITE, N, kernels_of
 

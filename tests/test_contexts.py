@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import building, contexts
+from acs_cl.devices import build, contexts
 
 SOURCE = "kernel void put(global int *x, int a) { x[get_global_id(0)] = a + N; }"
 
@@ -21,13 +21,13 @@ class Compiled:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.times = 0
-        plain, ours = building._cl._Program._build, threading.get_ident()
+        plain, ours = build._cl._Program._build, threading.get_ident()
 
         def counted(program: Any, *args: Any) -> Any:
             self.times += threading.get_ident() == ours
             return plain(program, *args)
 
-        monkeypatch.setattr(building._cl._Program, "_build", counted)
+        monkeypatch.setattr(build._cl._Program, "_build", counted)
 
 
 @pytest.fixture

@@ -20,15 +20,16 @@ import numpy as np
 import pytest
 
 import acs_cl.runtime  # noqa: F401  which tells the core of arrays and handles
-from acs_cl import core, epochs
-from acs_cl.arrays import Array
-from acs_cl.driver import Place
+from acs_cl import core
+from acs_cl.devices.driver import Place
 from acs_cl.emu.reference.epochs import Recorder as ModelRecorder
 from acs_cl.emu.reference.footprints import ReplayHazards
 from acs_cl.emu.reference.hazards import REMEMBERED
-from acs_cl.ledger import newest, oldest
+from acs_cl.launch.ledger import newest, oldest
+from acs_cl.memory.array import Array
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
+from acs_cl.scheduler import layout
 
 EACH = 30
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
@@ -194,12 +195,12 @@ def test_nothing_is_held_longer_than_it_has_to_be() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_epochs_are_the_same_word_by_word(seed: int) -> None:
     rng = random.Random(seed)
-    python, native = ModelRecorder(), epochs.Recorder()
+    python, native = ModelRecorder(), layout.Recorder()
     for task in range(rng.choice((0, 1, 40, 400))):
-        shape = epochs.shape((rng.randint(1, 3), 2), (1, 1), None) if rng.random() < 0.2 else None
+        shape = layout.shape((rng.randint(1, 3), 2), (1, 1), None) if rng.random() < 0.2 else None
         blob = rng.randbytes(rng.choice((0, 8, 64, 72, 200)))
         tiles = rng.choice((1, 1, 3))
-        record = epochs.head(rng.randrange(9), tiles, tiles * 4, 4, 4, len(blob), shape is not None)
+        record = layout.head(rng.randrange(9), tiles, tiles * 4, 4, 4, len(blob), shape is not None)
         if len(blob) == 64 and rng.random() < 0.5:
             record, blob = record + blob, None
         many = rng.choice((0, 1, 1, 2, 5))
@@ -208,7 +209,7 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
         assert python.add(record, blob, shape, upstream) == task
         assert native.add(record, blob, shape, upstream) == task
     assert python.tasks == native.tasks
-    critical = epochs.ORDERS["critical_path"]
+    critical = layout.ORDERS["critical_path"]
     hows: tuple[dict[str, Any], ...] = (
         {}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2},
         {"gang": False}, {"stale": 7},
@@ -220,8 +221,8 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
 
 
 def test_tasks_that_make_no_sense_are_refused() -> None:
-    native = epochs.Recorder()
-    head = epochs.head(0, 1, 4, 4, 4, 0)
+    native = layout.Recorder()
+    head = layout.head(0, 1, 4, 4, 4, 0)
     native.add(head, b"", None, ())
     for other in (1, -1, 1 << 40):
         with pytest.raises(IndexError):
@@ -388,7 +389,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
             for _ in range(4)
         ]
         nbytes = rng.choice(list(LAYOUTS))
-        head = epochs.head(0, 1, 8, 8, 1, nbytes)
+        head = layout.head(0, 1, 8, 8, 1, nbytes)
         wide = Array(kernel, bases[0], 0, (1,), (8,), np.dtype("u8"))
         flags = [
             Array(kernel, rng.choice(bases), 4 * rng.randrange(32), (1,), (4,), np.dtype(kind))
@@ -401,7 +402,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
         for epoch in range(1, 6):
-            ours, theirs = epochs.Recorder(), ModelRecorder()
+            ours, theirs = layout.Recorder(), ModelRecorder()
             native.open(epoch, ours, scheduler, 0, 1 << 20, 1 << 20, rng.choice((0, 5)))
             numbers = []
             for _ in range(rng.choice((1, 10, 60))):
@@ -442,7 +443,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                 inside = [task for task in inside if task >= 0]
                 record, blob = packed(head, nbytes, x._address, y._address, a, n)
                 if when is not None:
-                    record = epochs.with_when(record, when._address)
+                    record = layout.with_when(record, when._address)
                 python.put(number, epoch, theirs.add(record, blob, None, inside))
                 numbers.append(number)
             assert native.shut() == []

@@ -15,9 +15,9 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
-from acs_cl.decisions import DecidedCommand
-from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.guards import with_guards
+from acs_cl.launch.decision import DecidedCommand
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.variants.guards import with_guards
 
 pytestmark = pytest.mark.rotate("make", 4)
 

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from acs_cl.declare import parse
-from acs_cl.signature import Parameter
+from acs_cl.access.declared import parse
+from acs_cl.access.signature import Parameter
 
 PARAMETERS = [
     Parameter("x", "float*", "global", True, "float", 4, 0, False, "rw", ""),

@@ -14,12 +14,13 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import cli, demo, devices
-from acs_cl.demo_filter import SCENES, TILE, Filter, reference
+from acs_cl import devices
 from acs_cl.errors import InternalError
-from acs_cl.kernel_files import kernel_source
-from acs_cl.pictures import Panel, Run, draw, rows_of
-from acs_cl.trace import Slice
+from acs_cl.observe.pictures import Panel, Run, draw, rows_of
+from acs_cl.observe.trace import Slice
+from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.tools import cli, demo
+from acs_cl.tools.demo_filter import SCENES, TILE, Filter, reference
 
 SIDE = 4 * TILE
 

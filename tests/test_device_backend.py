@@ -31,10 +31,20 @@ from fuzz.threads import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
 
 import acs_cl as acs
-from acs_cl import driver, testing
 from acs_cl import runtime as runtime_module
-from acs_cl.backends import device as device_module
-from acs_cl.choice import CALM, FEW, LONG_REST, LONG_US, REST, SAVED_US, STREAK, Choice
+from acs_cl import testing
+from acs_cl.devices import driver
+from acs_cl.scheduler import backend as device_module
+from acs_cl.scheduler.policy import (
+    CALM,
+    FEW,
+    LONG_REST,
+    LONG_US,
+    REST,
+    SAVED_US,
+    STREAK,
+    Choice,
+)
 from acs_cl.testing import Scheduler, runtime_of
 
 HERE = Path(__file__).resolve().parent

@@ -15,7 +15,8 @@ import pyopencl as cl
 import pytest
 from conftest import Environment
 
-from acs_cl import devices, pocl
+from acs_cl import devices
+from acs_cl.devices import pocl
 from acs_cl.errors import DeviceError, UsageError
 
 on_linux_x86 = pytest.mark.skipif(

@@ -17,9 +17,9 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import cli
 from acs_cl.benchmarks.__main__ import COMMANDS
 from acs_cl.benchmarks.figures import report
+from acs_cl.tools import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = report.pages()

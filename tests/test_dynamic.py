@@ -11,7 +11,14 @@ from widths import Watched
 
 import acs_cl as acs
 from acs_cl import devices
-from acs_cl.benchmarks.workloads import condconv, dynamic, inference, instanas, layer_twins, routing
+from acs_cl.benchmarks.workloads import (
+    condconv,
+    dynamic,
+    inference,
+    instanas,
+    layer_twins,
+    routing,
+)
 from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.inference import HostDecided, Inference, Model

@@ -17,12 +17,12 @@ from acs_cl.benchmarks.validation import paper
 from acs_cl.benchmarks.validation.dry import Dry, traced
 from acs_cl.benchmarks.validation.kernel_work import Work, work
 from acs_cl.benchmarks.workloads import catalogue
-from acs_cl.cli import main
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.cost import Costs
 from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.trace import Entry, Trace, load, resolved, save
+from acs_cl.tools.cli import main
 
 THERE = catalogue()
 SOURCE = """

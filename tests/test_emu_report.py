@@ -12,7 +12,6 @@ import pytest
 from emu_runs import SMALL, random_trace
 
 from acs_cl.benchmarks.validation import emulator_speed
-from acs_cl.cli import main
 from acs_cl.emu import plots
 from acs_cl.emu.cli import command_line
 from acs_cl.emu.generate import generate
@@ -24,7 +23,8 @@ from acs_cl.emu.spec import WindowSpec
 from acs_cl.emu.trace import HEAD_KEYS, KEYS, Entry, Trace, parse
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import UsageError
-from acs_cl.trace import VERSION, Slice
+from acs_cl.observe.trace import VERSION, Slice
+from acs_cl.tools.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("design/emulator.md", "reference/formats.md")

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from acs_cl.backends.device import FIRST_LOOK
-from acs_cl.backends.sender import MOST_TASKS, Settings
 from acs_cl.emu import machines, spec
-from acs_cl.tasks import SMALLEST_TILE
+from acs_cl.scheduler.backend import FIRST_LOOK
+from acs_cl.scheduler.sender import MOST_TASKS, Settings
+from acs_cl.scheduler.task import SMALLEST_TILE
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -146,7 +146,7 @@ def test_constants_of_the_code_are_the_codes() -> None:
         assert one.epoch_tasks == MOST_TASKS
         assert one.slice_ns == Settings().slice_s * 1e9
     assert machines.SCHEDULER_POCL.least_items == SMALLEST_TILE
-    text = (ROOT / "acs_cl" / "schedulers.py").read_text(encoding="utf-8")
+    text = (ROOT / "acs_cl" / "scheduler" / "builds.py").read_text(encoding="utf-8")
     ours = machines.SCHEDULER_POCL.most_tiles, machines.SCHEDULER_H200.most_tiles
     assert f"tiles = {ours[0]} * groups if self._loops else {ours[1]} * groups" in text
     assert f"groups = {machines.SCHEDULER_POCL.launched} * units" in text

@@ -26,7 +26,15 @@ from acs_cl.benchmarks.validation.model import (
     queued,
 )
 from acs_cl.benchmarks.validation.queue_edges import LINKS, Times, chains, edges
-from acs_cl.benchmarks.validation.samples import DOUBLINGS, FEW, SENT, WAITS, _queued, _tiles, _wide
+from acs_cl.benchmarks.validation.samples import (
+    DOUBLINGS,
+    FEW,
+    SENT,
+    WAITS,
+    _queued,
+    _tiles,
+    _wide,
+)
 from acs_cl.benchmarks.validation.scheduler_costs import SchedulerCosts
 from acs_cl.benchmarks.workloads import catalogue, chosen
 from acs_cl.emu.trace import Entry, Trace

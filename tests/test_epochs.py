@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from acs_cl import epochs
+from acs_cl.scheduler import layout
 
 SPARE = 128
 SEEDS = range(12)
@@ -53,10 +53,10 @@ def graph(seed: int) -> list[Node]:
     return nodes
 
 
-def record(nodes: list[Node]) -> epochs.Recorder:
-    recorder = epochs.Recorder()
+def record(nodes: list[Node]) -> layout.Recorder:
+    recorder = layout.Recorder()
     for number, node in enumerate(nodes):
-        head = epochs.head(number % 5, node.tiles, 10 * node.tiles, 10, 1, 8)
+        head = layout.head(number % 5, node.tiles, 10 * node.tiles, 10, 1, 8)
         place = recorder.add(head, number.to_bytes(8, "little"), None, node.upstream)
         assert place == number
     return recorder
@@ -135,7 +135,7 @@ class Model:
 class Read:
     """The words of an image, taken apart by the layout in kernels_cl/descriptor.h."""
 
-    def __init__(self, image: epochs.Image, block: int = 0) -> None:
+    def __init__(self, image: layout.Image, block: int = 0) -> None:
         w = self.words = image.words
         assert w.dtype == np.uint32
         assert w[0] == 0xAC500001
@@ -186,7 +186,7 @@ def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, 
     nodes = graph(seed)
     n = len(nodes)
     model = Model(nodes, *options)
-    image = record(nodes).image(SPARE, epochs.ORDERS[order], window, stale, gang=gang)
+    image = record(nodes).image(SPARE, layout.ORDERS[order], window, stale, gang=gang)
     read = Read(image)
     assert (read.n, read.window, read.stale) == (n, window, stale)
     assert image.tasks == n
@@ -252,7 +252,7 @@ def test_sections_are_aligned_apart_and_inside(seed: int) -> None:
 
 def test_places_of_tasks_are_distinct_and_neighbours_lie_apart() -> None:
     for n in (1, 2, 31, 32, 33, 1000, 4096):
-        places = epochs.task_places(n).tolist()
+        places = layout.task_places(n).tolist()
         assert len(set(places)) == n
         assert max(places) < 32 * -(-n // 32)
         assert all(abs(a - b) >= -(-n // 32) for a, b in pairwise(places))
@@ -314,7 +314,7 @@ def test_of_a_chain_one_task_is_ready_at_a_time(tiles: tuple[int, ...], width: i
 
 
 def test_an_epoch_of_nothing_is_whole() -> None:
-    read = Read(epochs.Recorder().image(SPARE, with_levels=True))
+    read = Read(layout.Recorder().image(SPARE, with_levels=True))
     assert (read.n, read.edges, read.n_initial) == (0, 0, 0)
     assert read.words[read.block + 64] == 0
 
@@ -324,14 +324,14 @@ def test_an_epoch_of_nothing_is_whole() -> None:
 
 def test_arguments_and_shapes_are_where_records_say() -> None:
     rng = random.Random(7)
-    recorder = epochs.Recorder()
+    recorder = layout.Recorder()
     blobs, shapes = [], []
     for _task in range(50):
         blob = rng.randbytes(rng.choice((0, 4, 60, 64, 65, 68, 200, 1024)))
         size = rng.choice(((8, 4), (4, 4, 4), (16,)))
-        shape = epochs.shape(size, (1,) * len(size), rng.choice((None, (3,) * len(size))))
+        shape = layout.shape(size, (1,) * len(size), rng.choice((None, (3,) * len(size))))
         shape = shape if rng.random() < 0.5 else None
-        head = epochs.head(1, 1, 16, 16, 1, len(blob), shape is not None)
+        head = layout.head(1, 1, 16, 16, 1, len(blob), shape is not None)
         recorder.add(head, blob, shape, ())
         blobs.append(blob)
         shapes.append(shape)
@@ -348,33 +348,33 @@ def test_arguments_and_shapes_are_where_records_say() -> None:
         if shape is not None:
             assert read.words.tobytes()[4 * where : 4 * where + len(shape)] == shape
             assert where + 10 <= read.total
-        assert bool(record[0] & epochs.PLAIN) == (not args and not where)
+        assert bool(record[0] & layout.PLAIN) == (not args and not where)
 
 
 def test_equal_shapes_are_stored_once() -> None:
     sizes = []
     for count in (1, 100):
-        recorder = epochs.Recorder()
+        recorder = layout.Recorder()
         for _ in range(count):
-            shape = epochs.shape((8, 4), (2, 2), None)
-            recorder.add(epochs.head(0, 1, 32, 32, 4, 0, True), b"", shape, ())
+            shape = layout.shape((8, 4), (2, 2), None)
+            recorder.add(layout.head(0, 1, 32, 32, 4, 0, True), b"", shape, ())
         read = Read(recorder.image(SPARE))
         sizes.append(read.initial - read.list)
     assert sizes[0] == sizes[1] < 16
 
 
 def test_shapes_fill_the_dimensions_that_are_not_there() -> None:
-    words = np.frombuffer(epochs.shape((6, 4), (3, 2), (1, 0)), np.uint32).tolist()
+    words = np.frombuffer(layout.shape((6, 4), (3, 2), (1, 0)), np.uint32).tolist()
     assert words == [6, 4, 1, 3, 2, 1, 1, 0, 0, 2]
-    words = np.frombuffer(epochs.shape((5,), (1,), None), np.uint32).tolist()
+    words = np.frombuffer(layout.shape((5,), (1,), None), np.uint32).tolist()
     assert words == [5, 1, 1, 1, 1, 1, 0, 0, 0, 1]
 
 
 def test_decisions_are_two_words_each() -> None:
-    head = epochs.head(3, 1, 8, 8, 1, 16, False, 0x123456789A, 0xFEDCBA9876, 77)
+    head = layout.head(3, 1, 8, 8, 1, 16, False, 0x123456789A, 0xFEDCBA9876, 77)
     words = np.frombuffer(head, np.uint32).tolist()
     assert words[10:16] == [0x3456789A, 0x12, 0xDCBA9876, 0xFE, 77, 0]
-    assert not words[0] & epochs.PLAIN
+    assert not words[0] & layout.PLAIN
 
 
 # ---- a reader that runs the words ----------------------------------------------------------------
@@ -449,7 +449,7 @@ def test_run_in_any_order_every_tile_runs_once_behind_its_upstream(
 ) -> None:
     order, window, stale, gang = options
     nodes = graph(seed)
-    read = Read(record(nodes).image(SPARE, epochs.ORDERS[order], window, stale, gang=gang))
+    read = Read(record(nodes).image(SPARE, layout.ORDERS[order], window, stale, gang=gang))
     runner = Runner(read, random.Random(seed))
     runner.run()
     every = [(task, tile) for task, node in enumerate(nodes) for tile in range(node.tiles)]
@@ -473,13 +473,13 @@ def test_a_larger_window_than_the_epoch_is_no_window_for_who_is_ready() -> None:
 
 
 def test_most_tasks_and_tiles_have_references_of_their_own() -> None:
-    nodes: list[Any] = [Node(epochs.MOST_TILES, ()), Node(epochs.MOST_TILES, (0,)), Node(1, (0, 1))]
+    nodes: list[Any] = [Node(layout.MOST_TILES, ()), Node(layout.MOST_TILES, (0,)), Node(1, (0, 1))]
     image = record(nodes).image(SPARE)
     read = Read(image)
     assert read.record(0)[1] == 0xFFF << 20 | 2
     assert read.successors(0) == [3]
     entries = read.words[read.initial : read.initial + read.n_initial]
-    assert len(set(entries.tolist())) == epochs.MOST_TILES
-    assert epochs.MOST_TASKS + 1 < 1 << epochs.TASK_BITS
+    assert len(set(entries.tolist())) == layout.MOST_TILES
+    assert layout.MOST_TASKS + 1 < 1 << layout.TASK_BITS
     # the entry that would look like an abandoned slot is never made
-    assert (epochs.MOST_TILES - 1) << 20 | epochs.MOST_TASKS != 0xFFFFFFFF
+    assert (layout.MOST_TILES - 1) << 20 | layout.MOST_TASKS != 0xFFFFFFFF

@@ -16,8 +16,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import queue as queues
 from acs_cl import runtime as runtimes
+from acs_cl.queue import queue as queues
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -124,7 +124,7 @@ def test_queues_come_and_go_on_all_threads(context: cl.Context, untold: list[Any
 
 def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
     """`_promised` looks at all of them, from any thread."""
-    from acs_cl import life
+    from acs_cl import waiting
 
     class Runtime:
         pass
@@ -135,7 +135,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
         kept: list[Any] = []
         while not stop.is_set():
             kept.append(Runtime())
-            life._runtimes.add(kept[-1])
+            waiting._runtimes.add(kept[-1])
             next(made)
             del kept[:-5]
 
@@ -145,7 +145,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
     maker.start()
     try:
         for _ in range(2000):
-            life.all_runtimes()
+            waiting.all_runtimes()
     finally:
         stop.set()
         maker.join()

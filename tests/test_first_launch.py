@@ -14,8 +14,8 @@ import pytest
 from pyopencl import invoker
 
 import acs_cl as acs
-from acs_cl import converter
-from acs_cl.driver import OwnKernel
+from acs_cl.access import converter
+from acs_cl.devices.driver import OwnKernel
 
 SOURCE = """
 kernel void add(global float *x, float a) { x[get_global_id(0)] += a; }
@@ -95,7 +95,7 @@ with acs.Runtime() as runtime:
     x = runtime.zeros(8)
     runtime.build('''{SOURCE}''').add((8,), None, x, 1)
     assert x.get()[0] == 1.0
-print({{"acs_cl.translate.bodies", "clang.cindex", "pcpp"}} & set(sys.modules))
+print({{"acs_cl.opencl_c.modes.bodies", "clang.cindex", "pcpp"}} & set(sys.modules))
 """
 
 

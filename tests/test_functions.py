@@ -14,11 +14,17 @@ from conftest import Environment
 from pyopencl import cltypes
 
 from acs_cl.benchmarks.validation.agreement import OWN_CONTEXT
-from acs_cl.driver import declare_svm
-from acs_cl.kernel_files import kernel_source
-from acs_cl.translate import cache, clang
-from acs_cl.translate.functions import CannotTranslate, Function, Functions, translate
-from acs_cl.translate.tokens import Tokens
+from acs_cl.devices.driver import declare_svm
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.functions.translation import (
+    CannotTranslate,
+    Function,
+    Functions,
+    translate,
+)
+from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse.tokens import Tokens
 
 DRIVER = """
 {attribute} __kernel void acs_drive(__global const uchar *packed, __local uchar *blob,

@@ -24,7 +24,7 @@ from fuzz.steps import Launch, Step, run
 from fuzz.views import BYTES, SHAPES, View
 
 import acs_cl as acs
-from acs_cl import plan as plan_module
+from acs_cl import configuration as plan_module
 from acs_cl import runtime as runtime_module
 
 pytestmark = pytest.mark.rotate("make", 4)

@@ -17,7 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import on_both
 
-from acs_cl.emu.reference.hazards import ANY, RAW, REMEMBERED, REUSE, SWEPT_AT, WAR, WAW, Hazards
+from acs_cl.emu.reference.hazards import (
+    ANY,
+    RAW,
+    REMEMBERED,
+    REUSE,
+    SWEPT_AT,
+    WAR,
+    WAW,
+    Hazards,
+)
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 

@@ -14,8 +14,11 @@ import pytest
 from conftest import Environment
 
 import acs_cl
-from acs_cl import core, devices, isolated, warming
-from acs_cl.translate import cache, worker
+from acs_cl import core, devices
+from acs_cl.host import isolated
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.functions import worker
+from acs_cl.scheduler import compiling
 
 SOURCE = "kernel void k(global int *x) { x[get_global_id(0)] += 1; }"
 SCHEDULER = """
@@ -66,7 +69,7 @@ def test_neither_do_relative_entries_of_the_search_path_count(
 
 
 def test_a_process_that_compiles_runs_nothing_from_the_current_folder(planted: Path) -> None:
-    assert warming.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "levels")
+    assert compiling.warm_up_apart(devices.choose(), SCHEDULER, [], 1, "levels")
     assert not planted.exists()
 
 
@@ -86,7 +89,8 @@ PROGRAM = f"""
 import sys
 import acs_cl
 from acs_cl import devices
-from acs_cl.translate import cache, worker
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.functions import worker
 assert worker.run({SOURCE!r}, [], devices.devices().index(devices.choose()))
 print(acs_cl.__file__, len(list(cache.folder().glob("*.json"))))
 """

@@ -20,7 +20,8 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import core, queue_commands, testing
+from acs_cl import core, testing
+from acs_cl.queue import commands
 from tests.test_queue import (
     READ_WRITE,
     ROUNDS,
@@ -272,7 +273,7 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
     add: Any = kernels["add"]
     for _ in range(4):
         add(queue, (N,), None, a, np.int32(1))
-    plan = queue_commands.plan_of(queue, add)
+    plan = commands.plan_of(queue, add)
     assert plan is not None
     given = add._acs_arguments
     # a group size that no device has, as if Python had launched it before

@@ -10,8 +10,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import driver
-from acs_cl.backends.landing import LONGEST, PLACES, Landings
+from acs_cl.devices import driver
+from acs_cl.scheduler.status import LONGEST, PLACES, Landings
 
 SOURCE = "kernel void add(global uint *x, uint by) { x[get_global_id(0)] += by; }"
 

@@ -14,7 +14,9 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import contexts, gates, life, testing
+from acs_cl import testing, waiting
+from acs_cl.devices import contexts
+from acs_cl.launch import gates
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -435,7 +437,7 @@ def test_finish_wakes_up_seldom(
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
         program.put((16,), None, x, 1)
-    wait, waits = life._wait_for_any, []
+    wait, waits = waiting._wait_for_any, []
 
     def counted(*how: Any) -> None:
         if not waits:
@@ -443,7 +445,7 @@ def test_finish_wakes_up_seldom(
         waits.append(how)
         wait(*how)
 
-    monkeypatch.setattr(life, "_wait_for_any", counted)
+    monkeypatch.setattr(waiting, "_wait_for_any", counted)
     rt.finish()
     assert 1 <= len(waits) <= len(arrays) // 4, "not once for each launch"
     assert testing.is_at_rest(rt)

@@ -11,9 +11,11 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import inference, testing
-from acs_cl.translate import cache, clang, macros, names, preprocess
-from acs_cl.translate.clang import CannotParse
+from acs_cl import testing
+from acs_cl.access import inference
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.parse import clang, macros, names, preprocess
+from acs_cl.opencl_c.parse.clang import CannotParse
 
 WRITE = "kernel void k(global int *y) {{ y[{}] = 5; }}\n"
 SIDE = 512

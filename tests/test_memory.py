@@ -9,8 +9,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import memory
 from acs_cl.errors import OutOfMemory
+from acs_cl.memory import blocks as memory
 
 
 @pytest.fixture

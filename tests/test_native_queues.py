@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from acs_cl import core
-from acs_cl.driver import functions
+from acs_cl.devices.driver import functions
 from acs_cl.records import Access, Launch
 
 PROGRAM, NAME = 0x1194, 0x1190
@@ -102,7 +102,7 @@ class Driver:
         self.flushed[queue] -= 1
         return True
 
-    # ---- the functions, in the order of `acs_cl.driver.functions` --------------------------------
+    # ---- the functions, in the order of `acs_cl.devices.driver.functions` ------------------------
 
     def set_argument(self, kernel: int, index: int, size: int, value: int | None) -> int:
         self.settings += 1

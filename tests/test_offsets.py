@@ -8,11 +8,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from acs_cl.translate import names
-from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.environment import Environment
-from acs_cl.translate.offsets import with_byte_offsets
-from acs_cl.translate.preprocess import preprocess
+from acs_cl.opencl_c.parse import names
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.environment import Environment
+from acs_cl.opencl_c.parse.preprocess import preprocess
+from acs_cl.opencl_c.variants.offsets import with_byte_offsets
 
 REVERSE = """
 #define SIGNATURE(T) __global const T *restrict in, __global T *out

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from conftest import Environment
 
-from acs_cl import inference
-from acs_cl.digest import digest
-from acs_cl.inference import from_source
-from acs_cl.translate import cache
+from acs_cl.access import inference
+from acs_cl.access.inference import from_source
+from acs_cl.host.digest import digest
+from acs_cl.opencl_c import cache
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are a POSIX matter")
 

@@ -14,7 +14,8 @@ import pytest
 from pyopencl import _cl
 
 import acs_cl as acs
-from acs_cl import passing, testing
+from acs_cl import testing
+from acs_cl.queue import bypass
 from tests.test_queue import ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -73,19 +74,19 @@ def test_noted_arguments_are_those_read_at_once(context: cl.Context, seed: int) 
     program = cl.Program(context, SOURCE).build()
     buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 64) for _ in range(3)]
     kernels = [cl.Kernel(program, "f") for _ in range(3)]
-    twins: dict[int, passing.Arguments] = {}
+    twins: dict[int, bypass.Arguments] = {}
     for step in range(400):
         which = rng.randrange(len(kernels))
         kernel: Any = kernels[which]
         name, args = some_call(rng, kernel, buffers)
         getattr(kernel, name)(*args)
-        twin = twins.setdefault(which, passing.Arguments(kernel))
-        passing.SETTERS[name](twin, *args)  # at once, as Python does it
+        twin = twins.setdefault(which, bypass.Arguments(kernel))
+        bypass.SETTERS[name](twin, *args)  # at once, as Python does it
         for one in args[0] if isinstance(args[0], tuple) else args:
             if isinstance(one, np.ndarray):
                 one += 1  # the driver has what it was
         if step % 7 == 0:
-            known = passing.arguments_of(kernel, len(twin.pointers) + len(twin.values))
+            known = bypass.arguments_of(kernel, len(twin.pointers) + len(twin.values))
             assert known is not None
             assert (known.pointers, known.values) == (twin.pointers, twin.values)
     del queue
@@ -96,15 +97,15 @@ def test_a_setter_that_fails_leaves_nothing_known(context: cl.Context) -> None:
     kernel: Any = kernels_of(context)["add"]
     a = buffer(queue, np.zeros(N))
     kernel.set_args(a, np.int32(1))
-    assert passing.arguments_of(kernel, 2) is not None
+    assert bypass.arguments_of(kernel, 2) is not None
     with pytest.raises(cl.Error):
         kernel._set_arg_multi((0, a, 7, a))
-    assert passing.arguments_of(kernel, 2) is None
+    assert bypass.arguments_of(kernel, 2) is None
     kernel.set_args(a, np.int32(1))
-    assert passing.arguments_of(kernel, 2) is not None
+    assert bypass.arguments_of(kernel, 2) is not None
     with pytest.raises(TypeError):
         kernel._set_arg_multi()
-    assert passing.arguments_of(kernel, 2) is None
+    assert bypass.arguments_of(kernel, 2) is None
     del queue
 
 
@@ -114,9 +115,9 @@ def test_arguments_go_with_their_kernel(context: cl.Context) -> None:
     program = cl.Program(context, SOURCE).build()
     for step in range(300):
         kernel: Any = cl.Kernel(program, "f")
-        assert passing.arguments_of(kernel, 0) is None
+        assert bypass.arguments_of(kernel, 0) is None
         kernel._set_arg_buf_pack_multi((2 + step % 2, b"i", step))
-        known = passing.arguments_of(kernel, 1)
+        known = bypass.arguments_of(kernel, 1)
         assert known is not None
         assert list(known.values) == [2 + step % 2]
     del queue

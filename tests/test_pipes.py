@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from acs_cl.pipes import LEFT, quietly
+from acs_cl.host.pipes import LEFT, quietly
 
 PROGRAM = "import sys; print('much\\n' * 100_000)"
 WORDS = {

@@ -14,12 +14,14 @@ import pyopencl as cl
 import pytest
 from conftest import Environment
 
-from acs_cl import cli, core, devices, doctor, probe
+from acs_cl import core, devices
 from acs_cl._version import __version__
+from acs_cl.devices import probe
+from acs_cl.devices.probe import choice, facts, overlap, store
+from acs_cl.devices.probe.record import Gain, Probe
 from acs_cl.errors import DeviceError
-from acs_cl.probe import choice, facts, overlap, store
-from acs_cl.probe.record import Gain, Probe
-from acs_cl.timeline import in_flight
+from acs_cl.host.intervals import in_flight
+from acs_cl.tools import cli, doctor
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
 
@@ -422,7 +424,7 @@ def test_demo_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
             got.append(args)
             return 3
 
-    monkeypatch.setitem(sys.modules, "acs_cl.demo", Demo)
+    monkeypatch.setitem(sys.modules, "acs_cl.tools.demo", Demo)
     assert cli.main(["demo", "--quick", "--out", "a.png", "--backend", "lanes"]) == 3
     (args,) = got
     assert (args.quick, args.out, args.backend, args.device) == (True, "a.png", "lanes", None)

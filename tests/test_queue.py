@@ -26,7 +26,8 @@ from fuzz.threads import in_threads
 from pyopencl import _cl
 
 import acs_cl as acs
-from acs_cl import interception, passing, testing
+from acs_cl import testing
+from acs_cl.queue import bypass, patch
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -302,7 +303,7 @@ def test_random_programs_of_kernels_of_which_the_driver_tells_nothing(
 ) -> None:
     expected = random_program(cl.CommandQueue(queue.context), kernels, 1)
     monkeypatch.setattr("acs_cl.program._program_of", lambda kernel: None)
-    monkeypatch.setattr("acs_cl.inference.from_arg_info", lambda kernel: None)
+    monkeypatch.setattr("acs_cl.access.inference.from_arg_info", lambda kernel: None)
     found = random_program(queue, kernels, 1)
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert np.array_equal(one, other), index
@@ -787,11 +788,11 @@ def test_memory_that_was_not_written_lives_while_it_is_poisoned(
 
 def test_nothing_is_replaced_without_a_queue_and_all_is_put_back(rt: acs.Runtime) -> None:
     gc.collect()
-    if interception._queues:
+    if patch._queues:
         pytest.skip("another test's queue lives")
     names = [name for name in dir(_cl) if "enqueue" in name] + ["wait_for_events"]
     before = {name: getattr(_cl, name) for name in names}
-    setters = {name: getattr(cl.Kernel, name) for name in interception.SETTERS}
+    setters = {name: getattr(cl.Kernel, name) for name in patch.SETTERS}
     queue = acs.Queue(rt.context, runtime=rt)
     second = acs.Queue(rt.context, runtime=rt)
     assert all(getattr(_cl, name) is not before[name] for name in names)
@@ -808,7 +809,7 @@ def test_nothing_is_replaced_without_a_queue_and_all_is_put_back(rt: acs.Runtime
     _cl._enqueue_marker_with_wait_list = before["_enqueue_marker_with_wait_list"]
     assert {name: getattr(_cl, name) for name in names} == before
     assert cl.enqueue_nd_range_kernel is before["enqueue_nd_range_kernel"]
-    assert {name: getattr(cl.Kernel, name) for name in interception.SETTERS} == setters
+    assert {name: getattr(cl.Kernel, name) for name in patch.SETTERS} == setters
     plain = cl.CommandQueue(rt.context)
     a = buffer(plain, np.zeros(N))
     add = kernels_of(rt.context)["add"]
@@ -825,12 +826,12 @@ def test_arguments_are_not_remembered_across_queues(rt: acs.Runtime) -> None:
     queue.finish()
     del queue
     gc.collect()
-    if not interception._queues:
+    if not patch._queues:
         add.set_args(b, np.int32(2))  # not seen
     queue = acs.Queue(rt.context, runtime=rt)
     add.set_arg(1, np.int32(3))
     cl.enqueue_nd_range_kernel(queue, add, (N,), None)
-    if passing._generation:
+    if bypass._generation:
         assert values_of(queue, a)[0] + values_of(queue, b)[0] == 4
 
 
@@ -838,7 +839,7 @@ def test_commands_by_the_handle_of_the_queue(queue: acs.Queue, kernels: Kernels)
     """What a library does that takes `queue.int_ptr`: PyOpenCL's originals stand in for it."""
     fill: Any = next(
         original
-        for where, name, original, _ in interception._replaced
+        for where, name, original, _ in patch._replaced
         if where is _cl and name == "_enqueue_fill_buffer"
     )
     a = buffer(queue, np.zeros(N))
@@ -881,7 +882,7 @@ def test_queues_of_one_context_share_a_runtime_and_drop_it(context: cl.Context) 
 
 
 def acs_users() -> list[int]:
-    from acs_cl import queue
+    from acs_cl.queue import queue
 
     return list(queue._users)
 

@@ -14,10 +14,10 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl.backends import HOST, create
-from acs_cl.commands import FillCommand, KernelCommand
-from acs_cl.driver import STATUS, OwnKernel, Place
+from acs_cl.devices.driver import STATUS, OwnKernel, Place
 from acs_cl.emu.reference.lanes import Lanes, Queue
+from acs_cl.factory import HOST, create
+from acs_cl.launch.commands import FillCommand, KernelCommand
 from acs_cl.records import Access, Launch
 
 ADD = """

@@ -24,7 +24,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl.backends import device as device_module
+from acs_cl.scheduler import backend as device_module
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
 PARTS = 4

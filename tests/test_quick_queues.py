@@ -19,7 +19,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl.choice import Choice
+from acs_cl.scheduler.policy import Choice
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
 PARTS = 4

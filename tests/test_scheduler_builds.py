@@ -21,13 +21,15 @@ from conftest import Environment
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import isolated, schedulers, warming
 from acs_cl.errors import BuildError
+from acs_cl.host import isolated
 from acs_cl.kernel import origin_of
-from acs_cl.schedulers import Schedulers
+from acs_cl.opencl_c.functions import translation
+from acs_cl.scheduler import builds as schedulers
+from acs_cl.scheduler import compiling
+from acs_cl.scheduler.builds import Schedulers
+from acs_cl.scheduler.compiling import warm_up_apart
 from acs_cl.testing import Scheduler
-from acs_cl.translate import functions
-from acs_cl.warming import warm_up_apart
 
 SOURCE = """
 kernel void inc(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -393,7 +395,7 @@ def test_a_translator_that_breaks_leaves_the_kernel_to_lanes_and_builds_go_on(
         raise ValueError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(functions, "translate", broken)
+        patch.setattr(translation, "translate", broken)
         rt.prebuild(program.inc)
     program.inc((8,), None, x, 1)
     assert x.get().tolist() == [1] * 8
@@ -410,14 +412,14 @@ def test_the_kernel_that_a_compiler_cannot_take_is_left_out(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     kernels = [getattr(rt.build(many(1, i)), f"k{i}") for i in range(3)]
-    made = warming.build
+    made = compiling.build
 
     def build(context: Any, device: Any, source: str, options: Any) -> Any:
         if "acs_entry_k1" in source:
             raise error
         return made(context, device, source, options)
 
-    monkeypatch.setattr(warming, "build", build)
+    monkeypatch.setattr(compiling, "build", build)
     x = rt.zeros(8, "u4")
     for kernel in kernels:
         rt.prebuild(kernel)
@@ -480,14 +482,14 @@ def test_a_guest_that_does_not_build_stays_where_it_is_at_home(
     rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest, host = rt.build(many(1)), rt.build(SOURCE)
-    made = warming.build
+    made = compiling.build
 
     def build(context: Any, device: Any, source: str, options: Any) -> Any:
         if "acs_entry_k0" in source and "acs_entry_turn" in source:
             raise BuildError("the program does not build:\non purpose", "", None)
         return made(context, device, source, options)
 
-    monkeypatch.setattr(warming, "build", build)
+    monkeypatch.setattr(compiling, "build", build)
     rt.prebuild((host.turn, (4,)))
     rt.prebuild(guest.k0)
     x = rt.array(np.arange(8, dtype="u4"))
@@ -658,10 +660,10 @@ def test_registers_are_known_although_the_driver_has_the_program_in_its_cache(
         builds.append(source)
         return Program(log)
 
-    monkeypatch.setattr(warming, "build", fake_build)
+    monkeypatch.setattr(compiling, "build", fake_build)
 
     def registers(source: str) -> int | None:
-        return warming.build_told(None, device, source, [], "ptx")[1]
+        return compiling.build_told(None, device, source, [], "ptx")[1]
 
     assert registers("a") == 72  # compiled: told
     assert registers("a") == 72  # from the driver's cache: remembered
@@ -682,4 +684,4 @@ def test_a_program_that_is_its_own_executable_is_not_started_again(
 ) -> None:
     monkeypatch.setattr(sys, *change, raising=False)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was"))
-    assert not isolated.ask("acs_cl.warming", {})
+    assert not isolated.ask("acs_cl.scheduler.compiling", {})

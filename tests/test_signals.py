@@ -21,7 +21,7 @@ from interrupts import BACKENDS, interrupted
 from sampling import DAY, EVERY
 
 import acs_cl as acs
-from acs_cl import core, ending, testing
+from acs_cl import at_exit, core, testing
 
 CALLS_EVERY = 3
 """One call in so many is interrupted on a day; `make signals` takes all, and often."""
@@ -97,21 +97,21 @@ def test_ctrl_c_is_heard_while_a_kernel_runs(backend: str, call: str) -> None:
 )
 def test_a_kernel_that_never_ends_can_be_interrupted(backend: str, then: str) -> None:
     code, said, took = end_of(backend, then, signals=1)
-    assert code in (-signal.SIGINT, ending.INTERRUPTED)
+    assert code in (-signal.SIGINT, at_exit.INTERRUPTED)
     assert "still running: launch 5 (spin)" in said
-    assert took < ending.GRACE_S + ending.LAST_S + 5
+    assert took < at_exit.GRACE_S + at_exit.LAST_S + 5
 
 
 def test_another_ctrl_c_ends_at_once() -> None:
     _, said, took = end_of("serial", "x.get()", signals=2)
     assert "still running" in said
-    assert took < ending.GRACE_S
+    assert took < at_exit.GRACE_S
 
 
 def test_a_program_that_catches_ctrl_c_ends_too() -> None:
     then = "try:\n    x.get()\nexcept KeyboardInterrupt:\n    print('caught', flush=True)"
     code, said, _ = end_of("serial", then, signals=2)
-    assert code in (-signal.SIGINT, ending.INTERRUPTED)
+    assert code in (-signal.SIGINT, at_exit.INTERRUPTED)
     assert "still running" in said
 
 

@@ -17,12 +17,12 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import inference as signatures
 from acs_cl import testing
-from acs_cl.inference import from_arg_info, from_source, signature_of
-from acs_cl.translate import cache
-from acs_cl.translate.clang import CannotParse
-from acs_cl.translate.macros import UNKNOWN
+from acs_cl.access import inference as signatures
+from acs_cl.access.inference import from_arg_info, from_source, signature_of
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.macros import UNKNOWN
 
 SOURCE = """
 struct state { float position[3]; int id; };
@@ -208,7 +208,7 @@ def test_a_macro_that_the_device_defines_is_not_guessed(
     context: cl.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = lambda _device, _words, wanted, _common: dict.fromkeys(wanted, f"{UNKNOWN}x")  # noqa: E731
-    monkeypatch.setattr("acs_cl.translate.macros._ask", unknown)
+    monkeypatch.setattr("acs_cl.opencl_c.parse.macros._ask", unknown)
     source = "#if __DEFINED_HERE__ > 3\n#endif\n__kernel void k(__global int *a) { }"
     with pytest.raises(CannotParse, match="the compiler's macro x"):
         from_source(source, "k", None, context.devices[0])
@@ -295,7 +295,7 @@ def test_importing_loads_neither_parser_nor_preprocessor_and_leaving_is_quiet() 
     program = """
 import sys
 from acs_cl import inference, declare
-from acs_cl.translate import bodies, offsets
+from acs_cl.opencl_c import bodies, offsets
 assert not {"clang.cindex", "pcpp"} & set(sys.modules), "loaded too early"
 inference.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "", None)
 """

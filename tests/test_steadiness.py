@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acs_cl.inference import from_source
+from acs_cl.access.inference import from_source
 
 ARGUMENTS = "global int *x, global int *y, global uint *u, int n"
 

@@ -17,7 +17,8 @@ import pyopencl.array
 import pytest
 
 import acs_cl as acs
-from acs_cl import core, straight, testing
+from acs_cl import core, testing
+from acs_cl.queue import sampling
 from tests.test_queue import (
     COMPLETE,
     ROUNDS,
@@ -73,17 +74,17 @@ def test_the_rest_between_looks_is_bounded_however_long_a_program_runs(
     context: cl.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rests: list[float] = []
-    monkeypatch.setattr(straight.Section, "rest", lambda self, seconds: rests.append(seconds))
+    monkeypatch.setattr(sampling.Section, "rest", lambda self, seconds: rests.append(seconds))
     queue = acs.Queue(context)
     policy = queue._section
     assert policy is not None
     for look in range(2000):  # all of them in vain, and each of a millisecond
         clock = iter([look, look + 0.001])
-        monkeypatch.setattr(straight, "perf_counter", lambda clock=clock: next(clock))
-        policy.wanted, policy.began = straight.LOOKED, straight.perf_counter()
+        monkeypatch.setattr(sampling, "perf_counter", lambda clock=clock: next(clock))
+        policy.wanted, policy.began = sampling.LOOKED, sampling.perf_counter()
         assert policy.decides()
     assert rests[:3] == pytest.approx([0.1, 0.2, 0.4])
-    assert rests[10:] == [straight.LONGEST_S] * (len(rests) - 10)
+    assert rests[10:] == [sampling.LONGEST_S] * (len(rests) - 10)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -99,39 +100,39 @@ def test_random_programs_that_pass_in_and_out(context: cl.Context, often: None, 
 def test_a_chain_goes_straight(context: cl.Context) -> None:
     queue = acs.Queue(context)
     x = cl.array.zeros(queue, N, np.int32)
-    for _ in range(4 * straight.LOOKED):
+    for _ in range(4 * sampling.LOOKED):
         x += 1
-    assert passed(queue) > straight.LOOKED
-    assert (x.get() == 4 * straight.LOOKED).all()
+    assert passed(queue) > sampling.LOOKED
+    assert (x.get() == 4 * sampling.LOOKED).all()
 
 
 def test_other_queues_that_idle_are_no_hindrance(context: cl.Context) -> None:
     queues = [acs.Queue(context) for _ in range(3)]
     for turn, queue in enumerate(queues, 1):
         x = cl.array.zeros(queue, N, np.int32)
-        for _ in range(4 * straight.LOOKED):
+        for _ in range(4 * sampling.LOOKED):
             x += turn
-        assert passed(queue) > turn * straight.LOOKED
-        assert (x.get() == 4 * straight.LOOKED * turn).all()
+        assert passed(queue) > turn * sampling.LOOKED
+        assert (x.get() == 4 * sampling.LOOKED * turn).all()
 
 
 def test_queues_in_turns_soon_stay_launches(
     context: cl.Context, whole_samples: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands of two queues may overlap, and each ends the section of the other."""
-    begun: list[straight.Section] = []
-    begin = straight.Section.begin
+    begun: list[sampling.Section] = []
+    begin = sampling.Section.begin
     monkeypatch.setattr(
-        straight.Section, "begin", lambda self, runtime: (begun.append(self), begin(self, runtime))
+        sampling.Section, "begin", lambda self, runtime: (begun.append(self), begin(self, runtime))
     )
     queues = [acs.Queue(context) for _ in range(2)]
     arrays = [cl.array.zeros(queue, N, np.int32) for queue in queues]
     turns = 40
     for _ in range(turns):
         for x in arrays:
-            for _ in range(2 * straight.LOOKED):
+            for _ in range(2 * sampling.LOOKED):
                 x += 1
-    assert all((x.get() == turns * 2 * straight.LOOKED).all() for x in arrays)
+    assert all((x.get() == turns * 2 * sampling.LOOKED).all() for x in arrays)
     assert 0 < len(begun) < turns / 2
 
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import cli, devices
+from acs_cl import devices
 from acs_cl.benchmarks.figures import (
     bench_changes,
     bench_plots,
@@ -35,8 +35,9 @@ from acs_cl.benchmarks.suite.bounds import Bound, Device, bound, fastest
 from acs_cl.benchmarks.suite.documents import ResultError
 from acs_cl.benchmarks.workloads import catalogue
 from acs_cl.errors import UsageError
+from acs_cl.observe.trace import Slice
 from acs_cl.records import Span
-from acs_cl.trace import Slice
+from acs_cl.tools import cli
 
 
 @pytest.fixture(autouse=True)

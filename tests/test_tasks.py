@@ -13,9 +13,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from acs_cl.commands import KernelCommand
-from acs_cl.tasks import Body, Limits, NeedsArena, Task, Unfit
-from acs_cl.translate.functions import Field, Function
+from acs_cl.launch.commands import KernelCommand
+from acs_cl.opencl_c.functions.translation import Field, Function
+from acs_cl.scheduler.task import Body, Limits, NeedsArena, Task, Unfit
 
 HOST = np.zeros(64, np.uint32)
 POINTER = cl.SVM(HOST)

@@ -14,12 +14,12 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import trace as trace_module
 from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.trace import Trace, load, save
-from acs_cl.trace import ALL_BEFORE, Slice
+from acs_cl.observe import trace as trace_module
+from acs_cl.observe.trace import ALL_BEFORE, Slice
 
 SOURCE = "kernel void bump(global int *x) { x[get_global_id(0)] += 1; }"
 BACKENDS = ("serial", "out_of_order", "lanes", "device", "emulated")

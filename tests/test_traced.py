@@ -19,8 +19,8 @@ from conftest import Environment
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
-from acs_cl.queue import defaults
-from acs_cl.trace import STRAIGHT, Slice
+from acs_cl.observe.trace import STRAIGHT, Slice
+from acs_cl.queue.queue import defaults
 
 SOURCE = (
     "kernel void bump(global int *x, int k) { x[get_global_id(0)] = x[get_global_id(0)] * 3 + k; }"
@@ -165,7 +165,7 @@ def test_a_traced_queue_passes_commands_on_and_says_how_many(
     context: cl.Context, often: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(defaults, "trace", True)
-    monkeypatch.setattr("acs_cl.queue._shared", {})  # a runtime of its own
+    monkeypatch.setattr("acs_cl.queue.queue._shared", {})  # a runtime of its own
     queue = acs.Queue(context)
     x = cl.array.to_device(queue, np.arange(N, dtype="f4"))
     for _ in range(40):

@@ -14,12 +14,12 @@ from random_kernels import DTYPES
 from random_launches import ARRAYS, PROGRAMS, Launch, Pool
 
 import acs_cl as acs
-from acs_cl.building import build
-from acs_cl.commands import KernelCommand
+from acs_cl.devices.build import build
+from acs_cl.devices.facts import CannotParse
+from acs_cl.launch.commands import KernelCommand
+from acs_cl.opencl_c.variants.watched import watching
 from acs_cl.program import Program
 from acs_cl.records import Access, Span
-from acs_cl.translate.facts import CannotParse
-from acs_cl.translate.watched import watching
 
 POOLS = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // PROGRAMS)
 

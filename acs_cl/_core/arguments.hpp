@@ -127,7 +127,7 @@ struct Arena {
         return true;
     }
 
-    static constexpr std::uint64_t LOCAL_ALIGN = 128;  // as acs_cl/tasks.py
+    static constexpr std::uint64_t LOCAL_ALIGN = 128;  // as acs_cl/scheduler/task.py
 };
 
 // Whether an array has one word that can decide, and nothing that `touched` says is written; then

@@ -12,7 +12,7 @@ namespace acs_cl {
 namespace {
 
 constexpr std::size_t PLACES_OF_MEMORY = 256;
-constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue.py
+constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/queue.py
 
 // Python's ADDRESS_SPACE, and of its COPIED_BYTES as many as are copied while others wait.
 constexpr std::int64_t HOST = -1;

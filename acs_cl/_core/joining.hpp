@@ -3,7 +3,7 @@
 // reads and writes of buffers, which cost a program more than its kernels where those are short.
 //
 // Whatever is not plain, of a launch or of the time when it comes, takes the way in Python
-// (acs_cl/queue_commands.py), which finds everything as it was, and teaches what is like it.
+// (acs_cl/queue/commands.py), which finds everything as it was, and teaches what is like it.
 
 #pragma once
 
@@ -73,7 +73,7 @@ struct Joining {
 // The launches of a queue, or null.
 Joining *joining_of(PyObject *queue);
 
-// Which of PyOpenCL's functions can become launches here, as JOINS in acs_cl/passing.py has them.
+// Which of PyOpenCL's functions can become launches here, as JOINS in acs_cl/queue/bypass.py has them.
 enum Joins { NEVER, KERNEL, READ, WRITE };
 
 // One of these, PyOpenCL's own `original`, with all arguments. Null without an error: it is not plain.

@@ -1,5 +1,5 @@
 // What launches in a row follow, of those that were in flight when they came. Levels are steps of the
-// longest chain up to a launch; what had ended by then is a step before. acs_cl/straight.py says what
+// longest chain up to a launch; what had ended by then is a step before. acs_cl/queue/sampling.py says what
 // for.
 
 #pragma once

@@ -1,4 +1,4 @@
-// Many launches of a kernel by one call: acs_cl/many.py says when.
+// Many launches of a kernel by one call: acs_cl/graph/many.py says when.
 
 #include <list>
 #include <optional>

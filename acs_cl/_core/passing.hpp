@@ -2,8 +2,8 @@
 // called often: commands that go to the driver's own queue as they are, and what a kernel was given.
 // Types of Python's own kind, as for launches.
 //
-// A call that is not plain, for whatever reason, goes on to Python (acs_cl/passing.py and
-// acs_cl/interception.py), which knows every case and every error, and finds everything as it was.
+// A call that is not plain, for whatever reason, goes on to Python (acs_cl/queue/bypass.py and
+// acs_cl/queue/patch.py), which knows every case and every error, and finds everything as it was.
 
 #pragma once
 

@@ -19,7 +19,7 @@ namespace acs_cl {
 
 namespace nb = nanobind;
 
-// What is called of the driver, in the order of `functions` in acs_cl/driver.py.
+// What is called of the driver, in the order of `functions` in acs_cl/devices/driver.py.
 struct Driver {
     using Info = std::int32_t (*)(void *, std::uint32_t, std::size_t, void *, std::size_t *);
     std::int32_t (*set_argument)(void *, std::uint32_t, std::size_t, const void *);

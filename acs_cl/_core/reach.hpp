@@ -1,4 +1,4 @@
-// What launches touch of their arrays, as Python found it: what acs_cl/narrow.py keeps of that. It
+// What launches touch of their arrays, as Python found it: what acs_cl/access/narrow.py keeps of that. It
 // does not depend on which arrays these are, but on where in them their views are.
 
 #pragma once

@@ -1,4 +1,4 @@
-// The tasks of an epoch as they come, and the words that the scheduler reads. acs_cl/epochs.py
+// The tasks of an epoch as they come, and the words that the scheduler reads. acs_cl/scheduler/layout.py
 // describes these, and makes the images that are in another order than the program's.
 // emu/reference/epochs.py is the model.
 

@@ -1,4 +1,4 @@
-// What Python teaches of kernels: acs_cl/teaching.py says when.
+// What Python teaches of kernels: acs_cl/plans.py says when.
 
 #include <memory>
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyopencl as cl
 
 from .. import core
-from ..driver import CommandQueue
+from ..devices.driver import CommandQueue
 from ..errors import DeviceError
 from ..records import Launch
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from .. import core
-from ..driver import STATUS, status
+from ..devices.driver import STATUS, status
 from ..emu.live import Live
 from ..emu.machines import MACHINES
 from ..emu.spec import Machine

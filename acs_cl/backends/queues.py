@@ -19,8 +19,8 @@ from typing import Any
 import pyopencl as cl
 
 from .. import core
-from ..commands import KernelCommand
 from ..errors import DeviceError
+from ..launch.commands import KernelCommand
 from .base import Backend, Ended, open_queues
 
 HOST = ("serial", "out_of_order", "lanes")

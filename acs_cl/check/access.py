@@ -5,8 +5,8 @@ as read. Out: what is wrong: a byte that changed and is not declared as written,
 and is not declared as read.
 
 A kernel whose outcome is not the same each time from the same memory cannot be judged by comparing.
-Where its body says that this may be (`translate.steadiness`) no difference counts: runs that agree
-may agree by chance. Others are run again from the same bytes before they are accused.
+Where its body says that this may be (`opencl_c.modes.steadiness`) no difference counts: runs that
+agree may agree by chance. Others are run again from the same bytes before they are accused.
 """
 
 from __future__ import annotations

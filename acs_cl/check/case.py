@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..signature import Signature
+from ..access.signature import Signature
 from .memory import (
     Interval,
     Memory,

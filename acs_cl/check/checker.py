@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .. import life
-from ..access import ADDRESS_SPACE
-from ..commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
+from .. import waiting
+from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
-from ..driver import COMPLETE, CommandQueue, status, wait_for_event
+from ..devices.driver import COMPLETE, CommandQueue, status, wait_for_event
 from ..errors import CheckError, CheckWarning
-from ..progress import on_host_task
+from ..host.call_sites import caller
+from ..host.threads import on_host_task
+from ..launch.commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
 from ..records import EVERYTHING, Access, Span
-from ..sites import caller
 from . import findings
 from .access import Matters, stray_read, stray_write
 from .case import Argument, Case, Spot, Trial
@@ -279,7 +279,7 @@ class Checker:
         trials = self._trials(case, kernel)
         started = perf_counter()
         handle = runtime._launch(command, access, wait_for, result)
-        life.wait(runtime, handle.number)
+        waiting.wait(runtime, handle.number)
         self._plain_s += perf_counter() - started
         if runtime._failures.any and runtime._failures.knows(handle.number):
             self._stale = True
@@ -363,12 +363,12 @@ class Checker:
         try:
             handle = self._plain(command, access, wait_for, result)
             started = perf_counter()
-            life.wait(runtime, handle.number)
+            waiting.wait(runtime, handle.number)
             self._plain_s += perf_counter() - started
         finally:
             self._task = None
         if runtime._launches:
-            life.drain(runtime)
+            waiting.drain(runtime)
         for one in self._nested:
             writes = [*writes, *memory.intervals(one.writes)]
         for interval in writes:
@@ -403,7 +403,7 @@ class Checker:
         """Nothing is in flight, and the mirror is right, but for what was let through if that is
         not `booked`."""
         if self._runtime._launches:
-            life.drain(self._runtime)
+            waiting.drain(self._runtime)
         if self._passed and booked:
             self._book()
         if self._stale or self._shared:
@@ -516,7 +516,7 @@ class Checker:
                 if self._passed and runtime._gates:
                     self._stale = True
                 elif self._passed:
-                    life.drain(runtime)
+                    waiting.drain(runtime)
                     self._book()
                 if self._batch is not None:
                     self._batch.look_up()
@@ -527,7 +527,7 @@ class Checker:
     def _fill(self, part: Part) -> None:
         """A new array has contents that are small and show up, not those of whoever had them."""
         if self._runtime._launches:
-            life.drain(self._runtime)
+            waiting.drain(self._runtime)
         region, low, high = part.region, part.low, part.end
         values = marked(region.mirror[low:high], part.kind)
         region.store(low, values)

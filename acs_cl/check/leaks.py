@@ -10,8 +10,8 @@ import gc
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..arrays import Array
-from ..handle import Handle
+from ..launch.handle import Handle
+from ..memory.array import Array
 
 if TYPE_CHECKING:
     from ..runtime import Runtime

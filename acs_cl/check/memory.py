@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from .. import driver
-from ..access import ADDRESS_SPACE, host_address
-from ..driver import Place
+from ..access.arguments import ADDRESS_SPACE, host_address
+from ..devices import driver
+from ..devices.driver import Place
 from ..ranges import intervals
 from ..records import EVERYTHING, Access, Span
 from .patterns import Bytes, swapped

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyopencl as cl
 
-from ..commands import KernelCommand
-from ..decisions import DecidedCommand
-from ..signature import Signature
+from ..access.signature import Signature
+from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
 from .case import Argument
 from .findings import Where
 from .memory import Memory, Region

@@ -23,9 +23,10 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from .. import core, driver, life
-from ..access import ADDRESS_SPACE
-from ..commands import (
+from .. import core, waiting
+from ..access.arguments import ADDRESS_SPACE
+from ..devices import driver
+from ..launch.commands import (
     CopyCommand,
     FillCommand,
     HostCommand,
@@ -33,7 +34,7 @@ from ..commands import (
     ReadCommand,
     WriteCommand,
 )
-from ..decisions import DecidedCommand
+from ..launch.decision import DecidedCommand
 from ..records import EVERYTHING, Access, Span
 from . import findings
 from .access import stray_read, stray_write
@@ -301,7 +302,7 @@ class Batch:
     def _drain(self) -> None:
         runtime = self._checker._runtime
         if runtime._launches and not runtime._gates:
-            life.drain(runtime)
+            waiting.drain(runtime)
 
     # ---- naming --------------------------------------------------------------------------------
 

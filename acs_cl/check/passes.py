@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from ..commands import KernelCommand
-from ..narrow import Narrow, narrow
+from ..access.narrow import Narrow, narrow
+from ..access.scalars import code
+from ..launch.commands import KernelCommand
 from ..ranges import intervals
 from ..records import Access, Span
-from ..scalars import code
 from .case import Argument
 from .memory import Interval, Memory, merged, without
 from .modes import Modes

@@ -1,9 +1,9 @@
 """Watched launches: those that the device itself looks at, while they run.
 
-In: a launch of a kernel whose body shows each access (`translate.watched`), and what it declares.
-Out: the same launch of a variant of the kernel that notes an access to anything else, and whether
-one was noted since somebody last asked. That costs next to nothing, and holds whatever values are
-in memory: an index that is read there is compared with what is declared when it is used.
+In: a launch of a kernel whose body shows each access (`opencl_c.variants.watched`), and what it
+declares. Out: the same launch of a variant of the kernel that notes an access to anything else, and
+whether one was noted since somebody last asked. That costs next to nothing, and holds whatever
+values are in memory: an index that is read there is compared with what is declared when it is used.
 
 A note says that a kernel touched more than it declares, not that it matters, nor which launch it
 was: whoever asks runs the launches again. Invariant: a variant does what its kernel does.
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from ..building import build
-from ..commands import KernelCommand
-from ..driver import OwnKernel, Place, read, wait_for_event, write
+from ..devices.build import build
+from ..devices.driver import OwnKernel, Place, read, wait_for_event, write
+from ..devices.facts import CannotParse
 from ..errors import BuildError
+from ..launch.commands import KernelCommand
+from ..opencl_c.variants.watched import watching
 from ..records import Access, Span
-from ..translate.facts import CannotParse
-from ..translate.watched import watching
 from .case import Argument
 from .memory import Memory
 from .naming import arguments_of, place_of, signature_of, token_of

@@ -35,11 +35,7 @@ from .launches import (
     seen_complete,
     wait_until,
 )
-from .moments import (
-    MOMENTS,
-    interrupted,
-    new_process,
-)
+from .moments import MOMENTS, interrupted, new_process
 from .queues import (
     Planned,
     bypass,
@@ -50,11 +46,7 @@ from .queues import (
     plan_every_command,
     planned_commands,
 )
-from .scheduler import (
-    Scheduler,
-    long_launch,
-    open_epochs,
-)
+from .scheduler import Scheduler, long_launch, open_epochs
 
 __all__ = [
     "MOMENTS",

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
-from ..handle import Handle
+from ..launch.handle import Handle
 from ..program import Program
-from ..queue import Queue
+from ..queue.queue import Queue
 from ..runtime import Runtime
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import contexts, inference, own_files
+from ..access import inference
+from ..devices import contexts
+from ..host import files
+from ..opencl_c.parse import macros
 from ..runtime import Runtime
-from ..translate import macros
 from .changing import changed
 
 MOMENTS = {
@@ -52,7 +54,7 @@ def new_process() -> Iterator[None]:
         changed(inference, "_programs", {}),
         changed(macros, "_known", {}),
         changed(macros, "_mute", set()),
-        changed(own_files, "_told", set()),
+        changed(files, "_told", set()),
         changed(contexts, "_shared", {}),
     ):
         yield

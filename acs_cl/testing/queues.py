@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from .. import queue_commands, straight
-from ..queue import Queue
+from ..queue import commands, sampling
+from ..queue.queue import Queue
 from ..runtime import Runtime
 from .changing import changed
 
@@ -32,14 +32,14 @@ def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[No
         values |= {"LOOKED": 3, "AGAIN": 2, "BEHIND": 2 if again else 10_000, "REST": 0}
     with ExitStack() as put_back:
         for name, value in values.items():
-            put_back.enter_context(changed(straight, name, value))
+            put_back.enter_context(changed(sampling, name, value))
         yield
 
 
 @contextmanager
 def endless_sample() -> Iterator[None]:
     """Make queues sample the overlap of their launches all the time, without a verdict."""
-    with changed(straight, "LOOKED", 1 << 30):
+    with changed(sampling, "LOOKED", 1 << 30):
         yield
 
 
@@ -75,7 +75,7 @@ class Planned(NamedTuple):
 def planned_commands() -> Iterator[Planned]:
     """Collect the commands of queues that Python plans in the block."""
     found = Planned([], [])
-    described = queue_commands._described
+    described = commands._described
 
     def kernel(queue: Any, plan: Any, *rest: Any) -> Any:
         found.kernels.append(plan.kernel.name)
@@ -88,10 +88,10 @@ def planned_commands() -> Iterator[Planned]:
 
         return counted
 
-    kept = {name: queue_commands.HANDLERS[name] for name in TRANSFERS}
-    with changed(queue_commands, "_described", kernel):
-        queue_commands.HANDLERS.update({name: transfer(name, kept[name]) for name in kept})
+    kept = {name: commands.HANDLERS[name] for name in TRANSFERS}
+    with changed(commands, "_described", kernel):
+        commands.HANDLERS.update({name: transfer(name, kept[name]) for name in kept})
         try:
             yield found
         finally:
-            queue_commands.HANDLERS.update(kept)
+            commands.HANDLERS.update(kept)

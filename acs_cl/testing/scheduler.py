@@ -11,12 +11,12 @@ from typing import Any
 
 import pyopencl as cl
 
-from .. import choice
-from ..backends import device as scheduler_backend
 from ..errors import UsageError
 from ..runtime import Runtime
-from ..schedulers import Scheduler as BuiltScheduler
-from ..schedulers import Schedulers
+from ..scheduler import backend as scheduler_backend
+from ..scheduler import policy as choice
+from ..scheduler.builds import Scheduler as BuiltScheduler
+from ..scheduler.builds import Schedulers
 from .changing import changed
 
 NEVER_S = 1e9

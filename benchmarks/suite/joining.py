@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acs_cl.benchmarks.suite import documents
-from acs_cl.benchmarks.suite.documents import PARTS, SUITE, Document, ResultError, kind_of, parts_of
+from acs_cl.benchmarks.suite.documents import (
+    PARTS,
+    SUITE,
+    Document,
+    ResultError,
+    kind_of,
+    parts_of,
+)
 from acs_cl.benchmarks.suite.provenance import CHANGED
 
 ALIKE = ("preset", "seed")

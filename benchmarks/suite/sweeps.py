@@ -30,7 +30,7 @@ from acs_cl.benchmarks.workloads.expert import Queues
 from acs_cl.benchmarks.workloads.graphs import GROUP
 from acs_cl.benchmarks.workloads.shapes import Layers
 from acs_cl.benchmarks.workloads.synthetic import SOURCE, Synthetic, SyntheticByHand, reference
-from acs_cl.kernel_files import kernel_source
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 VERSION = 1
 VALUES: dict[str, tuple[int, ...]] = {

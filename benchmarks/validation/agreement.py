@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from acs_cl.driver import declare_svm
+from acs_cl.devices.driver import declare_svm
 
 MEMORY_BYTES = 1 << 20
 LOCAL_BYTES = 4096

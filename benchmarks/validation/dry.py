@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from acs_cl import UsageError
+from acs_cl.access.inference import from_source
+from acs_cl.access.signature import Signature
 from acs_cl.benchmarks.peers.published import FAMILIES
 from acs_cl.benchmarks.validation.kernel_work import work
 from acs_cl.benchmarks.workloads.layer_twins import TWINS
@@ -32,10 +34,8 @@ from acs_cl.benchmarks.workloads.rigid_reference import World
 from acs_cl.benchmarks.workloads.rigid_start import start
 from acs_cl.benchmarks.workloads.workload import Workload
 from acs_cl.emu.trace import Entry, Trace
-from acs_cl.inference import from_source
 from acs_cl.ranges import spans_of_view
 from acs_cl.records import Span
-from acs_cl.signature import Signature
 
 Twins = Mapping[str, Callable[..., None]]
 

@@ -38,9 +38,9 @@ def attempt(path: Path, device: Any, mode: str = "--work") -> dict[str, Any]:
     or run, too (`--runs`)."""
     import pyopencl as cl
 
-    from acs_cl.kernel_files import kernel_source
-    from acs_cl.translate import clang
-    from acs_cl.translate.functions import CannotTranslate, translate
+    from acs_cl.opencl_c.functions.translation import CannotTranslate, translate
+    from acs_cl.opencl_c.kernel_files import kernel_source
+    from acs_cl.opencl_c.parse import clang
 
     source = path.read_text("utf-8", errors="replace")
     beside = path.with_suffix(".options")
@@ -88,7 +88,7 @@ def complaint(error: Exception) -> str:
 
 def complete(source: str, words: list[str], device: Any) -> tuple[list[str], int]:
     """Options with the macros that the host program would have defined, and how many those are."""
-    from acs_cl.translate import clang
+    from acs_cl.opencl_c.parse import clang
 
     for guessed in range(MOST_GUESSES):
         try:

@@ -20,7 +20,7 @@ from acs_cl.benchmarks.workloads.layer_twins import TWINS
 from acs_cl.benchmarks.workloads.layers import GROUP, MOST_GROUPS, Net
 from acs_cl.benchmarks.workloads.values import Gate, Layer, Value
 from acs_cl.benchmarks.workloads.workload import Results, ready
-from acs_cl.kernel_files import kernel_source
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 
 class Model(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.workloads.workload import Results, Workload, in_parts
-from acs_cl.kernel_files import kernel_source
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 GROUP = 64
 

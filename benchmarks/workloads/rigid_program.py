@@ -26,7 +26,7 @@ from acs_cl.benchmarks.workloads.rigid_layout import lay_out
 from acs_cl.benchmarks.workloads.rigid_models import MODELS, PAIR
 from acs_cl.benchmarks.workloads.rigid_start import start
 from acs_cl.benchmarks.workloads.workload import Results, ready
-from acs_cl.kernel_files import kernel_source
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 MACROS: Mapping[str, Any] = {
     "DT": f"{layouts.DT}f",

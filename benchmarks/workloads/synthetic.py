@@ -27,7 +27,7 @@ from acs_cl.benchmarks.workloads.shapes import (
     TaskBench,
 )
 from acs_cl.benchmarks.workloads.workload import Results, Workload, ready
-from acs_cl.kernel_files import kernel_source
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 SOURCE = "synthetic.cl"
 

@@ -1,6 +1,7 @@
 """Model how the core's `Recorder` takes tasks: column by column, in Python.
 
-In: tasks in program order. Out: the columns of which `acs_cl.epochs.arranged` makes an image.
+In: tasks in program order. Out: the columns of which `acs_cl.scheduler.layout.arranged` makes an
+image.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from acs_cl.epochs import (
+from acs_cl.scheduler.layout import (
     ARGS,
     INLINE_BYTES,
     RECORD_WORDS,
@@ -84,7 +85,7 @@ class Recorder:
         return place
 
     def image(self, spare: int, **how: Any) -> Image:
-        """Return all of it as words; `how` is what `acs_cl.epochs.arranged` takes."""
+        """Return all of it as words; `how` is what `acs_cl.scheduler.layout.arranged` takes."""
         records = words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS)
         columns = Columns(
             records,

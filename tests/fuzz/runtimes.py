@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl import contexts, devices
-from acs_cl.translate.facts import facts_of
+from acs_cl import devices
+from acs_cl.devices import contexts
+from acs_cl.devices.facts import facts_of
 from fuzz.kernels import (
     GROUP,
     HEADERS,

@@ -28,11 +28,7 @@ import numpy as np
 
 import acs_cl as acs
 from acs_cl.benchmarks.suite.bars import target
-from acs_cl.benchmarks.suite.measures.first_results import (
-    LEAST,
-    MANY,
-    first_results,
-)
+from acs_cl.benchmarks.suite.measures.first_results import LEAST, MANY, first_results
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import no_collection, rounds_in_time

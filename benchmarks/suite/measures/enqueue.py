@@ -39,8 +39,8 @@ from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import differences, ratios, spread
 from acs_cl.benchmarks.suite.timing import interleave
 from acs_cl.benchmarks.suite.tiny import ONE, TINY_BYTES, Bare, Ours
-from acs_cl.commands import KernelCommand
-from acs_cl.driver import functions
+from acs_cl.devices.driver import functions
+from acs_cl.launch.commands import KernelCommand
 from acs_cl.records import Access, Launch
 
 ROUNDS = {False: 101, True: 9}  # by "is quick"

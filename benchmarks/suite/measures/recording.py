@@ -24,12 +24,12 @@ import numpy as np
 import pyopencl as cl
 
 import acs_cl as acs
-from acs_cl.backends import device as device_backend
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import ratios, spread
 from acs_cl.benchmarks.suite.timing import interleave
 from acs_cl.benchmarks.suite.tiny import typed_kernel
+from acs_cl.scheduler import backend as device_backend
 
 SOURCE = """
 kernel void add(global const uint *x, global uint *y, uint a, int b)

@@ -1,0 +1,203 @@
+"""Access: from the arguments of a launch to the bytes it reads and writes.
+
+In: arguments as the user gave them (arrays, views, PyOpenCL buffers, arrays, SVM, images) and what
+the kernel may do to each. Out: the arguments as the driver takes them, and an `Access`.
+
+Foreign memory is named by what identifies it to the driver, so that two Python objects for the same
+memory meet: a sub-buffer by its parent and offset, shared virtual memory by address.
+Invariant: what cannot be known is read-write on the whole of its buffer, never "no conflict".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from ..errors import UsageError
+from ..memory.array import Array
+from ..ranges import spans_of_view
+from ..records import EVERYTHING, Access, Span
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+ADDRESS_SPACE = -1
+"""Base number of foreign shared virtual memory; its spans start at addresses."""
+
+ALL = (Span(EVERYTHING, 0, 1, 1, 1),)
+
+
+class Resolved(NamedTuple):
+    """One memory argument: for the driver, its bytes, and a byte offset only the kernel can add."""
+
+    argument: Any
+    spans: tuple[Span, ...]
+    offset: int = 0
+
+
+def resolve(runtime: Runtime, value: Any) -> Resolved | None:
+    """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be
+    used."""
+    if isinstance(value, Array):
+        return _resolve_array(runtime, value)
+    if isinstance(value, cl.SVMPointer):
+        own = runtime._store.owns(int(value.svm_ptr))
+        return Resolved(value, ALL if own else (_svm_span(value),))
+    if isinstance(value, cl.MemoryObjectHolder):
+        span = _object_span(value)
+        return Resolved(value, ALL if runtime._store.owns(-span.base) else (span,))
+    if hasattr(value, "base_data") and hasattr(value, "strides"):
+        return _resolve_pyopencl_array(runtime, value)
+    return None
+
+
+def _usable(runtime: Runtime, array: Array) -> Array:
+    """An array of this runtime that still has its memory."""
+    if array.runtime is not runtime:
+        raise UsageError("it belongs to another runtime; get() it and make an array of this one")
+    if array.nbytes and array._base is None:
+        raise UsageError("its memory was given back")
+    return array
+
+
+def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
+    if not _usable(runtime, array).nbytes:
+        return Resolved(None, ())
+    if array._lead:
+        raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
+    place = array._place_or_raise()
+    return Resolved(place.memory, array._spans, place.offset)
+
+
+def _resolve_pyopencl_array(runtime: Runtime, array: Any) -> Resolved:
+    data, offset = array.base_data, array.offset
+    if data is None or not array.nbytes:
+        return Resolved(None, ())
+    if isinstance(data, cl.SVMPointer):
+        start = data.svm_ptr + offset
+        spans = spans_of_view(
+            ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
+        )
+        if runtime._store.owns(int(data.svm_ptr)):
+            spans = ALL
+        if not offset:
+            return Resolved(data, spans)
+        return Resolved(cl.SVM(data.buf[offset:]), spans)
+    whole = _object_span(data)
+    if whole is ALL[0] or runtime._store.owns(-whole.base):
+        return Resolved(data, ALL, offset)
+    spans = spans_of_view(
+        whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
+    )
+    return Resolved(data, spans, offset)
+
+
+def _object_span(memory: Any) -> Span:
+    """All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer,
+    an image of the buffer below it. Intel's runtime does not tell that one once the program has
+    released it: such a part may be any memory."""
+    size = max(1, int(memory.size))
+    try:
+        parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    except cl.Error:
+        return ALL[0]
+    if parent is None:
+        return Span(_number(memory), 0, size, 1, size)
+    whole = _object_span(parent)
+    if whole is ALL[0] or not isinstance(memory, cl.Buffer):  # its rows may be apart
+        return whole
+    start: Any = memory.get_info(cl.mem_info.OFFSET)
+    return Span(whole.base, int(start), size, 1, size)
+
+
+def _svm_span(pointer: Any) -> Span:
+    size = pointer.size
+    if size is None:  # an address without an extent may reach anything foreign
+        return Span(ADDRESS_SPACE, 0, 1 << 63, 1, 1 << 63)
+    return Span(ADDRESS_SPACE, int(pointer.svm_ptr), int(size), 1, int(size))
+
+
+def _number(memory: Any) -> int:
+    return -int(memory.int_ptr)
+
+
+def foreign_span(memory: Any) -> Span | None:
+    """All of what a driver's argument stands for, as hazards name it; None if it is not memory."""
+    if isinstance(memory, cl.SVMPointer):
+        return _svm_span(memory)
+    return _object_span(memory) if isinstance(memory, cl.MemoryObjectHolder) else None
+
+
+def span_by_address(memory: Any, span: Span) -> Span | None:
+    """The same bytes of a buffer on the program's own memory by where that is, as SVM is named, and
+    transfers; None for others."""
+    if not isinstance(memory, cl.MemoryObjectHolder) or span is ALL[0]:
+        return None
+    parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    address = host_address(memory if parent is None else parent)
+    return span._replace(base=ADDRESS_SPACE, start=address + span.start) if address else None
+
+
+def host_address(buffer: Any) -> int:
+    """0 for memory that is not the program's."""
+    if buffer.flags & cl.mem_flags.USE_HOST_PTR:
+        with contextlib.suppress(cl.Error, AttributeError):
+            return int(buffer.get_host_array((int(buffer.size),), np.dtype(np.uint8)).ctypes.data)
+    return 0
+
+
+def describe(value: Any) -> str:
+    """An argument in an error message: its type, and its value where that is short."""
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"{name} of shape {value.shape}"
+    text = repr(value)
+    return f"{name} {text}" if len(text) <= 40 else name
+
+
+def declared(
+    runtime: Runtime, given: Any, keyword: str, command: str
+) -> tuple[tuple[Any, ...], tuple[Span, ...], tuple[Span, ...]]:
+    """The memory named by `reads=` or `writes=`: the objects, their bytes, and those of their bytes
+    that are exactly theirs (a view of many dimensions may stand for its hull)."""
+    if given is None:
+        return (), (), ()
+    if isinstance(given, (str, bytes, Array)) or not isinstance(given, Iterable):
+        given = (given,)
+    objects = tuple(given)
+    spans: list[Span] = []
+    exact: list[Span] = []
+    for value in objects:
+        try:
+            if isinstance(value, Array):
+                spans += _usable(runtime, value)._spans
+                exact += value._overwrites()
+                continue
+            found = resolve(runtime, value)
+        except UsageError as error:
+            raise UsageError(f"{command}: {keyword}= names {value!r}: {error}") from None
+        if found is None:
+            raise UsageError(
+                f"{command}: {keyword}= takes arrays, views and buffers, got {describe(value)}"
+            )
+        spans += found.spans
+        exact += found.spans
+    return objects, tuple(spans), tuple(exact)
+
+
+def replace(
+    inferred: Access, reads: Sequence[Span], writes: Sequence[Span], exact: Sequence[Span]
+) -> Access:
+    """Put declared spans in place of what was inferred for the bases they name, no others. The
+    `exact` ones among the writes are sure to be overwritten."""
+    named = {span.base for span in (*reads, *writes)}
+    return Access(
+        (*(span for span in inferred.reads if span.base not in named), *reads),
+        (*(span for span in inferred.writes if span.base not in named), *writes),
+        tuple(span for span in exact if span not in reads),
+    )

@@ -1,0 +1,108 @@
+"""Converters: one generated function per kernel signature, for plain arguments.
+
+In: a kernel. Out: a function from the arguments of a launch to driver arguments and `Access`.
+PyOpenCL generates its invokers for the same reason: a loop over parameters costs more than the
+launch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from ..memory.array import Array
+from ..records import Access
+from . import scalars
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel
+
+Converted = tuple[Any, tuple[Any, ...], tuple[Any, ...], Access]
+"""(OpenCL kernel, pointers to set, values to set, access)."""
+
+Convert = Callable[["Kernel", tuple[Any, ...]], Converted]
+"""Takes its kernel as an argument: a closure over it would be a cycle that keeps the runtime."""
+
+
+def converter(kernel: Kernel) -> Convert:
+    """Generate `convert(kernel, args)` for the plain case; the rest is handed to `Kernel._slow`.
+
+    Plain: every pointer gets an array of this runtime that is one rectangle of bytes, every scalar
+    a number that fits.
+    """
+    signature = kernel.signature
+    plain = not (signature.anywhere or signature.program_globals)
+    names = [f"a{index}" for index in range(len(signature.parameters))]
+    lines = [f"        {', '.join(names)}{',' if len(names) == 1 else ''} = args"] if names else []
+    pointers: list[str] = []
+    values: list[str] = []
+    reads: list[str] = []
+    writes: list[str] = []
+    scope: dict[str, Any] = {
+        "Access": Access,
+        "Array": Array,
+        "LocalMemory": cl.LocalMemory,
+        "NOT_PLAIN": scalars.NOT_PLAIN,
+        "native": kernel._native,
+        "new": tuple.__new__,
+    }
+    tests: list[str] = []
+    for index, parameter in enumerate(signature.parameters):
+        name = names[index]
+        if parameter.is_pointer and parameter.space in ("global", "constant"):
+            tests.append(f"type({name}) is Array and {name}._home is kernel._runtime")
+            pointers.append(f"{index}, {name}._argument")
+            if "r" in parameter.mode:
+                reads.append(f"{name}._span")
+            if "w" in parameter.mode:
+                writes.append(f"{name}._span")
+        elif parameter.space == "local" and parameter.is_pointer:
+            tests.append(f"type({name}) is LocalMemory")
+            pointers.append(f"{index}, {name}")
+        else:
+            pack = scalars.packer(parameter)
+            if pack is None:
+                plain = False
+                break
+            scope[f"pack{index}"] = pack
+            values.append(f"{index}, pack{index}({name})")
+    if not plain:
+        return type(kernel)._slow
+    body = (
+        f"return (native, {tuple_of(pointers)}, {tuple_of(values)}, "
+        f"new(Access, ({tuple_of(reads)}, {tuple_of(writes)}, ())))"
+    )
+    text = "\n".join(
+        [
+            "def convert(kernel, args):",
+            "    try:",
+            *lines,
+            f"        if {' and '.join(tests) or 'True'}:",
+            f"            {body}",
+            "    except NOT_PLAIN:",
+            "        kernel._runtime._stats.not_plain += 1",
+            "    return kernel._slow(args)",
+        ]
+    )
+    convert: Convert = generated("convert", text, "<arguments of a kernel>", scope)
+    return convert
+
+
+def generated(name: str, text: str, where: str, scope: dict[str, Any]) -> Any:
+    """The function `name` of a text, which sees what is in `scope`."""
+    exec(_compiled(text, where), scope)
+    return scope.pop(name)  # or it would hold itself
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str, where: str) -> Any:
+    """Kernels whose parameters are alike have one text, and compiling it takes longest."""
+    return compile(text, where, "exec")
+
+
+def tuple_of(parts: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({', '.join(parts)},)" if parts else "()"

@@ -1,0 +1,161 @@
+"""Standing declarations of a kernel: what every launch of it touches.
+
+In: declarations by parameter, or a function, and the arguments of a launch. Out: the `Access` with
+what was inferred for these parameters replaced. Declarations are checked when they are made, not
+when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..records import Access, Span
+from . import arguments as accesses
+from .declared import Declaration, parse
+from .signature import Parameter
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel
+
+
+class Standing:
+    """What `Kernel.access` declared."""
+
+    def __init__(
+        self, kernel: Kernel, function: Callable[..., Any] | None, modes: Mapping[str, str]
+    ) -> None:
+        if (function is None) == (not modes):
+            raise UsageError(
+                f"kernel {kernel.name!r}: access() takes declarations by parameter, or one function"
+            )
+        if function is not None and not callable(function):
+            raise UsageError(f"kernel {kernel.name!r}: access() got {accesses.describe(function)}")
+        self._kernel = kernel
+        self._function = function
+        parameters = {parameter.name: parameter for parameter in kernel.signature.parameters}
+        self._declared: dict[str, Declaration] = {}
+        for name, text in modes.items():
+            if name not in parameters:
+                raise UsageError(
+                    f"kernel {kernel.name!r} has no parameter {name!r}; it has: "
+                    f"{', '.join(parameters)}"
+                )
+            self._declared[name] = self._parse(parameters[name], text)
+
+    def _parse(self, parameter: Parameter, text: str) -> Declaration:
+        where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
+        if not parameter.is_pointer and parameter.space != "image":
+            raise UsageError(f"{where}: {parameter.type_name} is passed by value")
+        try:
+            declaration = parse(text, self._kernel.signature.parameters)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+        if "w" in declaration.mode and parameter.const:
+            raise UsageError(
+                f"{where}: {text!r} declares a write, but the kernel takes it as const"
+            )
+        return declaration
+
+    def apply(
+        self,
+        inferred: Access,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: tuple[Any, ...],
+    ) -> Access:
+        """The access of one launch."""
+        if self._function is not None:
+            return self._call(inferred, global_size, local_size, args)
+        runtime = self._kernel._runtime
+        parameters = self._kernel.signature.parameters
+        scalars = {
+            parameter.name: int(value)
+            for parameter, value in zip(parameters, args, strict=True)
+            if not parameter.is_pointer and hasattr(value, "__index__")
+        }
+        reads: list[Span] = []
+        writes: list[Span] = []
+        sure: list[Span] = []
+        bases: set[int] = set()
+        for parameter, value in zip(parameters, args, strict=True):
+            found = accesses.resolve(runtime, value)
+            if found is None:
+                continue
+            bases.update(span.base for span in found.spans)
+            declaration = self._declared.get(parameter.name)
+            if declaration is None:
+                mode = parameter.mode
+                if not mode and not parameter.is_pointer:
+                    mode = "rw"
+                reads += found.spans if "r" in mode else ()
+                writes += found.spans if "w" in mode else ()
+                continue
+            new_reads, new_writes = self._spans(
+                declaration, parameter, found.spans, global_size, offset, scalars
+            )
+            reads += new_reads
+            writes += new_writes
+            sure += [span for span in new_writes if span not in new_reads]
+        # what is not behind an argument: any memory, variables of the program
+        reads += (span for span in inferred.reads if span.base not in bases)
+        writes += (span for span in inferred.writes if span.base not in bases)
+        return Access(tuple(reads), tuple(writes), tuple(sure))
+
+    def _spans(
+        self,
+        declaration: Declaration,
+        parameter: Parameter,
+        spans: tuple[Span, ...],
+        global_size: tuple[int, ...],
+        offset: tuple[int, ...] | None,
+        scalars: Mapping[str, int],
+    ) -> tuple[list[Span], list[Span]]:
+        if all(clause.low is None for clause in declaration.clauses):
+            mode = declaration.mode
+            return (
+                list(spans) if "r" in mode else [],
+                list(spans) if "w" in mode else [],
+            )
+        if not spans:
+            return [], []
+        start = min(span.start for span in spans)
+        end = max(span.end for span in spans)
+        where = f"{self._kernel._next()}, parameter {parameter.name!r}"
+        if not parameter.element_bytes:
+            raise UsageError(
+                f"{where}: the size of {parameter.element!r} is unknown; pass reads=/writes= views"
+            )
+        try:
+            reads, writes = declaration.ranges(
+                global_size, offset, scalars, parameter.element_bytes, end - start
+            )
+        except KeyError as error:
+            raise UsageError(f"{where}: argument {error} is not an integer") from None
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+        base = spans[0].base
+        return (
+            [Span(base, start + low, pitch, rows, width) for low, pitch, rows, width in reads],
+            [Span(base, start + low, pitch, rows, width) for low, pitch, rows, width in writes],
+        )
+
+    def _call(
+        self,
+        inferred: Access,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        args: tuple[Any, ...],
+    ) -> Access:
+        assert self._function is not None
+        where = f"{self._kernel._next()}: the access function"
+        try:
+            reads, writes = self._function(global_size, local_size, *args)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{where} failed or gave no (reads, writes): {error}") from error
+        runtime = self._kernel._runtime
+        _, read_spans, _ = accesses.declared(runtime, reads, "reads", where)
+        _, write_spans, exact = accesses.declared(runtime, writes, "writes", where)
+        return accesses.replace(inferred, read_spans, write_spans, exact)

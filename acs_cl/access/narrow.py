@@ -1,0 +1,287 @@
+"""Narrower accesses: of each view that a launch is given, the bytes that its body can reach.
+
+In: a kernel's signature with the outline of its body, the access that a launch would have with all
+of its views, its sizes and arguments. Out: an access that is never more than that. Invariant: what
+is not proven stays all of the view; nothing is ever said to be overwritten for sure, since a
+condition may skip it. An outline is run once for the same sizes and numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from ..host.environment import variable
+from ..memory.array import Array
+from ..ranges import covers
+from ..records import EVERYTHING, Access, Span
+from .converter import generated
+from .needed import needed
+from .reach import Launch, Reached, TooMuch, reach
+from .signature import Signature
+
+MOST_KEPT = 4096
+"""Launches whose outcome is kept, for each kernel."""
+
+_Kept = dict[tuple[Any, ...], Any]
+
+
+class Outcome(NamedTuple):
+    """What was inferred for a launch, and from what: `sizes` are its global and local one and its
+    offset, `numbers` those that matter, `whole` what it would have with all of its views."""
+
+    sizes: tuple[tuple[int, ...] | None, ...]
+    numbers: tuple[int, ...]
+    whole: Access
+    reached: dict[int, Reached]
+
+
+def turned_off() -> bool:
+    """Whether nothing is inferred in this process."""
+    return variable("ACS_CL_RANGES") == "off"
+
+
+def narrow(signature: Signature) -> Narrow | None:
+    """What narrows the launches of a kernel; None where nothing can, or ACS_CL_RANGES=off."""
+    if signature.outline is None or turned_off():
+        return None
+    if signature.anywhere or signature.program_globals:
+        return None
+    if any(parameter.space in ("image", "pipe", "") for parameter in signature.parameters):
+        return None
+    return Narrow(signature)
+
+
+class Narrow:
+    """Narrows the launches of one kernel."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._outline: dict[str, Any] = signature.outline or {}
+        self._group = signature.group_size
+        self.numbers = sorted(needed(self._outline["functions"]))
+        """The parameters whose numbers matter."""
+        memory = [
+            (index, parameter)
+            for index, parameter in enumerate(signature.parameters)
+            if parameter.is_pointer and parameter.space in ("global", "constant")
+        ]
+        self.memory = [index for index, _ in memory]
+        """The parameters that are memory."""
+        self._reads = [index for index, parameter in memory if "r" in parameter.mode]
+        self._writes = [index for index, parameter in memory if "w" in parameter.mode]
+        self._covered = self._test()
+        self._covers: _Kept = {}
+        self._reached: _Kept = {}
+        self._accesses: _Kept = {}
+
+    def access(
+        self,
+        whole: Access,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: tuple[Any, ...],
+    ) -> Access:
+        """The access of a launch whose arguments, as they are, are all that `whole` says."""
+        try:
+            if self._covered(self._covers, global_size, local_size, offset, args):
+                return whole
+        except (LookupError, TypeError, AttributeError):  # new sizes, or no plain arguments
+            pass
+        for index in self.memory:
+            value = args[index]
+            if not ((type(value) is Array and value._span is not None) or _is_one_span(value)):
+                return whole
+        if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
+            return whole
+        key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
+        try:
+            return self._accesses[key]  # type: ignore[no-any-return]
+        except (KeyError, TypeError):  # a TypeError: a number that is an array
+            pass
+        try:
+            reached = self.reached(global_size, local_size, offset, args)
+        except (TypeError, ValueError):  # sizes and numbers that are none: the launch says so
+            return whole
+        _keep(self._covers, (global_size, local_size, offset, *key[4:]), self._cover(reached))
+        found = Access(
+            _cut(whole.reads, [reached.get(i, _UNTOUCHED).reads for i in self._reads]),
+            _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
+            whole.overwrites,
+        )
+        if found == whole:
+            found = whole
+        _keep(self._accesses, key, found)
+        return found
+
+    def covers(self, global_size: Any, local_size: Any, args: Sequence[Any]) -> Any:
+        """For each argument in memory how many bytes it may have that all of them are touched, if
+        that is known; else None."""
+        try:
+            return self._covers.get(
+                (global_size, local_size, None, *[args[index] for index in self.numbers])
+            )
+        except TypeError:
+            return None
+
+    def _cover(self, reached: dict[int, Reached]) -> tuple[int, ...]:
+        """For each argument how many bytes it may have, that all of them are touched anyway."""
+        covers = []
+        for index in self.memory:
+            found = reached.get(index, _UNTOUCHED)
+            least = _UNBOUND
+            for rectangles, indices in ((found.reads, self._reads), (found.writes, self._writes)):
+                if index in indices and rectangles is not None:
+                    least = min(least, _from_the_start(rectangles))
+            covers.append(least)
+        return tuple(covers)
+
+    def _test(self) -> Any:
+        """A function that tells whether all of the arguments is touched, if that is known."""
+        tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self.memory)]
+        numbers = "".join(f", args[{index}]" for index in self.numbers)
+        text = (
+            "def covered(covers, global_size, local_size, offset, args):\n"
+            f"    c = covers[global_size, local_size, offset{numbers}]\n"
+            f"    return {' and '.join(tests) or 'True'}"
+        )
+        return generated("covered", text, "<ranges of arguments>", {})
+
+    def reached(
+        self,
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        args: Sequence[Any],
+    ) -> dict[int, Reached]:
+        """What a launch may touch of each parameter; of those that are missing, nothing."""
+        numbers = {index: int(args[index]) for index in self.numbers}
+        key = (global_size, local_size, offset, *numbers.values())
+        found: dict[int, Reached] | None = self._reached.get(key)
+        if found is None:
+            found = self._run(global_size, local_size, offset, numbers)
+            _keep(self._reached, key, found)
+        return found
+
+    def outcomes(self, access: Access) -> list[Outcome]:
+        """What launches that have this access were narrowed by; several if it came of several sizes
+        or numbers, none if it is kept no longer. Looks through all that is kept."""
+        found = [
+            self._outcome(key[:3], key[4:], key[3])
+            for key, narrowed in list(self._accesses.items())
+            if narrowed == access
+        ]
+        if len(access.reads) == len(self._reads) and len(access.writes) == len(self._writes):
+            views = self.views(access)
+            widths = [views[index].width if index in views else 0 for index in self.memory]
+            found += [
+                self._outcome(key[:3], key[3:], access)
+                for key, covers in list(self._covers.items())
+                if all(width <= cover for width, cover in zip(widths, covers, strict=True))
+            ]
+        return list({one[:2]: one for one in found if one is not None}.values())
+
+    def _outcome(self, sizes: Any, values: Any, whole: Access) -> Outcome | None:
+        numbers = tuple(map(int, values))
+        reached = self._reached.get((*sizes, *numbers))
+        return None if reached is None else Outcome(sizes, numbers, whole, reached)
+
+    def views(self, whole: Access) -> dict[int, Span]:
+        """The view of each parameter of which a launch has one span."""
+        return {
+            **dict(zip(self._reads, whole.reads, strict=True)),
+            **dict(zip(self._writes, whole.writes, strict=True)),
+        }
+
+    def _run(
+        self, global_size: Any, local_size: Any, offset: Any, numbers: dict[int, int]
+    ) -> dict[int, Reached]:
+        group = local_size or self._group
+        axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
+        try:
+            return reach(
+                self._outline,
+                Launch(
+                    tuple(int(size) for size in global_size),
+                    None if group is None else _of_axes(group, axes, 1),
+                    None if offset is None else _of_axes(offset, axes, 0),
+                    numbers,
+                ),
+            )
+        except (TooMuch, RecursionError):
+            return dict.fromkeys(self.memory, Reached(None, None, "the body is too long to run"))
+
+
+_UNTOUCHED = Reached((), ())
+_UNBOUND = 1 << 62
+"""More bytes than there are, and an integer that the core takes."""
+
+
+def _from_the_start(rectangles: Sequence[tuple[int, int, int, int]]) -> int:
+    """How many bytes are covered from the first one on."""
+    return max((s + w for s, _, rows, w in rectangles if rows == 1 and s <= 0), default=0)
+
+
+def cut(spans: Sequence[Span], reached: Sequence[tuple[int, int, int, int]] | None) -> list[Span]:
+    """Of the bytes of an argument those that are reached, counted from its first byte."""
+    if reached is None:
+        return list(spans)
+    if not reached or not spans:
+        return []
+    if len(spans) > 1 or spans[0].rows > 1 or spans[0].base == EVERYTHING:
+        return list(spans)
+    whole = spans[0]
+    found: list[Span] = []
+    for start, pitch, rows, width in reached:
+        found += _clipped(whole, start, pitch, rows, width)
+    if len(found) == 1 and covers(found[0], whole):
+        return [whole]
+    return found
+
+
+def _clipped(whole: Span, start: int, pitch: int, rows: int, width: int) -> list[Span]:
+    """A rectangle of bytes, without what is outside of the view."""
+    limit = whole.width
+    if rows == 1:
+        low, high = max(start, 0), min(start + width, limit)
+        return (
+            [Span(whole.base, whole.start + low, high - low, 1, high - low)] if low < high else []
+        )
+    if start < 0 or start + (rows - 1) * pitch + width > limit:
+        first = max(0, -(start // pitch))  # rows that begin at 0 or later
+        last = min(rows, (limit - width - start) // pitch + 1)  # and end in the view
+        parts: list[Span] = []
+        for row in {first - 1, last}:
+            if 0 <= row < rows:
+                parts += _clipped(whole, start + row * pitch, width, 1, width)
+        if last > first:
+            parts += _clipped(whole, start + first * pitch, pitch, last - first, width)
+        return parts
+    return [Span(whole.base, whole.start + start, pitch, rows, width)]
+
+
+def _cut(spans: Sequence[Span], reached: Sequence[Any]) -> tuple[Span, ...]:
+    found: list[Span] = []
+    for span, rectangles in zip(spans, reached, strict=True):
+        found += cut((span,), rectangles)
+    return tuple(found)
+
+
+def _is_one_span(value: Any) -> bool:
+    if type(value) is Array:
+        return len(value._spans) == 1
+    return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
+
+
+def _of_axes(sizes: Sequence[int], axes: int, missing: int) -> tuple[int, ...]:
+    return (*(int(size) for size in sizes[:axes]), *[missing] * (axes - len(sizes)))
+
+
+def _keep(kept: _Kept, key: tuple[Any, ...], value: Any) -> None:
+    if len(kept) >= MOST_KEPT:
+        kept.clear()
+    with contextlib.suppress(TypeError):
+        kept[key] = value

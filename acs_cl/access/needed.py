@@ -1,0 +1,92 @@
+"""Which numbers matter: the integer parameters on which it depends where a kernel touches memory.
+
+In: the functions of an outline (`opencl_c.modes.outline` says what operations there are). Out: the
+parameters whose numbers reach an address, a count, or a branch. Pure.
+
+Invariant: nothing rests on it but how often `reach` is run. A number that it is not given is any of
+its type there, so that one left out by mistake would widen ranges, and never miss an access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Operation = Any
+
+_PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"})
+"""Operations that give a value and do nothing else: it is needed where theirs is."""
+
+_ACTS = frozenset({"r", "w", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"})
+
+
+def needed(functions: Sequence[Any]) -> set[int]:
+    """The parameters of a kernel whose numbers matter."""
+    walk = _Walk()
+    before = -1
+    while before != len(walk.slots):  # a variable that is needed needs what it was given
+        before = len(walk.slots)
+        for _, body, *_ in functions:
+            walk.several(body)
+    return walk.arguments
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.arguments: set[int] = set()
+        self.slots: set[int] = set()
+
+    def several(self, operations: Sequence[Operation], is_needed: bool = False) -> None:
+        for operation in operations:
+            if operation.__class__ in (list, tuple):
+                self.visit(operation, is_needed)
+
+    def visit(self, op: Operation, is_needed: bool) -> None:
+        """Look at an operation whose value is needed, or is not."""
+        name = op[0]
+        if name == "a":
+            if is_needed:
+                self.arguments.add(op[1])
+        elif name == "s":
+            if is_needed:
+                self.slots.add(op[1])
+        elif name in ("=", "new", "post"):
+            if is_needed:
+                self.slots.add(op[1])
+            self.visit(op[2], op[1] in self.slots)
+        elif name == ",":
+            self.several(op[1:-1])
+            self.several(op[1:][-1:], is_needed)
+        elif name in _PLAIN:
+            self.several(op[1:], is_needed)
+        elif name in ("and", "or", "?:"):
+            self.visit(op[1], is_needed or any(_acts(part) for part in op[2:]))
+            self.several(op[2:], is_needed)
+        elif name == "if":
+            self.visit(op[1], True)
+            self.several(op[2:])
+        elif name == "loop":
+            _, _, condition, body, step, induction = op
+            self.visit(condition, True)
+            self.several(body)
+            self.several([step])
+            if induction is not None:
+                self.several(induction, induction[0] in self.slots)
+        elif name == "switch":
+            self.visit(op[1], True)
+            self.several(op[3])
+        elif name == "maybe":
+            self.several(op[2])
+        else:
+            for part in op[1:]:
+                if part.__class__ in (list, tuple) and part:
+                    # the arguments of a call are a list of operations
+                    each = [part] if isinstance(part[0], str) else part
+                    self.several(each, True)
+
+
+def _acts(operation: Operation) -> bool:
+    """Whether an operation does more than to give a value."""
+    if operation.__class__ not in (list, tuple) or not operation:
+        return False
+    return operation[0] in _ACTS or any(_acts(part) for part in operation)

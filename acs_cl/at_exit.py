@@ -1,0 +1,142 @@
+"""How a program ends: runtimes at exit, at the end of a `with` block, and after Ctrl-C.
+
+A kernel may never end, and a driver's own handlers at exit wait for it for ever: PoCL's join the
+threads that run it. A program that was interrupted must end all the same. So what is under way gets
+a moment (`GRACE_S`), then stderr names it, and the process ends: by itself, or `LAST_S` later by
+force. Another Ctrl-C ends it at once.
+
+In: runtimes, and why they are left. Out: they are closed, or kept for ever with what they run, for
+the device may still write to their memory.
+
+Invariant: without an interrupt everything is waited for, however long that takes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from . import core, waiting
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+GRACE_S = 2.0
+"""How long what is under way may take to end after Ctrl-C."""
+
+SHORT_S = 0.1
+"""How long of that nothing is said."""
+
+LAST_S = 1.0
+"""How long the interpreter may take to end with something still running."""
+
+INTERRUPTED = 130
+"""Exit status of a program that Ctrl-C has ended, as shells have it."""
+
+NAMED = 8
+"""Launches that are named on stderr."""
+
+interrupted = False
+"""Whether Ctrl-C ends the program although it has caught that: for who knows."""
+
+_left: list[Runtime] = []
+"""Runtimes that were left with something running."""
+
+_again = False
+"""Whether another Ctrl-C came meanwhile."""
+
+
+def leave(runtime: Runtime, kind: type[BaseException] | None) -> None:
+    """The end of a `with` block, by an exception of this kind."""
+    if kind is not None and issubclass(kind, KeyboardInterrupt):
+        _close_soon(runtime)
+    else:
+        waiting.close(runtime, quiet=kind is not None)
+
+
+def collected(runtime: Runtime) -> None:
+    """Nobody has the runtime any more. An exception would be lost in a finalizer: who interrupts it
+    is heard right after."""
+    try:
+        waiting.close(runtime, quiet=True)
+    except KeyboardInterrupt:
+        _left.append(runtime)
+        threading.Timer(0.01, signal.raise_signal, (signal.SIGINT,)).start()
+
+
+def _close_soon(runtime: Runtime) -> None:
+    """Close, if that takes a moment only; else say what is still running, and keep it."""
+    if runtime in _left:
+        return
+    global _again
+    closed = False
+    try:
+        closed = waiting.close(runtime, quiet=True, until=perf_counter() + SHORT_S)
+        if not closed:
+            _say(f"waiting {GRACE_S:g} s, until another Ctrl-C, for", runtime)
+            closed = waiting.close(runtime, quiet=True, until=perf_counter() + GRACE_S)
+    except KeyboardInterrupt:
+        _again = True
+        raise
+    finally:
+        if not closed:
+            _left.append(runtime)
+            _say("still running:", runtime)
+
+
+def _say(what: str, runtime: Runtime) -> None:
+    """What is under way, on stderr."""
+    with runtime._lock:
+        runtime._settle()
+        launches = list(runtime._launches.values())
+    named = [_named(launch) for launch in launches[:NAMED]]
+    if len(launches) > NAMED:
+        named.append(f"{len(launches) - NAMED} more")
+    text = f"acs_cl: interrupted; {what} {', '.join(named) or 'nothing known'} ({runtime!r})"
+    print(text, file=sys.stderr, flush=True)
+
+
+def _named(launch: Any) -> str:
+    site = getattr(launch.command, "site", "")
+    return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
+
+
+def _at_exit(again: bool = False) -> None:
+    """Close every runtime. `again`: Ctrl-C came while this was called before."""
+    last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
+    ends = again or interrupted or isinstance(last, KeyboardInterrupt)
+    try:
+        if not ends:
+            for runtime in waiting.all_runtimes():
+                if runtime not in _left:
+                    waiting.close(runtime, quiet=True)
+    except KeyboardInterrupt:
+        ends = True
+    if ends:
+        with contextlib.suppress(KeyboardInterrupt):  # which is noted
+            for runtime in waiting.all_runtimes():
+                _close_soon(runtime)
+    if _left:
+        _end(0 if _again else LAST_S)
+
+
+def _end(seconds: float) -> None:
+    """Something runs that nobody can stop. What is left to do at exit gets so many seconds."""
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    if seconds:
+        core.native.end_process(seconds, INTERRUPTED)
+    else:  # no thread of Python's runs while the interpreter ends
+        os._exit(INTERRUPTED)
+
+
+atexit.register(core.native.call_to_the_end, _at_exit)

@@ -1,0 +1,281 @@
+"""Calls that decide on the device: `when=` and `size(…)`.
+
+In: a kernel, the values of a call that decide, and the command that the call would be without them.
+Out: a launch of a `DecidedCommand`.
+
+Invariants: what decides is among the reads of the launch, which overwrites nothing for sure, since
+it may be skipped. What decides is read before the kernel writes anything: bytes that the kernel may
+write itself are copied first, by a launch of their own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from .access import arguments as accesses
+from .devices.build import build
+from .devices.driver import OwnKernel, Place, is_svm
+from .errors import UsageError
+from .launch.commands import CopyCommand, KernelCommand
+from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
+from .memory.array import Array
+from .ranges import overlap
+from .records import EVERYTHING, Access, Span
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+    from .launch.handle import Handle
+
+ROUNDED = 64
+"""An upper bound is rounded up to a multiple of this where the driver picks the group size, so that
+it finds a good one."""
+
+_UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
+
+
+class size:  # noqa: N801  read like `range` and `slice`
+    """Takes a global size from the device: the value of `count`, one uint32 or int32 there.
+
+    It is read when the launch's turn comes. `upto` is the most that it may be; more is an error of
+    that launch.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''
+    ...         kernel void find(global const int *x, global uint *count, global int *found)
+    ...         { int i = get_global_id(0); if (x[i] > 2) found[atomic_inc(count)] = i; }
+    ...         kernel void clear(global int *x, global const int *found)
+    ...         { x[found[get_global_id(0)]] = 0; }''')
+    ...     x, found = rt.array([1, 5, 2, 7], "i4"), rt.empty(4, "i4")
+    ...     count = rt.zeros(1, "u4")
+    ...     handle = prog.find((4,), None, x, count, found)
+    ...     handle = prog.clear(acs.size(count, upto=4), None, x, found)  # two work-items
+    ...     print(x.get())
+    [1 0 2 0]
+    """
+
+    __slots__ = ("count", "upto")
+
+    def __init__(self, count: Any, upto: int) -> None:
+        if not hasattr(upto, "__index__") or not 1 <= upto.__index__() <= LARGEST:
+            raise UsageError(
+                f"acs.size: got upto={accesses.describe(upto)}, expected 1 to {LARGEST}"
+            )
+        self.count = count
+        self.upto = upto.__index__()
+
+    def __repr__(self) -> str:
+        return f"acs_cl.size({self.count!r}, upto={self.upto})"
+
+
+class Deciding:
+    """One call that decides on the device."""
+
+    def __init__(self, kernel: Kernel, global_size: tuple[Any, ...], when: Any) -> None:
+        self._kernel = kernel
+        self._when = None if when is None else _cell(kernel, when, "when=")
+        self._count: Cell | None = None
+        self.global_size = global_size
+        """With the upper bound in place of a count."""
+        self._command: DecidedCommand | None = None
+        if global_size and type(global_size[0]) is size:
+            self._count = _cell(kernel, global_size[0].count, "the count of acs.size")
+            self.global_size = (global_size[0].upto, *global_size[1:])
+
+    @property
+    def counts(self) -> bool:
+        """Whether the device decides for how many work-items it runs."""
+        return self._count is not None
+
+    def launch(
+        self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None
+    ) -> Handle:
+        """Launch `plain` with the decision."""
+        runtime = self._kernel._runtime
+        command, access, _copies = self.decided(plain, access, wait_for)
+        if not runtime._backend.decides:
+            _ = command.guarded  # what is wrong with the variant is an error of this call
+        self._command = command
+        return runtime._launch(command, access, wait_for)
+
+    @property
+    def variant(self) -> Any:
+        """The OpenCL kernel that looks into memory of the runtime first, once a queue has needed it
+        for the launch."""
+        command = self._command
+        if command is None or command.decision.when is None:
+            return None
+        is_ours = is_svm(command.decision.when.place.memory) is self._kernel._runtime._store.is_svm
+        return command.variant if is_ours else None
+
+    def decided(
+        self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None = None
+    ) -> tuple[DecidedCommand, Access, list[Array]]:
+        """`plain` with the decision, what it touches, and copies of cells that it may write, which
+        are launched by this and have to live until it is."""
+        kernel, count = self._kernel, self._count
+        cells = [cell for cell in (self._when, count) if cell is not None]
+        reads = (*access.reads, *(cell.span for cell in cells))
+        copies: list[Array] = []
+        for index, cell in enumerate(cells):
+            if any(_meet(cell.span, span) for span in access.writes):
+                copies.append(self._copy(cell, wait_for))
+                cells[index] = cell._replace(place=copies[-1]._place_or_raise())
+                reads += copies[-1]._spans
+        local = plain.local_size
+        if count is not None and local is None:
+            required = kernel.signature.group_size
+            local = required[: len(self.global_size)] if required else None
+        group = local[0] if local and count is not None else 1
+        when = cells[0] if self._when is not None else None
+        counted = cells[-1] if count is not None else None
+        decision = Decision(when, counted, (*self.global_size, 0)[0], group)
+        if kernel._guards is None:
+            kernel._guards = Guards()
+        guards = kernel._guards
+        command = DecidedCommand(
+            plain,
+            decision,
+            lambda: guards.guarded(kernel, plain, decision, cells, local),
+            guards.faults,
+        )
+        return command, Access(reads, access.writes), copies
+
+    def _copy(self, cell: Cell, wait_for: Sequence[Any] | None) -> Array:
+        """A copy, made in program order, of a cell that the kernel may write: its first groups
+        would decide for the others."""
+        runtime = self._kernel._runtime
+        if is_svm(cell.place.memory) is not runtime._store.is_svm:
+            raise UsageError(
+                f"{self._kernel._next()}: the kernel may write what decides whether it runs, and "
+                "that is foreign memory; copy it into an array of the runtime"
+            )
+        copy = runtime.empty(1, np.uint32)
+        command = CopyCommand(copy._place_or_raise(), cell.place)
+        runtime._launch(command, Access((cell.span,), copy._spans, copy._spans), wait_for)
+        return copy
+
+
+class Guards:
+    """The guarded variants of one kernel, and its words for counts that break the rules.
+
+    It does not hold the kernel, whose it is: that would be a cycle that keeps the runtime.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self._natives: dict[tuple[Any, ...], tuple[Any, int, str]] = {}
+        self._programs: dict[tuple[Any, ...], tuple[Any, str, str]] = {}
+
+    def guarded(
+        self,
+        kernel: Kernel,
+        plain: KernelCommand,
+        decision: Decision,
+        cells: Sequence[Cell],
+        local: tuple[int, ...] | None,
+    ) -> tuple[KernelCommand, Fault | None]:
+        """The command that decides by itself, by what is in `cells`."""
+        native, first, collective = self._native(kernel, plain.kernel, decision)
+        pointers, values = plain.pointers, plain.values
+        for cell in cells:
+            pointers += (first, cell.place.memory)
+            values += (first + 1, struct.pack("Q", cell.place.offset))
+            first += 2
+        global_size, fault = plain.global_size, None
+        if decision.count is not None:
+            if collective and local is None:
+                raise UsageError(
+                    f"{kernel._next()}: the kernel calls {collective}; with acs.size it needs a "
+                    "local size, so that each group runs as a whole or not at all"
+                )
+            fault = self._fault(kernel)
+            bound, group = decision.upto, decision.group
+            values += (first, struct.pack("I", bound), first + 1, struct.pack("I", group))
+            pointers += (first + 2, fault.place.memory)
+            step = group if local is not None else min(bound, ROUNDED)
+            global_size = (-(-bound // step) * step, *global_size[1:])
+        return plain._replace(
+            kernel=native, global_size=global_size, local_size=local,
+            pointers=pointers, values=values,
+        ), fault  # fmt: skip
+
+    def _fault(self, kernel: Kernel) -> Fault:
+        try:
+            return self.faults.pop()
+        except IndexError:
+            return Fault(kernel._runtime.context)
+
+    def _native(self, kernel: Kernel, plain: Any, decision: Decision) -> tuple[Any, int, str]:
+        """The variant of an OpenCL kernel of `kernel`, the index of its first parameter more, and a
+        call in it that all work-items of a group have to reach together. A clone for each mixture
+        of SVM and buffers, as of kernels without a decision."""
+        kinds = tuple(
+            cell and is_svm(cell.place.memory) for cell in (decision.when, decision.count)
+        )
+        key = (plain, *kinds)
+        found = self._natives.get(key)
+        if found is None:
+            offsets = kernel._offsets_of(plain)
+            program, name, collective = self._program(
+                kernel, offsets, decision.when is not None, decision.count is not None
+            )
+            first = len(kernel.signature.parameters) + len(offsets)
+            found = self._natives[key] = OwnKernel(program, name), first, collective
+        return found
+
+    def _program(
+        self, kernel: Kernel, offsets: tuple[int, ...], when: bool, counted: bool
+    ) -> tuple[Any, str, str]:
+        key = (offsets, when, counted)
+        found = self._programs.get(key)
+        if found is None:
+            from .opencl_c.parse.clang import CannotParse
+            from .opencl_c.variants.guards import with_guards
+
+            runtime, options = kernel._runtime, kernel._options
+            source, name = kernel._variant_source(offsets)
+            try:
+                guarded = with_guards(source, options, runtime.device, name, when, counted)
+            except CannotParse as error:
+                raise UsageError(
+                    f"{kernel._next()}: when= and acs.size need a version of the kernel that "
+                    f"decides on the device, and it cannot be rewritten: {error.reason}"
+                ) from None
+            program = build(runtime.context, runtime.device, guarded.source, options)
+            found = self._programs[key] = program, guarded.kernel, guarded.collective
+        return found
+
+
+def _cell(kernel: Kernel, value: Any, what: str) -> Cell:
+    """The memory behind a value that decides: exactly one uint32 or int32 of this runtime, or four
+    bytes of another library's."""
+    dtype = getattr(value, "dtype", None)
+    try:
+        found = accesses.resolve(kernel._runtime, value)
+    except UsageError as error:
+        raise UsageError(f"{kernel._next()}, {what}: {error}") from None
+    if found is None or not _is_one(value, dtype):
+        raise UsageError(
+            f"{kernel._next()}, {what}: got {accesses.describe(value)}, expected one uint32 or "
+            "int32 on the device, such as flags[i : i + 1]"
+        )
+    span = found.spans[0]
+    if span.start % WIDTH:
+        raise UsageError(f"{kernel._next()}, {what}: it starts at byte {span.start}, between words")
+    return Cell(Place(found.argument, found.offset, WIDTH), span, dtype == _INT32)
+
+
+def _is_one(value: Any, dtype: Any) -> bool:
+    if dtype is not None:
+        return dtype in (_UINT32, _INT32) and value.size == 1
+    return isinstance(value, (cl.Buffer, cl.SVMPointer)) and value.size == WIDTH
+
+
+def _meet(a: Span, b: Span) -> bool:
+    return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))

@@ -1,0 +1,78 @@
+"""The plan of a runtime: which backend, how many lanes, which memory, and why.
+
+In: a device and options. Out: a `Plan`. 'auto' takes the cached probe of the device (`acs-cl
+doctor` measures and caches it), else a static guess for its driver: a measurement would cost a
+program its start-up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyopencl as cl
+
+from .devices import probe
+from .errors import UsageError
+from .factory import NAMES
+from .options import Options
+
+
+class Plan(NamedTuple):
+    """What a runtime uses, and a sentence that says why."""
+
+    backend: str
+    lanes: int
+    memory: str
+    why: str
+    host: str
+    """The host backend: the backend itself, or what goes beside the scheduler on the device."""
+    tier: str
+    """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
+    scheduler: str
+    """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
+    'no'."""
+
+
+def plan(device: cl.Device, options: Options) -> Plan:
+    """Options where they are given, else what is known of the device."""
+    if options.backend != "auto" and options.backend not in NAMES:
+        where = " in ACS_CL_BACKEND" if options.overruled else ""
+        raise UsageError(
+            f"unknown backend {options.backend!r}{where}; there are: auto, {', '.join(NAMES)}"
+        )
+    known = probe.quick(device) or probe.assume(device)
+    backend = known.backend if options.backend == "auto" else options.backend
+    why = known.sentence if options.backend == "auto" else f"backend={backend!r} was asked for"
+    if options.overruled:
+        why = f"ACS_CL_BACKEND={options.backend} overrules backend={options.overruled!r}" + (
+            f"; {why}" if options.backend == "auto" else ""
+        )
+    on_device = backend == "device"
+    scheduler = "all" if on_device else "no"
+    host = known.backend if on_device else backend
+    memory = options.memory or ("svm" if on_device else known.memory)
+    if memory == "svm" and known.svm == "none":
+        raise UsageError(
+            f"backend='device': {device.name.strip()} has no shared virtual memory, which "
+            "addresses in memory need; use another backend"
+            if on_device
+            else f"memory='svm': {device.name.strip()} has no shared virtual memory; use 'buffers'"
+        )
+    if on_device and memory != "svm":
+        raise UsageError("backend='device' needs memory='svm': buffers have no addresses that last")
+    lanes = options.lanes or max(known.lanes, 1)
+    if host == "lanes" and not options.lanes and lanes < 2:
+        lanes = max(2, min(8, device.max_compute_units))
+    if options.backend == "auto" and _mixes(options.issue, known, memory):
+        scheduler = "mix"
+        why += " Small kernels that are launched often go to a scheduler on the device."
+    return Plan(
+        backend, lanes if host == "lanes" else 1, memory, why, host, known.memory_model, scheduler
+    )
+
+
+def _mixes(issue: str, known: probe.Probe, memory: str) -> bool:
+    """Whether 'auto' has a scheduler on the device beside its lanes: where there is order between
+    groups and addresses last. `ready_first` is an order in which launches go to queues, which an
+    epoch has no use for."""
+    return known.memory_model != "levels" and memory == "svm" and issue == "eager"

@@ -1,0 +1,223 @@
+"""Devices: what there is, which one to take, and how to make it usable.
+
+In: nothing, a device, an index, a name, or ``PYOPENCL_CTX`` from the environment.
+Out: a ``pyopencl.Device`` that can build programs, and sentences for people.
+
+Invariant: a choice is never a guess.  A name that fits several devices, or none, is a
+``UsageError`` that lists what there is.  No device is looked at when this module is imported.
+"""
+
+from __future__ import annotations
+
+import platform as host_platform
+import sys
+from typing import Union
+
+import pyopencl as cl
+
+from acs_cl._version import __version__
+from acs_cl.devices.pocl import POCL_PLATFORM, advice, repair
+from acs_cl.errors import DeviceError, UsageError
+
+from ..host.environment import variable
+
+__all__ = [
+    "POCL_PLATFORM",
+    "Spec",
+    "advice",
+    "choose",
+    "describe",
+    "devices",
+    "full_name",
+    "key",
+    "kind",
+    "repair",
+]
+
+Spec = Union[None, "cl.Device", int, str]
+
+
+def devices() -> list[cl.Device]:
+    """Every device of every platform, in the order of the driver; empty where there is none."""
+    return [device for platform in _platforms() for device in platform.get_devices()]
+
+
+def choose(spec: Spec = None) -> cl.Device:
+    """The device meant by *spec*, ready to build programs.
+
+    ``None`` takes ``PYOPENCL_CTX`` if that is set, else a GPU if there is one, else PoCL, else
+    whatever comes first.  An ``int`` is an index into :func:`devices`.  A string is a part of
+    ``"platform name / device name"`` in any case; the full text wins over parts of others.  A
+    string of digits that is an index means that, as it does to PyOpenCL: command lines have no
+    other way to say it.
+    """
+    device = _find(spec)
+    repair(device)
+    return device
+
+
+def full_name(device: cl.Device) -> str:
+    """``platform name / device name``: what a string given to :func:`choose` is part of."""
+    return f"{device.platform.name.strip()} / {device.name.strip()}"
+
+
+def describe(device: cl.Device) -> str:
+    """One line for people: names, kind, compute units, memory, driver."""
+    mebibytes = device.global_mem_size // 2**20
+    memory = f"{mebibytes / 1024:.1f} GiB" if mebibytes >= 1024 else f"{mebibytes} MiB"
+    units = device.max_compute_units
+    return (
+        f"{full_name(device)} ({kind(device)}, {units} compute unit{'s' * (units != 1)}, "
+        f"{memory}, driver {device.driver_version.strip()})"
+    )
+
+
+def kind(device: cl.Device) -> str:
+    """``"GPU"``, ``"CPU"``, ``"accelerator"`` or ``"other"``."""
+    for flag, name in (
+        (cl.device_type.GPU, "GPU"),
+        (cl.device_type.CPU, "CPU"),
+        (cl.device_type.ACCELERATOR, "accelerator"),
+    ):
+        if device.type & flag:
+            return name
+    return "other"
+
+
+def key(device: cl.Device) -> str:
+    """What a measurement of this device is filed under: changes with hardware, driver or acs_cl.
+
+    The number of compute units belongs to it because drivers for CPUs let the environment set it.
+    """
+    return " | ".join(
+        str(part).strip()
+        for part in (
+            device.platform.name,
+            device.platform.version,
+            device.name,
+            device.version,
+            device.driver_version,
+            f"{device.max_compute_units} units",
+            f"acs_cl {__version__}",
+        )
+    )
+
+
+# {{{ choosing
+
+
+def _platforms() -> list[cl.Platform]:
+    try:
+        return list(cl.get_platforms())
+    except cl.LogicError as error:
+        # The loader reports "no driver installed" as an error, not as an empty list.
+        if "PLATFORM_NOT_FOUND_KHR" in str(error):
+            return []
+        raise DeviceError(f"the OpenCL loader could not list its platforms: {error}") from error
+
+
+def _find(spec: Spec) -> cl.Device:
+    if isinstance(spec, cl.Device):
+        return spec
+    if spec is not None and (isinstance(spec, bool) or not isinstance(spec, (int, str))):
+        raise UsageError(
+            "a device is given as None, a pyopencl.Device, an index or a part of its name; "
+            f"got {type(spec).__name__}: {spec!r}"
+        )
+    there = devices()
+    if not there:
+        raise DeviceError(_nothing_installed())
+    if spec is None:
+        wish = variable("PYOPENCL_CTX")
+        return _from_environment(wish, there) if wish else min(there, key=_rank)
+    if isinstance(spec, int):
+        if not 0 <= spec < len(there):
+            raise UsageError(
+                f"device index {spec} is out of range: got {spec}, "
+                f"expected 0 to {len(there) - 1}\n{_listing(there)}"
+            )
+        return there[spec]
+    if spec.strip().isdecimal() and int(spec) < len(there):
+        return there[int(spec)]
+    return _by_name(spec, there)
+
+
+def _rank(device: cl.Device) -> int:
+    if device.type & cl.device_type.GPU:
+        return 0
+    return 1 if device.platform.name.strip() == POCL_PLATFORM else 2
+
+
+def _by_name(name: str, there: list[cl.Device]) -> cl.Device:
+    wanted = name.strip().lower()
+    exact = [device for device in there if full_name(device).lower() == wanted]
+    found = exact or [device for device in there if wanted in full_name(device).lower()]
+    if not wanted or not found:
+        raise UsageError(f"no device is called {name!r}; there is:\n{_listing(there)}")
+    if len(found) > 1:
+        raise UsageError(
+            f"the device name {name!r} fits {len(found)} devices; give more of the name, or the "
+            f"index:\n{_listing(there)}"
+        )
+    return found[0]
+
+
+def _from_environment(wish: str, there: list[cl.Device]) -> cl.Device:
+    """PyOpenCL's ``platform:device``, each an index or part of a name, the device 0 if left out.
+
+    Two departures, both in place of a silent choice: a part that fits different names is an
+    error, and so is a list of several devices, since a runtime has one.
+    """
+    platform_part, _, device_part = wish.partition(":")
+    platforms = _platforms()
+    names = [platform.name.strip() for platform in platforms]
+    # Of equal platform names PyOpenCL takes the last, of equal device names the first.
+    platform = platforms[_pick(platform_part, names, "platform", wish, there, last=True)]
+    candidates = platform.get_devices()
+    if not candidates:
+        raise UsageError(
+            f"PYOPENCL_CTX={wish!r}: platform {platform.name.strip()!r} has no device; "
+            f"there is:\n{_listing(there)}"
+        )
+    names = [device.name.strip() for device in candidates]
+    return candidates[_pick(device_part, names, "device", wish, there, last=False)]
+
+
+def _pick(
+    part: str, names: list[str], what: str, wish: str, there: list[cl.Device], *, last: bool
+) -> int:
+    part = part.strip()
+    if not part:
+        return 0
+    if part.isdecimal() and int(part) < len(names):
+        return int(part)
+    lowered = part.lower()
+    found = [i for i, name in enumerate(names) if name.lower() == lowered]
+    found = found or [i for i, name in enumerate(names) if lowered in name.lower()]
+    if found and len({names[i] for i in found}) == 1:
+        return found[-1 if last else 0]
+    trouble = f"fits more than one {what}" if found else f"fits no {what}"
+    if not found and what == "device" and "," in part:
+        trouble = "names several devices, and a runtime uses one"
+    raise UsageError(
+        f"PYOPENCL_CTX={wish!r}: {part!r} {trouble}; expected platform:device, each an index or "
+        f"part of a name; there is:\n{_listing(there)}"
+    )
+
+
+def _listing(there: list[cl.Device]) -> str:
+    return "\n".join(f"  {index}: {full_name(device)}" for index, device in enumerate(there))
+
+
+def _nothing_installed() -> str:
+    if sys.platform == "linux" and host_platform.machine() == "x86_64":
+        cure = (
+            'install one that runs on the CPU with:  pip install "acs_cl[pocl]"  '
+            "(or the driver of your GPU's vendor)"
+        )
+    else:
+        cure = "install the OpenCL driver of your device's vendor, or PoCL from your distribution"
+    return f"no OpenCL device was found: no driver (ICD) is installed or none has a device; {cure}"
+
+
+# }}}

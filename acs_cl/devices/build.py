@@ -1,0 +1,99 @@
+"""Building programs: source and options in, a program or a `BuildError` with the log out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+from pyopencl import _cl
+
+from .. import core, devices
+from ..errors import BuildError, UsageError
+from . import contexts
+from .facts import may_include
+
+
+def driver_options(context: Any, options: Sequence[str]) -> tuple[str, ...]:
+    """The options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its own
+    headers, what it defines for a platform, and PYOPENCL_BUILD_OPTIONS."""
+    words, _ = cl.Program._process_build_options(context, list(options))
+    return cut_at_blanks(words.decode())
+
+
+def cut_at_blanks(options: str) -> tuple[str, ...]:
+    """The text of options in parts; blanks between them give it back as it was."""
+    return tuple(options.split(" "))
+
+
+def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
+    """Build a program on one device, with argument information; in a shared context one that was
+    built there before is taken. Options are those of `driver_options`, or none.
+
+    By PyOpenCL's inner program: the outer one warns of whatever a compiler says, some of which talk
+    when nothing is wrong, and warnings cannot be caught in several threads at once.
+    """
+    words = " ".join([*options, "-cl-kernel-arg-info"]).encode()
+    # the files that a source includes may have changed
+    kept = None if may_include(source, options) else contexts.shared(context)
+    known = None if kept is None else kept.find((source, words))
+    if known is not None:
+        return cl.Program(known)
+    program, signals = _cl._Program(context, source), core.native.signals()
+    try:
+        try:
+            program._build(words, [device])
+        except cl.Error:
+            if core.native.signals() == signals:
+                raise
+            # at a signal, compilers of LLVM remove the files that they are at
+            program = _cl._Program(context, source)
+            program._build(words, [device])
+        if kept is not None:
+            kept.keep((source, words), program)
+        return cl.Program(program)
+    except cl.Error as error:
+        log = _build_log(program, device) or str(error)
+        line = _first_error_line(log)
+        shown = ""
+        lines = source.splitlines()
+        if line is not None and 0 < line <= len(lines):
+            shown = f"\nline {line}: {lines[line - 1].strip()}"
+        shown += devices.advice(log)
+        raise BuildError(f"the program does not build:\n{log.strip()}{shown}", log, line) from None
+
+
+def _first_error_line(log: str) -> int | None:
+    """The line of the first error: compilers write `file:line:column:` before or after the word."""
+    for text in log.splitlines():
+        found = re.search(r":(\d+):\d+:", text)
+        if found and "error" in text:
+            return int(found.group(1))
+    return None
+
+
+def _build_log(program: Any, device: Any) -> str:
+    try:
+        return str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
+    except (cl.Error, AttributeError):
+        return ""
+
+
+def read_source(source: str | Path) -> str:
+    """Source text as it is; a path (a `Path`, or a string of one line that ends in .cl) is read."""
+    if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
+        try:
+            return Path(source).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot read the program {str(source)!r}: {error}") from None
+    return source
+
+
+def macro_options(macros: Mapping[str, Any] | None) -> list[str]:
+    """`{"N": 4, "FAST": None}` as compiler options."""
+    return [
+        f"-D{name}" if value is None else f"-D{name}={value}"
+        for name, value in (macros or {}).items()
+    ]

@@ -1,0 +1,119 @@
+"""The contexts that runtimes share, and what was built in them.
+
+Runtimes made without a context share one for each device, as long as the process lives: drivers
+have room for few, and take long to make one. Programs built there are kept, the last few dozens of
+them: a program that comes again, in another runtime, is not compiled again. (PoCL takes 16 ms for
+the smallest one, though it has it on the disk.)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any
+
+import pyopencl as cl
+
+from .. import devices
+from ..errors import UsageError
+
+KEPT = 64
+"""Programs of a shared context."""
+
+
+class Shared:
+    """One shared context and its programs. Any thread may ask."""
+
+    def __init__(self, device: cl.Device) -> None:
+        self.context = cl.Context([device])
+        self._programs: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, key: Hashable) -> Any:
+        """What was kept under `key`, or None."""
+        with self._lock:
+            found = self._programs.get(key)
+            if found is not None:
+                self._programs.move_to_end(key)
+            return found
+
+    def keep(self, key: Hashable, program: Any) -> None:
+        """Keep it, and let go of the one that was not asked for the longest."""
+        with self._lock:
+            self._programs[key] = program
+            if len(self._programs) > KEPT:
+                self._programs.popitem(last=False)
+
+
+_shared: dict[int, Shared] = {}
+"""{device: what its runtimes share}."""
+
+_lock = threading.Lock()
+
+
+def context_for(device: Any, context: Any) -> tuple[Any, Any]:
+    """The context and device to use: the shared one of a device, or of a context given its only
+    device or the one named."""
+    if context is None:
+        chosen = devices.choose(device)
+        return _shared_context(chosen), chosen
+    if not isinstance(context, cl.Context):
+        raise UsageError(f"context= takes a pyopencl.Context, got {type(context).__name__}")
+    there = context.devices
+    if device is None and len(there) == 1:
+        chosen = there[0]
+    elif device is None:
+        names = ", ".join(one.name.strip() for one in there)
+        raise UsageError(f"the context has {len(there)} devices ({names}); say which by device=")
+    else:
+        chosen = devices.choose(device)
+        if chosen not in there:
+            raise UsageError(f"{chosen.name.strip()} is not a device of the context given")
+    devices.repair(chosen)
+    return context, chosen
+
+
+def context_to_ask(device: cl.Device) -> Any:
+    """A context in which to ask a device's compiler: the shared one if there is one, else one that
+    nobody keeps, since a context takes memory of a GPU."""
+    devices.repair(device)
+    with _lock:
+        one = _shared.get(device.int_ptr)
+    return cl.Context([device]) if one is None else one.context
+
+
+def shared(context: Any) -> Shared | None:
+    """What is shared in this context, if it is one of those."""
+    with _lock:
+        return next((one for one in _shared.values() if one.context == context), None)
+
+
+def forget_context(context: Any) -> None:
+    """A command failed on the device, which may have ended its context: runtimes to come share a
+    new one."""
+    with _lock:
+        for device in [number for number, one in _shared.items() if one.context == context]:
+            del _shared[device]
+
+
+def _shared_context(device: cl.Device) -> Any:
+    with _lock:
+        one = _shared.get(device.int_ptr)
+        if one is None:
+            one = _shared[device.int_ptr] = Shared(device)
+        return one.context
+
+
+def _after_fork() -> None:
+    """The driver's objects are the parent's: never used here, never let go of here."""
+    global _shared, _lock
+    _inherited.append(_shared)
+    _shared, _lock = {}, threading.Lock()
+
+
+_inherited: list[dict[int, Shared]] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

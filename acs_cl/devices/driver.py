@@ -1,0 +1,257 @@
+"""The few verbs of PyOpenCL that the hot path speaks, in one place.
+
+In: PyOpenCL objects. Out: PyOpenCL events. PyOpenCL's public entry points (`Kernel.__call__`,
+`enqueue_copy`) convert and dispatch on every call, which costs more than the driver does; the
+functions below are what they end in. They have kept their names since PyOpenCL 2022 and are used
+here only.
+
+A **place** is memory as the driver takes it: an `SVMPointer`, or a `Buffer` with a byte offset.
+Invariant: nothing here blocks, except where its name begins with `wait_`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from math import prod
+from threading import get_ident
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import _cl, invoker
+
+from .. import core
+
+_invoker: Any = invoker
+
+COMPLETE = int(cl.command_execution_status.COMPLETE)
+
+Events = Sequence[Any] | None
+
+STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
+
+enqueue_kernel: Any = _cl.enqueue_nd_range_kernel
+"""(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
+
+# PyOpenCL's own, also while `interception` has put something else in their place
+CommandQueue = _cl.CommandQueue
+_read: Any = _cl._enqueue_read_buffer
+_write: Any = _cl._enqueue_write_buffer
+_copy: Any = _cl._enqueue_copy_buffer
+_fill: Any = _cl._enqueue_fill_buffer
+_marker: Any = _cl._enqueue_marker_with_wait_list
+_svm_copy: Any = _cl._enqueue_svm_memcpy
+_svm_fill: Any = _cl._enqueue_svm_memfill
+
+
+class OwnKernel(cl.Kernel):
+    """A kernel that keeps its current arguments alive until it has new ones.
+
+    OpenCL does not retain what a kernel's arguments refer to. NVIDIA's driver (seen with 580) takes
+    a new sub-buffer that got the handle of a released one for the argument already set, and runs on
+    the old memory. `origin`: source, options and name, where they are known; `offer`: the scheduler
+    on the device that runs it, and its body there, once there is one. `queued`: the native core's
+    own kernel for it, once it was launched there; `signature`: its signature, once that is known.
+    `token`: what stands for it in the books of checks, which are not to keep it alive.
+    """
+
+    __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature", "token")
+
+    # as they are now: `interception` puts others in their place, for kernels of the program
+    _set_arg_multi: Any = vars(cl.Kernel)["_set_arg_multi"]
+    _set_arg_buf_multi: Any = vars(cl.Kernel)["_set_arg_buf_multi"]
+
+    def __init__(self, *arguments: Any) -> None:
+        with _invokers_later():
+            super().__init__(*arguments)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.launched = 0
+        """How often since the scheduler was last thought of, and why it does not have it."""
+        self.reason = "its kernel was not launched often yet"
+        self.offer: Any = None
+        self.origin: Any = None
+        self.queued: Any = None
+        self.signature: Any = None
+        self.token: Any = None
+
+
+def own_clone(kernel: Any) -> Any:
+    """Make a kernel of ours from one whose program nobody knows. PyOpenCL makes an `OwnKernel` from
+    a program only, so that this is a plain kernel with the same attributes."""
+    clone: Any = kernel.clone()
+    OwnKernel._begin(clone)
+    for name in ("_set_arg_multi", "_set_arg_buf_multi"):
+        setattr(clone, name, vars(OwnKernel)[name].__get__(clone))
+    return clone
+
+
+@contextlib.contextmanager
+def _invokers_later() -> Iterator[None]:
+    """PyOpenCL makes two functions for every kernel, for calls of the kernel and of `set_args`,
+    which takes longer than all the rest of making one. Ours are launched by other ways: kernels
+    that this thread makes meanwhile get their functions when somebody calls them."""
+    if not _making.acquire(blocking=False):  # another thread is at it, or was when we were forked
+        yield
+        return
+    before, mine = _invoker.generate_enqueue_and_set_args, get_ident()
+
+    def generate(*arguments: Any, **named: Any) -> Any:
+        if get_ident() != mine:
+            return before(*arguments, **named)
+
+        def made(kernel: Any) -> Any:
+            kernel._set_enqueue_and_set_args(*before(*arguments, **named))
+            return kernel
+
+        return (
+            lambda kernel, *rest, **words: made(kernel)(*rest, **words),
+            lambda kernel, *rest: made(kernel).set_args(*rest),
+        )
+
+    _invoker.generate_enqueue_and_set_args = generate
+    try:
+        yield
+    finally:
+        _invoker.generate_enqueue_and_set_args = before
+        _making.release()
+
+
+_making = threading.Lock()
+
+
+def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:
+    """Set arguments: memory, then values as bytes; index and argument in turns in both."""
+    kernel._set_arg_multi(pointers)
+    kernel.current = pointers
+    kernel._set_arg_buf_multi(values)
+
+
+_FUNCTIONS = (
+    "clSetKernelArg", "clSetKernelArgSVMPointer", "clEnqueueNDRangeKernel", "clGetEventInfo",
+    "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
+    "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
+    "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
+)  # fmt: skip
+
+
+def functions() -> list[int]:
+    """Where the loader has what the native core calls, in its order. PyOpenCL's extension module is
+    linked with the loader, so these are the functions that PyOpenCL calls itself."""
+    loader = ctypes.CDLL(_cl.__file__)
+    return [ctypes.cast(loader[name], ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
+
+
+core.native.open_driver(functions())
+
+_SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
+
+
+def declare_svm(kernel: Any, addresses: Sequence[int]) -> None:
+    """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
+    once. PyOpenCL has no such call; its extension module is linked with the loader that has it."""
+    global _set_exec_info
+    if not addresses:  # which NVIDIA's driver refuses
+        return
+    if _set_exec_info is None:
+        found = ctypes.CDLL(_cl.__file__).clSetKernelExecInfo
+        found.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p]
+        _set_exec_info = found
+    pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+    status = _set_exec_info(kernel.int_ptr, _SVM_PTRS, ctypes.sizeof(pointers), pointers)
+    if status:
+        raise cl.RuntimeError(f"clSetKernelExecInfo failed with {status}")
+
+
+_set_exec_info: Any = None
+
+
+class Place(NamedTuple):
+    """Memory on the device: `memory` is an SVM pointer (offset 0) or a buffer."""
+
+    memory: Any
+    offset: int
+    nbytes: int
+
+
+def is_svm(memory: Any) -> bool:
+    """Whether the driver takes it as an SVM pointer."""
+    return isinstance(memory, cl.SVMPointer)
+
+
+def read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
+    """Device to host; `host` is contiguous and stays alive until the event."""
+    if is_svm(place.memory):
+        return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
+    return _read(queue, place.memory, host, place.offset, wait_for, False)
+
+
+def write(queue: Any, place: Place, host: np.ndarray[Any, Any], wait_for: Events) -> Any:
+    """Host to device; `host` is contiguous and stays as it is until the event."""
+    if is_svm(place.memory):
+        return _svm_copy(queue, False, place.memory, cl.SVM(host), wait_for)
+    return _write(queue, place.memory, host, place.offset, wait_for, False)
+
+
+def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
+    """Device to device, `source.nbytes` bytes; the two do not overlap."""
+    if is_svm(target.memory) and is_svm(source.memory):
+        return _svm_copy(queue, False, target.memory, source.memory, wait_for)
+    return _copy(
+        queue, source.memory, target.memory, source.nbytes, source.offset, target.offset, wait_for
+    )
+
+
+def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events) -> Any:
+    """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
+    if is_svm(place.memory):
+        return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
+    return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
+
+
+def wait_for_pinned(
+    queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Host memory that the driver allocated for fast transfers, mapped while the array lives.
+
+    The array is unmapped when it is dropped, maybe behind the last use of everything else, so that
+    it has a queue of its own, in order: Intel's CPU runtime waits for ever where a queue without
+    order is released while a command on it runs."""
+    queue = CommandQueue(queue.context, queue.device)
+    flags = cl.mem_flags.ALLOC_HOST_PTR | cl.mem_flags.READ_WRITE
+    buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
+    both: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
+    array: np.ndarray[Any, Any] = mapped[0]
+    return array
+
+
+def status(event: Any) -> int:
+    """0 when complete, negative when failed, positive while under way."""
+    return event.get_info(STATUS)  # type: ignore[no-any-return]
+
+
+def wait_for_event(event: Any) -> int:
+    """Block until the event ended (other threads run meanwhile, and signals are handled); its
+    status. What it belongs to was flushed."""
+    core.native.wait_for_event(event.int_ptr)
+    return status(event)
+
+
+def wait_for_events(events: Sequence[Any]) -> None:
+    """Block until all of them ended. PoCL gives back what a command holds a moment after the next
+    one may begin; who waits for each of them meets that less than who waits for the last one
+    alone."""
+    for event in events:
+        wait_for_event(event)
+
+
+def wait_for_queue(queue: Any) -> None:
+    """Block until all that an in-order queue has was done, as its `finish`, which nothing ends."""
+    marker = _marker(queue)
+    queue.flush()
+    wait_for_event(marker)

@@ -1,0 +1,136 @@
+"""PoCL on a CPU that its compiler does not know: make it build programs again, where that is asked
+for.
+
+In: a device.  Out: a sentence that says what was done, or an empty one.
+
+Invariant: nothing is done unless ``ACS_CL_POCL_CPU`` asks for it.  Memory is written only where the
+one thing that is looked for was found, and a failure leaves the driver as it was: this is a help,
+never the reason that a program fails.
+"""
+
+from __future__ import annotations
+
+import os
+import platform as host_platform
+import struct
+import sys
+
+import pyopencl as cl
+
+from ..host.environment import variable
+
+POCL_PLATFORM = "Portable Computing Language"
+
+_STRUCT_BYTES = 4096  # of PoCL's device record, and then some: the name stands in its first part
+_GENERIC = b"generic\0"
+_HASWELL_FLAGS = {"avx2", "bmi2", "fma", "f16c", "movbe", "abm"}
+
+# What `repair` did, by address of the driver's device record: the second call repeats the sentence.
+_repaired: dict[int, str] = {}
+
+
+def repair(device: cl.Device) -> str:
+    """Make PoCL usable where it does not know this machine's CPU; says what was done, or ``""``.
+
+    PoCL asks its LLVM for the name of the CPU.  A CPU newer than that LLVM is called "generic",
+    which the compiler then refuses as a target on x86-64, so that no program builds at all
+    (PoCL issue 1049).  PoCL 5.0 and later take the name from ``POCL_LLVM_CPU_NAME``.  No setting of
+    an older one reaches it, that of the wheel included: the name goes from the driver's device
+    record into the compiler, behind all options.  So it is overwritten where the driver keeps it: a
+    string on the heap that the device record points to.
+
+    Writing to memory that belongs to a driver is not for a library to decide.
+    ``ACS_CL_POCL_CPU=auto`` asks for it; another value, but ``off``, asks for it and is the name to
+    put in (7 characters at most, the room there is).
+
+    Only done where every one of these holds, too: Linux on x86-64, PoCL's platform, a version
+    string that ends in ``-generic``, and in the record pointers to exactly one writable string
+    ``generic``.  A second call does nothing more and says the same; it never raises.
+    """
+    try:
+        if sys.platform != "linux" or host_platform.machine() not in ("x86_64", "AMD64"):
+            return ""
+        if device.platform.name.strip() != POCL_PLATFORM:
+            return ""
+        address = int(device.int_ptr)
+        if address in _repaired:
+            return _repaired[address]
+        wish = variable("ACS_CL_POCL_CPU")
+        if wish.lower() in ("", "off") or not device.version.strip().endswith("-generic"):
+            return ""
+        name, remark = _cpu_name("" if wish.lower() == "auto" else wish)
+        if not _overwrite(address, _record_bytes(device, address), name):
+            return ""
+    except Exception:
+        # A work-around must not be the reason that a program fails; the driver speaks for itself.
+        return ""
+    _repaired[address] = (
+        f"PoCL's compiler does not know this CPU; programs are built for {name!r} instead{remark}"
+    )
+    return _repaired[address]
+
+
+def advice(log: str) -> str:
+    """What to say behind a compiler's log that refuses the CPU, or ``""``."""
+    if "unknown target CPU" not in log:
+        return ""
+    return (
+        "\nThis PoCL does not know this CPU, and builds nothing on it. ACS_CL_POCL_CPU=auto lets "
+        "acs_cl put another name into the driver's memory; PoCL 5.0 and later take one from "
+        "POCL_LLVM_CPU_NAME=x86-64."
+    )
+
+
+def _cpu_name(wish: str) -> tuple[str, str]:
+    """The name to put in, and what to remark on it."""
+    if 0 < len(wish) < len(_GENERIC) and wish.isascii() and wish.replace("-", "").isalnum():
+        return wish, " (ACS_CL_POCL_CPU)"
+    remark = f" (ACS_CL_POCL_CPU={wish!r} is no name of 1 to 7 characters)" if wish else ""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("flags"):
+                known = set(line.split(":", 1)[1].split()) >= _HASWELL_FLAGS
+                return ("haswell" if known else "x86-64"), remark
+    return "x86-64", remark
+
+
+def _record_bytes(device: cl.Device, address: int) -> int:
+    """How much to look at: PoCL keeps its devices in one array, so the next one is the end."""
+    others = [other.int_ptr for other in device.platform.get_devices()]
+    return min([_STRUCT_BYTES, *(other - address for other in others if other > address)])
+
+
+def _overwrite(address: int, size: int, name: str) -> bool:
+    # Through the kernel's view of our own memory: a wrong address is an OSError there, where a
+    # plain dereference would end the process.
+    memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        record = os.pread(memory, size, address)
+        found = set()
+        for (pointer,) in struct.iter_unpack("<Q", record[: len(record) // 8 * 8]):
+            if 4096 <= pointer < 2**47:
+                try:
+                    if os.pread(memory, len(_GENERIC), pointer) == _GENERIC:
+                        found.add(pointer)
+                except OSError:
+                    continue  # an integer that is no address
+        if len(found) != 1:
+            return False
+        target = found.pop()
+        # This road could write through read-only pages: a library's constants stay as they are.
+        if not _writable(target):
+            return False
+        os.pwrite(memory, name.encode("ascii") + b"\0", target)
+        return True
+    finally:
+        os.close(memory)
+
+
+def _writable(address: int) -> bool:
+    with open("/proc/self/maps", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            span, rights = line.split()[:2]
+            low, high = (int(edge, 16) for edge in span.split("-"))
+            if low <= address < high:
+                return "w" in rights and address + len(_GENERIC) <= high
+    return False

@@ -1,0 +1,111 @@
+"""Probe: what a device does with concurrent launches, measured once, and what follows from it.
+
+In: a ``pyopencl.Device``.  Out: a frozen :class:`Probe` with figures, a choice of backend, lanes
+and memory, and a sentence that gives the reasons.
+
+Invariant: a probe that says ``measured`` was measured on this device with this driver, this acs_cl
+and this PyOpenCL; one that does not holds no figure.  ``quick`` and ``assume`` run nothing on the
+device, so that the default backend never costs a program its start-up.
+
+    record   the frozen record, to and from JSON
+    facts    what the driver declares, and test compiles
+    bench    kernels of a known length, queues, a clock
+    overlap  what runs together, on which queues and memory
+    cost     what a launch and a read take
+    choice   figures to backend, lanes, memory and the sentence; pure
+    store    the files in the user's cache folder
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import Any
+
+import pyopencl as cl
+
+from acs_cl.devices import advice, full_name, key, kind, repair
+from acs_cl.devices.probe import choice, facts, store
+from acs_cl.devices.probe.record import Gain, Probe
+from acs_cl.errors import DeviceError
+
+__all__ = ["Gain", "Probe", "assume", "measure", "probe", "quick"]
+
+
+def probe(device: cl.Device, *, fresh: bool = False, budget_s: float = 10.0) -> Probe:
+    """The cached probe of *device*; without one, or if *fresh*, a new measurement.
+
+    That is cached, unless other programs disturbed it so much that the result is doubtful.
+    """
+    cached = None if fresh else quick(device)
+    if cached is not None:
+        return cached
+    measured = measure(device, budget_s=budget_s)
+    if measured.settled:
+        store.save(key(device), measured)
+    return measured
+
+
+def quick(device: cl.Device) -> Probe | None:
+    """The cached probe, or ``None``; never measures."""
+    return store.load(key(device))
+
+
+def assume(device: cl.Device) -> Probe:
+    """What is known of such drivers in general, without measuring: see :func:`choice.guess`."""
+    return choice.guess(_declared(device))
+
+
+def measure(device: cl.Device, *, budget_s: float = 10.0) -> Probe:
+    """Measure *device* now, in one to three seconds as a rule.
+
+    What *budget_s* leaves no time for is left out, and ``notes`` says so.
+    """
+    # Here, because most programs find a cached probe and should not load the instruments.
+    from acs_cl.devices.probe.bench import Bench
+    from acs_cl.devices.probe.cost import measure_cost
+    from acs_cl.devices.probe.overlap import measure_overlap
+
+    repair(device)
+    start = time.monotonic()
+    until = start + budget_s
+    notes: list[str] = []
+    try:
+        declared = _declared(device)
+        context = cl.Context([device])
+        declared = declared._replace(
+            memory_model=facts.memory_model(device, context),
+            argument_info=facts.argument_info(device, context),
+        )
+        bench = Bench(device, context)
+        figures: dict[str, Any] = {"kernel_us": round(bench.calibrate(until), 1)}
+        figures |= measure_cost(bench, until=until, notes=notes)
+        figures |= measure_overlap(bench, svm=declared.svm != "none", until=until, notes=notes)
+    except cl.Error as error:
+        said = f"{error}{advice(str(error))}"
+        raise DeviceError(f"{full_name(device)} cannot be measured: {said}") from error
+    return choice.decide(
+        declared._replace(
+            measured=True,
+            measured_on=datetime.date.today().isoformat(),
+            took_s=round(time.monotonic() - start, 3),
+            notes=tuple(notes),
+            **figures,
+        )
+    )
+
+
+def _declared(device: cl.Device) -> Probe:
+    may_poll, note = facts.may_poll(device)
+    return Probe(
+        device=full_name(device),
+        driver=device.driver_version.strip(),
+        kind=kind(device),
+        compute_units=device.max_compute_units,
+        memory_model=facts.declared_memory_model(device),
+        may_poll=may_poll,
+        may_poll_note=note,
+        svm=facts.svm(device),
+        command_buffers="cl_khr_command_buffer" in device.extensions.split(),
+        sub_buffer_align_bytes=max(1, device.mem_base_addr_align // 8),
+    )

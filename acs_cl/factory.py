@@ -1,0 +1,61 @@
+"""Backends: where launches run. One contract (`base.Backend`), a file each.
+
+In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order
+that a launch's upstream asks for and may overlap everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .backends.base import Backend, Ended
+from .backends.queues import HOST, HostQueues
+from .core import native
+from .errors import UsageError
+from .scheduler.backend import DECIDED, Device
+from .scheduler.policy import Choice
+from .scheduler.sender import Settings
+
+__all__ = [
+    "DECIDED",
+    "HOST",
+    "NAMES",
+    "Backend",
+    "Device",
+    "Ended",
+    "Settings",
+    "create",
+    "create_device",
+    "create_emulated",
+]
+
+NAMES = (*HOST, "device", "emulated")
+
+
+def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
+    """The host backend called `name` on one device."""
+    if name not in HOST:
+        raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
+    return HostQueues(name, context, device, lanes, profiling)
+
+
+def create_emulated(context: Any, device: Any, options: Any) -> Backend:
+    """The backend 'emulated'; the emulator is loaded by nothing else."""
+    from .backends.emulate import emulate
+    from .backends.emulated import Emulated
+
+    return Emulated(context, device, emulate(options))
+
+
+def create_device(
+    host: Backend,
+    context: Any,
+    device: Any,
+    store: Any,
+    tier: str,
+    settings: Settings,
+    choice: Choice | None,
+    ledger: native.Ledger,
+) -> Device:
+    """The backend 'device', with `host` for what its scheduler does not run."""
+    return Device(context, device, host, store, tier, settings, choice, ledger)

@@ -1,0 +1,1 @@
+"""Graphs: launches that are recorded once and replayed many times."""

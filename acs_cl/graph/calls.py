@@ -1,0 +1,153 @@
+"""Captured calls: what a graph keeps of the calls that were made while it was recorded.
+
+In: a function of the library with the program's arguments. Out: a `Call` that can be made again,
+with other arrays or numbers in place of some; and commands that can be launched again.
+
+Invariant: a call does not change with what the program does to its arguments afterwards. Arrays are
+views of the graph's own, which keep their memory; host values are copies, unless the program
+promised to leave them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..conditions import size
+from ..launch.commands import HostCommand, KernelCommand
+from ..launch.decision import DecidedCommand, Fault
+from ..memory.array import Array
+from ..memory.blocks import Base
+from ..records import Access, Command, Span
+
+Change = Callable[[Array], Array]
+
+
+class Call(NamedTuple):
+    """A call: a kernel, or a transfer, with arguments; `owned`: memory that it allocated;
+    `is_plain`: of a kernel, with no more than its arguments."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    owned: tuple[Base, ...] = ()
+    is_plain: bool = False
+
+    def with_arrays(self, change: Change) -> Call:
+        """The same call with other arrays."""
+        args, keywords = mapped(self.args, change), mapped(self.keywords, change)
+        return self._replace(args=args, keywords=keywords, owned=())
+
+    def arrays(self) -> list[Array]:
+        """The arrays among its arguments."""
+        found: list[Array] = []
+
+        def note(array: Array) -> Array:
+            found.append(array)
+            return array
+
+        self.with_arrays(note)
+        return found
+
+
+def mapped(value: Any, change: Change) -> Any:
+    """An argument with other arrays in place of its arrays."""
+    if isinstance(value, Array):
+        return change(value)
+    if type(value) in (tuple, list):
+        return type(value)([mapped(one, change) for one in value])
+    if type(value) is dict:
+        return {name: mapped(one, change) for name, one in value.items()}
+    if type(value) is size:
+        return size(mapped(value.count, change), value.upto)
+    return value
+
+
+def frozen(value: Any, change: Change) -> Any:
+    """An argument as the graph keeps it."""
+    if isinstance(value, (set, frozenset, Iterator)):
+        value = tuple(value)
+    if type(value) in (tuple, list):
+        return tuple(frozen(one, change) for one in value)
+    if isinstance(value, (np.ndarray, np.void)):
+        return value.copy()
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return mapped(value, change)
+
+
+def again(command: Command, place: int, context: Any) -> Command:
+    """A command for one more launch, `place` in its graph: what a launch leaves in a command is not
+    shared by two that are in flight."""
+    if isinstance(command, HostCommand):
+        return _task_again(command)
+    if isinstance(command, DecidedCommand):
+        return _decided_again(command, place, context)
+    return command
+
+
+def _task_again(command: HostCommand) -> HostCommand:
+    hosts: dict[int, np.ndarray[Any, Any]] = {}
+    reads, writes = (
+        [(where, hosts.setdefault(id(host), np.empty_like(host))) for where, host in pairs]
+        for pairs in (command.reads, command.writes)
+    )
+    return HostCommand(command.name, command.function, reads, writes, command.site)
+
+
+def _decided_again(first: DecidedCommand, place: int, context: Any) -> DecidedCommand:
+    def make() -> tuple[KernelCommand, Fault | None]:
+        guarded, old = first.guarded, first.fault
+        if old is None:
+            return guarded, None
+        try:
+            fault = first.pool.pop()
+        except IndexError:
+            fault = Fault(context)
+        return guarded._replace(
+            pointers=tuple(
+                fault.place.memory if memory is old.place.memory else memory
+                for memory in guarded.pointers
+            )
+        ), fault
+
+    name = f"{first.name} ({place + 1} in its graph)"
+    return DecidedCommand(first.plain._replace(name=name), first.decision, make, first.pool)
+
+
+class Recorded(NamedTuple):
+    """One launch of a graph, and the call it came from."""
+
+    command: Command
+    access: Access
+    call: int
+
+
+class Move(NamedTuple):
+    """What used one base uses another one, so many bytes on."""
+
+    base: int
+    to: int
+    by: int
+
+    def access(self, access: Access) -> Access:
+        """The same access afterwards."""
+        reads, writes, overwrites = (tuple(map(self._span, spans)) for spans in access)
+        return Access(reads, writes, overwrites)
+
+    def _span(self, span: Span) -> Span:
+        if span.base != self.base:
+            return span
+        return span._replace(base=self.to, start=span.start + self.by)
+
+
+def union(accesses: Iterable[Access]) -> Access:
+    """All that these touch."""
+    reads: dict[Span, None] = {}
+    writes: dict[Span, None] = {}
+    for access in accesses:
+        reads.update(dict.fromkeys(access.reads))
+        writes.update(dict.fromkeys(access.writes))
+    return Access(tuple(reads), tuple(writes))

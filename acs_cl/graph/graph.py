@@ -1,0 +1,489 @@
+"""Graphs: launches recorded once and replayed many times.
+
+In: the calls of one thread between the two ends of `with rt.record() as graph`. Out: a `Graph`, of
+which each `replay()` is, for everything else that runs, exactly these launches in program order,
+with the arrays and numbers that it has by then.
+
+Host backends get a replay launch by launch. A kernel with no more than its arguments is called
+again, which the native core makes short. The others take the ordinary way, but for what was found
+out when they were recorded: arguments are converted, accesses known. On backend 'device' a run of
+launches that one scheduler can run is a segment: one launch for the host, one access, no upload
+(`segments`). A segment goes launch by launch too while bytes are poisoned, or something that has
+not run yet could poison them, since a part of it may have to run then, and a part not.
+
+`cl_khr_command_buffer` is not used: docs/design/scheduler.md says why. It would belong
+where `_single` issues launches one by one: a run of singles would be a command buffer.
+
+Invariants:
+- A graph holds the memory of all arrays that were used or made while it was recorded.
+- What fails in a recording, in `update` or in `swap` leaves the graph as it was before that call.
+"""
+
+# Long because: what a graph holds, and what may change in it, is one set of books.
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import core, waiting
+from ..access.arguments import describe
+from ..errors import UsageError
+from ..kernel import Kernel
+from ..launch.commands import KernelCommand
+from ..launch.handle import Handle
+from ..memory.array import Array
+from ..memory.blocks import Base
+from ..observe.explain import Explanation
+from ..ranges import merged
+from ..records import Access, Command
+from ..scheduler.cutting import Single
+from ..scheduler.segment import Segment
+from .calls import Call, Move, Recorded, again, frozen, union
+from .handles import RecordedHandle, ReplayHandle
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+MOST_REASONS = 4
+"""Reasons for cuts that `explain` lists."""
+
+
+class Graph:
+    """Holds recorded launches and replays them. `Runtime.record` makes one.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''kernel void add(global const float *x, global float *y, float a)
+    ...                        { int i = get_global_id(0); y[i] += a * x[i]; }''')
+    ...     x, y = rt.array([1, 2, 3], "f4"), rt.zeros(3, "f4")
+    ...     with rt.record() as graph:  # nothing runs
+    ...         step = prog.add((3,), None, x, y, 1)
+    ...     handle = graph.replay()
+    ...     graph.update(step, a=10)
+    ...     handle = graph.replay()
+    ...     print(len(graph), y.get())
+    1 [11. 22. 33.]
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._lock = threading.RLock()
+        self._state = "not recorded yet"
+        self._capturing = False
+        self._calls: list[Call] = []
+        self._places: list[range] = []
+        """Where the launches of each call are."""
+        self._users: dict[int, set[int]] = {}
+        """{base: the calls that use it}."""
+        self._launches: list[Recorded] = []
+        self._pieces: list[Segment | Single] = []
+        self._footprints: dict[int, tuple[core.native.Footprint, Access]] = {}
+        self._access = Access((), ())
+        self._owned: list[Base] = []
+        self._own: dict[int, tuple[Array, Array]] = {}
+        """While recording: {id of the program's array: it, and the graph's view of it}."""
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __repr__(self) -> str:
+        if self._state:
+            return f"<acs_cl.Graph {self._state}>"
+        segments = sum(isinstance(piece, Segment) for piece in self._pieces)
+        return f"<acs_cl.Graph of {len(self):,} launches, segments: {segments}>"
+
+    # ---- recording -----------------------------------------------------------------------------
+
+    def __enter__(self) -> Graph:
+        runtime = self._runtime
+        runtime._check_open()
+        if self._state != "not recorded yet":
+            raise UsageError("a graph is recorded once; rt.record() makes another one")
+        self._thread = threading.get_ident()
+        if self._thread in runtime._recorders:
+            raise UsageError("a recording inside a recording: end the first one before")
+        with runtime._lock:
+            runtime._end_sections()
+        self._state = "being recorded"
+        runtime._recorders[self._thread] = self
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._runtime._recorders.pop(self._thread, None)
+        self._own.clear()
+        if kind is not None:
+            self._let_go("discarded: its recording ended with an exception")
+            return
+        try:
+            self._compile()
+        except BaseException:
+            self._let_go("discarded: it could not be compiled")
+            raise
+        self._state = ""
+
+    def _capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
+        """Make a call of the program now, without running what it launches, and keep it."""
+        is_kernel = isinstance(function, Kernel)  # for which None is as good as nothing
+        said = {
+            name: frozen(value, self._view)
+            for name, value in keywords.items()
+            if value is not None or not is_kernel
+        }
+        call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
+        handle, launches, owned = self._make(call, len(self._calls))
+        for array in call.arrays():
+            if array._base is not None:
+                self._users.setdefault(array._base.number, set()).add(len(self._calls))
+        self._calls.append(call._replace(owned=tuple(owned)))
+        self._places.append(range(len(self._launches), len(self._launches) + len(launches)))
+        self._launches += launches
+        if not isinstance(handle, RecordedHandle):  # of no bytes
+            return RecordedHandle(self, 0, handle.name, handle.access)
+        return handle
+
+    def _make(self, call: Call, number: int) -> tuple[Handle, list[Recorded], list[Base]]:
+        """What a call launches, and what memory it allocates for itself."""
+        launches: list[Recorded] = []
+        outer, self._owned = self._owned, []
+        self._taking = number, len(self._launches), launches
+        self._capturing = True
+        try:
+            handle: Handle = call.function(*call.args, **call.keywords)
+            return handle, launches, self._owned
+        finally:
+            self._capturing = False
+            self._owned = outer
+
+    def _take(self, command: Command, access: Access, wait_for: Any) -> Handle:
+        """A launch of the call that is being made."""
+        if wait_for:
+            raise UsageError(
+                "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
+                "for it before the replay"
+            )
+        number, before, launches = self._taking
+        launches.append(Recorded(command, access, number))
+        return RecordedHandle(self, before + len(launches), command.name, access)
+
+    def _keep(self, base: Base) -> None:
+        """Memory that was allocated in the recording."""
+        self._owned.append(base)
+
+    def _view(self, array: Array) -> Array:
+        """A view of the graph's own, so that the program may let go of the array."""
+        if array._base is None or array.runtime is not self._runtime:
+            return array  # of no bytes, or an error of the call
+        found = self._own.get(id(array))
+        if found is None:
+            own = array._view(array._offset, array.shape, array.strides, array.dtype)
+            found = self._own[id(array)] = array, own
+        return found[1]
+
+    def _compile(self) -> None:
+        """Pieces of what was recorded."""
+        launches = [(one.command, one.access) for one in self._launches]
+        cutter = self._runtime._cutter()
+        if cutter is not None:
+            self._pieces = cutter.pieces(launches)
+        else:
+            self._pieces = [Single(place, "") for place in range(len(launches))]
+        self._footprints = {
+            number: self._footprint(piece, number)
+            for number, piece in enumerate(self._pieces)
+            if isinstance(piece, Segment)
+        }
+        self._access = union([one.access for one in self._launches])
+
+    def _footprint(self, segment: Segment, number: int) -> tuple[core.native.Footprint, Access]:
+        access = union(segment.accesses)
+        before = self._footprints.get(number, (None,))[0]
+        reads, writes = merged(access.reads), merged(access.writes)
+        with self._runtime._lock:
+            footprint = self._runtime._hazards.footprint(reads, writes, before)
+        return footprint, access
+
+    # ---- replaying -----------------------------------------------------------------------------
+
+    def replay(self) -> Handle:
+        """Launch all of it. The handle waits for all; failures surface as those of launches do."""
+        self._check("replay")
+        numbers: list[int] = []
+        self._runtime._called()
+        trace = self._runtime._trace
+        with self._lock:
+            if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
+                self._compile()
+            for number, piece in enumerate(self._pieces):
+                if trace is not None:
+                    trace.goes_on()
+                if isinstance(piece, Single):
+                    numbers.append(self._single(piece.place))
+                else:
+                    self._segment(number, piece, numbers)
+            self._runtime._stats.replays += 1
+            return ReplayHandle(self, tuple(numbers), self._access)
+
+    def _single(self, place: int) -> int:
+        command, access, number = self._launches[place]
+        runtime, call = self._runtime, self._calls[number]
+        if type(command) is KernelCommand and call.is_plain:
+            handle: Handle = call.function(*call.args)
+            return handle.number
+        return runtime._launch(again(command, place, runtime.context), access).number
+
+    def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:
+        runtime = self._runtime
+        footprint, access = self._footprints[number]
+        if runtime._may_be_poisoned(access):
+            places = range(segment.first, segment.first + len(segment))
+            numbers += map(self._single, places)
+            return
+        handle = runtime._launch(segment.command(), access, None, None, footprint)
+        runtime._stats.segments += 1
+        numbers.append(handle.number)
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    def update(self, handle: Handle, /, **values: Any) -> None:
+        """Give a recorded launch of a kernel other numbers, by the names of its parameters.
+
+        `handle` is what the launch returned in the recording. The numbers hold from the next replay
+        on.
+        """
+        self._check("update")
+        with self._lock:
+            place = self._place_of(handle)
+            number = self._launches[place].call
+            call = self._calls[number]
+            kernel = call.function
+            if not isinstance(kernel, Kernel):
+                raise UsageError(f"update: {handle.name} is no kernel, its values cannot change")
+            args = list(call.args)
+            names = [parameter.name for parameter in kernel.signature.parameters]
+            for name, value in values.items():
+                if name not in names:
+                    raise UsageError(
+                        f"update: kernel {kernel.name!r} has no parameter {name!r}; it has "
+                        f"{', '.join(names)}"
+                    )
+                parameter = kernel.signature.parameters[names.index(name)]
+                if parameter.is_pointer or parameter.space in ("image", "sampler"):
+                    raise UsageError(
+                        f"update: {parameter.type_name} {name} of kernel {kernel.name!r} is "
+                        "memory; swap() gives a graph other arrays"
+                    )
+                args[2 + names.index(name)] = frozen(value, _same)
+            self._change({number: call._replace(args=tuple(args))})
+
+    def swap(self, old: Array, new: Array) -> None:
+        """Put `new` in the place of `old`, of the same shape, dtype and strides, from the next
+        replay on.
+
+        Views of the memory of `old` move along, each as far as `old` does.
+        """
+        self._check("swap")
+        self._check_pair(old, new)
+        if not old.nbytes:
+            return
+        base, to, by = old._base, new._base, new._offset - old._offset
+        assert base is not None
+        assert to is not None
+
+        def change(array: Array) -> Array:
+            if array._base is not base:
+                return array
+            _check_place(array, to, by)
+            return Array(
+                array.runtime, to, array._offset + by, array.shape, array.strides, array.dtype
+            )
+
+        with self._lock:
+            used = self._users.get(base.number, set())
+            if not used:
+                raise UsageError(f"swap: the graph does not use the memory of {old!r}")
+            changed = {n: self._calls[n].with_arrays(change) for n in sorted(used)}
+            # a shift of all that uses a base changes nothing between these, but `to` may be in use
+            meets = base is not to and bool(self._users.get(to.number))
+            self._change(changed, Move(base.number, to.number, by), meets)
+            self._users.setdefault(to.number, set()).update(self._users.pop(base.number))
+
+    def _change(
+        self, calls: dict[int, Call], move: Move | None = None, meets: bool = False
+    ) -> None:
+        """Make calls again, with other arguments. `move`: what that does to their accesses, which
+        conflict as before, unless one `meets` what it did not."""
+        runtime, here = self._runtime, threading.get_ident()
+        made: dict[int, list[Recorded]] = {}
+        runtime._recorders[here] = self
+        try:
+            for number, call in calls.items():
+                _, made[number], owned = self._make(call, number)
+                calls[number] = call._replace(owned=tuple(owned))
+        finally:
+            del runtime._recorders[here]
+        alike = all(len(new) == len(self._places[number]) for number, new in made.items()) and all(
+            new.access == (move.access(old.access) if move is not None else old.access)
+            for number, several in made.items()
+            for old, new in zip(self._of_call(number), several, strict=True)
+        )
+        owns = any(calls[number].owned or self._calls[number].owned for number in calls)
+        before = self._launches, self._calls, self._places
+        self._calls = [*self._calls]
+        for number, call in calls.items():
+            self._calls[number] = call
+        try:
+            if meets or owns or not alike:
+                self._put_together(made)
+                self._compile()
+            elif not self._patch(made, move):
+                self._compile()
+        except BaseException:
+            self._launches, self._calls, self._places = before
+            self._compile()
+            raise
+
+    def _put_together(self, made: dict[int, list[Recorded]]) -> None:
+        """All launches, with those of the calls that were made again."""
+        launches: list[Recorded] = []
+        places = []
+        for number in range(len(self._places)):
+            new = made[number] if number in made else self._of_call(number)
+            places.append(range(len(launches), len(launches) + len(new)))
+            launches += new
+        self._launches, self._places = launches, places
+
+    def _of_call(self, number: int) -> list[Recorded]:
+        places = self._places[number]
+        return self._launches[places.start : places.stop]
+
+    def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
+        """Have the segments know of launches that differ in arguments. False if one cannot."""
+        self._launches = [*self._launches]
+        cutter = self._runtime._cutter()
+        starts = [piece.first if isinstance(piece, Segment) else piece.place
+                  for piece in self._pieces]  # fmt: skip
+        moved = set()
+        fits = True
+        for number, several in made.items():
+            for place, new in zip(self._places[number], several, strict=True):
+                self._launches[place] = new
+                at = bisect_right(starts, place) - 1
+                piece = self._pieces[at]
+                if isinstance(piece, Segment) and cutter is not None and fits:
+                    with self._runtime._lock:
+                        fits = cutter.patch(piece, place, (new.command, new.access))
+                    moved.add(at)
+        if move is not None and fits:
+            for at in moved:
+                self._move(at, move)
+            self._access = move.access(self._access)
+        return fits
+
+    def _move(self, number: int, move: Move) -> None:
+        """A segment has memory in another place."""
+        footprint, access = self._footprints[number]
+        access = move.access(access)
+        self._footprints[number] = footprint, access
+        reads, writes = (
+            merged(one for one in spans if one.base == move.to)
+            for spans in (access.reads, access.writes)
+        )
+        new = [(one, False) for one in reads] + [(one, True) for one in writes]
+        with self._runtime._lock:
+            self._runtime._hazards.move(footprint, move.base, new)
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of memory. Replays in flight still finish with it."""
+        with self._lock:
+            if self._state == "being recorded":
+                raise UsageError("close: the graph is being recorded")
+            self._let_go("closed")
+
+    def _let_go(self, state: str) -> None:
+        self._state = state
+        self._pieces = []
+        self._footprints = {}
+        self._calls = []
+        self._places = []
+        self._users = {}
+        self._launches = []
+        self._owned = []
+
+    def _check(self, what: str) -> None:
+        self._runtime._check_open()
+        waiting.refuse_on_host_task(what)  # which a replay that waits for room may wait for
+        if threading.get_ident() in self._runtime._recorders:
+            raise UsageError(f"{what} inside a recording: a graph cannot be part of another one")
+        if self._state:
+            raise UsageError(f"{what}: the graph is {self._state}")
+
+    def _place_of(self, handle: Handle) -> int:
+        if not isinstance(handle, RecordedHandle) or handle._graph() is not self:
+            raise UsageError(
+                f"update: got {describe(handle)}, expected what a launch returned while this graph "
+                "was recorded"
+            )
+        if not handle.number:
+            raise UsageError(f"update: {handle.name} of no bytes was not recorded")
+        return handle.number - 1
+
+    def _check_pair(self, old: Any, new: Any) -> None:
+        for array in (old, new):
+            if not isinstance(array, Array) or array.runtime is not self._runtime:
+                raise UsageError(
+                    f"swap: got {describe(array)}, expected arrays of the graph's runtime"
+                )
+            array._live()
+        got, expected = ((a.shape, str(a.dtype), a.strides) for a in (new, old))
+        if got != expected:
+            raise UsageError(
+                f"swap: got {got[0]} {got[1]} with strides {got[2]}, expected {expected[0]} "
+                f"{expected[1]} with strides {expected[2]}"
+            )
+
+    def _explain(self) -> Explanation:
+        backend = self._runtime.plan.backend
+        text = f"a replay of {len(self):,} launches on backend {backend}: "
+        segments = [piece for piece in self._pieces if isinstance(piece, Segment)]
+        singles = [piece for piece in self._pieces if isinstance(piece, Single)]
+        if self._state:
+            text += f"the graph is {self._state}"
+        elif self._runtime._cutter() is None:
+            text += "launch by launch, since only the scheduler on the device runs segments"
+        else:
+            text += f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
+            if len(segments) > 1 and not singles:
+                text += "; cut where no scheduler has the kernels of both sides"
+            if singles:
+                text += f"; by themselves: {len(singles):,}"
+            reasons = Counter(piece.reason for piece in singles).most_common()
+            for reason, count in reasons[:MOST_REASONS]:
+                text += f"; {reason}: {count:,}"
+        return Explanation(text, False, ())
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _check_place(array: Array, base: Base, by: int) -> None:
+    start = min(span.start for span in array._spans) + by
+    end = max(span.end for span in array._spans) + by
+    if start < 0 or end > base.nbytes:
+        raise UsageError(
+            f"swap: the graph uses a view {array!r} of the same memory, which would be bytes "
+            f"{start}..{end} of {base.nbytes:,}"
+        )
+    item = array.dtype.itemsize
+    unit = item & -item  # what its elements are aligned to
+    if by % unit and not array._offset % unit:
+        raise UsageError(
+            f"swap: the graph uses a view {array!r} of the same memory, which would start at byte "
+            f"{array._offset + by}, between elements"
+        )

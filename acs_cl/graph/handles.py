@@ -1,0 +1,133 @@
+"""Handles of graphs: of launches that are recorded, and of replays.
+
+In: a graph and what it launched. Out: `RecordedHandle`, which names a launch to `Graph.update` and
+cannot be waited for, and `ReplayHandle`, which waits for all that a replay launched. Neither keeps
+the graph.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from .. import waiting
+from ..devices.driver import CommandQueue
+from ..errors import UsageError
+from ..launch.handle import Handle
+from ..observe.explain import Explanation
+from ..records import Access
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+
+class RecordedHandle(Handle):
+    """A launch of a graph: `number` counts from 1 in the graph."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph, number: int, name: str, access: Access) -> None:
+        super().__init__(graph._runtime, number, name, access)
+        self._graph = weakref.ref(graph)
+
+    def wait(self) -> Any:
+        """An error."""
+        raise self._error("wait")
+
+    @property
+    def done(self) -> bool:
+        """An error."""
+        raise self._error("done")
+
+    @property
+    def event(self) -> Any:
+        """An error."""
+        raise self._error("event")
+
+    def _error(self, what: str) -> UsageError:
+        return UsageError(
+            f"{what}: launch {self.number} ({self.name}) is recorded and does not run; a replay "
+            "does: wait for what graph.replay() returns"
+        )
+
+    def _explain(self) -> Explanation:
+        reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
+        return Explanation(
+            f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}",
+            False,
+            (),
+        )
+
+
+class SeveralHandle(Handle):
+    """Several launches under way or done, of which `number` is the last."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(
+        self, runtime: Any, runs: Sequence[Sequence[int]], name: str, access: Access
+    ) -> None:
+        super().__init__(runtime, runs[-1][-1] if runs and runs[-1] else 0, name, access)
+        self._runs = runs
+
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        return tuple(chain.from_iterable(self._runs))
+
+    def wait(self) -> Any:
+        """Block until all of it has ended; raises the first failure, in program order."""
+        runtime = self._runtime
+        runtime._check_open()
+        for number in reversed(self._numbers):
+            if number in runtime._launches:
+                waiting.wait(runtime, number)
+        if runtime._failures.any:
+            for number in self._numbers:
+                runtime._failures.raise_for_launch(number, f"launch {number} of a {self.name}")
+
+    @property
+    def done(self) -> bool:
+        """Whether all of it has ended, well or not."""
+        return all(self._runtime._is_done(number) for number in self._left())
+
+    @property
+    def event(self) -> Any:
+        """A `pyopencl.Event` that completes with all of it. Flushes."""
+        runtime = self._runtime
+        left = self._left()
+        if runtime._failures.any:
+            for number in self._numbers:
+                if runtime._failures.knows(number):
+                    left = [number]
+        if len(left) <= 1:
+            return runtime._event(left[0] if left else self.number)
+        events = list({id(event): event for event in map(runtime._event, left)}.values())
+        # a queue for this alone: on another one it could keep those waiting that it waits for
+        queue = CommandQueue(runtime.context, runtime.device)
+        event = cl.enqueue_marker(queue, wait_for=events)
+        queue.flush()
+        return event
+
+    def _left(self) -> list[int]:
+        launches = self._runtime._launches
+        return [number for number in self._numbers if number in launches]
+
+
+class ReplayHandle(SeveralHandle):
+    """A replay under way or done."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph, numbers: tuple[int, ...], access: Access) -> None:
+        super().__init__(graph._runtime, (numbers,), "replay", access)
+        self._graph = weakref.ref(graph)
+
+    def _explain(self) -> Explanation:
+        graph = self._graph()
+        if graph is None:
+            return Explanation("a replay of a graph that is gone", False, ())
+        return graph._explain()

@@ -1,0 +1,163 @@
+"""Many launches of a kernel by one call.
+
+In: what a call of the kernel takes, each argument one value for all launches or a sequence with one
+for each. Out: one handle for all. The launches are those of a loop of calls, in order. Where
+nothing is unusual, the core runs the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import core
+from ..access.arguments import describe
+from ..errors import UsageError
+from ..records import Access
+from .handles import SeveralHandle
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel
+
+AT_ONCE = 64
+"""Launches that take the long way before the core is asked again."""
+
+
+class ManyHandle(SeveralHandle):
+    """The launches of one `Kernel.launch_many`; `number` is that of the last."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, runtime: Any, name: str, runs: list[range], parts: list[Any]) -> None:
+        super().__init__(runtime, runs, name, Access((), ()))
+        self._parts = parts
+
+    @property
+    def access(self) -> Access:
+        """What all of them touch."""
+        reads = dict.fromkeys(span for part in self._parts for span in part.reads)
+        writes = dict.fromkeys(span for part in self._parts for span in part.writes)
+        return Access(tuple(reads), tuple(writes))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+def launch_many(
+    kernel: Kernel,
+    global_size: Any,
+    local_size: Any,
+    args: Sequence[Any],
+    count: int | None,
+    wait_for: Any,
+    when: Any,
+) -> Any:
+    """See `Kernel.launch_many`."""
+    sizes = _sizes(global_size), _sizes(local_size)
+    columns = [(value, _is_each(value)) for value in args]
+    many = _count(kernel, count, [*sizes, (when, _is_each(when))], columns)
+    runtime = kernel._runtime
+    if runtime._recorder() is not None:
+        return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
+    runs: list[range] = []
+    parts: list[Any] = []  # what some of them touch
+    alike = wait_for is None and not (sizes[0][1] or sizes[1][1])
+    flags = None if when is None else (when, _is_each(when))
+    at = 0
+    while at < many:
+        if alike and runtime._ledger.usable:
+            first = runtime._number + 1
+            made = core.native.launch_many(
+                kernel, sizes[0][0], sizes[1][0], columns, at, many, flags
+            )
+            if made.many:
+                runs.append(range(first, first + made.many))
+                parts.append(made)
+                at += made.many
+                runtime._look()
+                continue
+        for _ in range(1 if runs and alike else AT_ONCE):
+            if at == many:
+                break
+            try:
+                handle = _one(kernel, sizes, columns, wait_for, when, at)
+            except UsageError as error:
+                raise UsageError(f"{error} (launch {at} of {many} of one launch_many)") from error
+            runs.append(range(handle.number, handle.number + 1))
+            parts.append(handle.access)
+            at += 1
+    return ManyHandle(runtime, kernel.name, runs, parts)
+
+
+def _one(
+    kernel: Kernel,
+    sizes: tuple[tuple[Any, bool], tuple[Any, bool]],
+    columns: list[tuple[Any, bool]],
+    wait_for: Any,
+    when: Any,
+    at: int,
+) -> Any:
+    """Launch `at`, as a call."""
+    global_size, local_size = (value[at] if each else value for value, each in sizes)
+    args = [value[at] if each else value for value, each in columns]
+    if wait_for is None and when is None:
+        return kernel(global_size, local_size, *args)
+    return kernel(
+        global_size, local_size, *args,
+        wait_for=wait_for, when=when[at] if _is_each(when) else when,
+    )  # fmt: skip
+
+
+def _is_each(value: Any) -> bool:
+    """Whether an argument has a value for each launch."""
+    return isinstance(value, (list, tuple, range)) or (
+        isinstance(value, np.ndarray) and value.ndim > 0
+    )
+
+
+def _sizes(value: Any) -> tuple[Any, bool]:
+    """A size for all launches, or a list of sizes: numbers, or tuples."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return [tuple(np.atleast_1d(size).tolist()) for size in value], True
+    if isinstance(value, (list, range)):
+        return [one if one is None or isinstance(one, tuple) else (one,) for one in value], True
+    if hasattr(value, "__index__"):
+        return (value.__index__(),), False
+    return value, False
+
+
+def _count(
+    kernel: Kernel,
+    count: int | None,
+    others: list[tuple[Any, bool]],
+    columns: list[tuple[Any, bool]],
+) -> int:
+    """How many launches there are: all sequences have to say the same."""
+    names = ["the global size", "the local size", "when="]
+    names += [f"argument {index}" for index in range(len(columns))]
+    lengths = {
+        name: len(value)
+        for name, (value, each) in zip(names, [*others, *columns], strict=True)
+        if each
+    }
+    if count is not None:
+        if not hasattr(count, "__index__") or count.__index__() < 0:
+            raise UsageError(f"{_what(kernel)}: count= takes a number, got {describe(count)}")
+        lengths = {"count=": count.__index__(), **lengths}
+    if not lengths:
+        raise UsageError(
+            f"{_what(kernel)}: no argument is a sequence; count= says how many launches there are"
+        )
+    first, *others_named = lengths.items()
+    for name, length in others_named:
+        if length != first[1]:
+            raise UsageError(
+                f"{_what(kernel)}: {name} has {length} values, expected {first[1]} as {first[0]}"
+            )
+    return first[1]
+
+
+def _what(kernel: Kernel) -> str:
+    return f"launch_many of kernel {kernel.name!r}"

@@ -1,0 +1,16 @@
+"""Where in the user's program a call comes from: the first frame outside this package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_HERE = str(Path(__file__).parent.parent)  # the package
+
+
+def caller() -> str:
+    """`file:line` of the innermost frame that is not ours."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

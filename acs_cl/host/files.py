@@ -1,0 +1,173 @@
+"""Files that outlive a process, in the user's cache folder: nobody else's are believed.
+
+What is kept decides what is launched when, and holds texts that drivers compile. An entry that
+somebody else planted would run with the user's rights. So a folder, and a file in it, counts only
+if it belongs to the user (or to root) and nobody else may write to it. `ssh` asks the same of its
+keys. Both are asked once they are open: nothing can be put in their place between the question and
+the reading.
+
+The folders above are not asked. Whoever may write there can put another folder in place of ours,
+but no folder of the user's; and all that is read of it has to be the user's, too. A symbolic link
+counts as what it leads to. Where there are no owners to ask for (Windows), the folder of the user's
+profile is the protection.
+
+In: the name of a folder, of a file, and text. Out: the text, or None. Invariant: what is missing,
+unreadable or refused is the same as nothing, and nothing here raises. A refusal is said once for
+each folder, by `logging`. `ACS_CL_CACHE=off` turns everything off, any other value is the folder to
+use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from functools import cache as memo
+from pathlib import Path
+
+from .environment import variable
+
+_ENVIRONMENT = ("ACS_CL_CACHE", "XDG_CACHE_HOME", "HOME")  # what the folder follows from
+_POSIX = os.name == "posix"
+_told: set[str] = set()
+
+
+class RefusedError(OSError):
+    """A folder or a file that somebody else could have written."""
+
+
+def folder(kind: str) -> Path | None:
+    """Where files of a kind are kept, None if they are not."""
+    where = _path(kind)
+    return None if where is None else Path(where)
+
+
+def _path(kind: str) -> str | None:
+    return _folder(kind, *map(variable, _ENVIRONMENT))
+
+
+@memo
+def _folder(kind: str, wished: str, *_: str) -> str | None:
+    """The folder as text: entries are asked for by the hundred when a program starts."""
+    if wished.lower() == "off":
+        return None
+    if not wished:
+        import platformdirs  # here, because a program that never asks should not pay for it
+
+        wished = platformdirs.user_cache_dir("acs_cl", appauthor=False)
+    return os.path.join(os.path.expanduser(wished), kind)
+
+
+def read(kind: str, name: str) -> str | None:
+    """The text of a file, None if there is none that can be believed."""
+    try:
+        with _opened(kind) as (prefix, at):
+            # without waiting: what is no regular file is refused below
+            flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+            handle = os.open(prefix + name, flags, dir_fd=at)
+            with open(handle, encoding="utf-8") as file:
+                _ask(handle, kind, name)
+                return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def replace(kind: str, name: str, text: str) -> bool:
+    """Keep a text under a name; whether that worked. Other processes see the old file or the new
+    one, never a part."""
+    scratch = f".{os.getpid()}-{os.urandom(8).hex()}.part"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with _opened(kind, make=True) as (prefix, at):
+            try:
+                handle = os.open(prefix + scratch, flags, 0o600, dir_fd=at)
+                with open(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.replace(prefix + scratch, prefix + name, src_dir_fd=at, dst_dir_fd=at)
+            except (OSError, ValueError):
+                with contextlib.suppress(OSError):
+                    os.unlink(prefix + scratch, dir_fd=at)
+                raise
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def append(kind: str, name: str, text: str) -> bool:
+    """Add a text to a file, in one write; whether that worked."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with _opened(kind, make=True) as (prefix, at):
+            handle = os.open(prefix + name, flags, 0o600, dir_fd=at)
+            try:
+                _ask(handle, kind, name)
+                os.write(handle, text.encode())
+            finally:
+                os.close(handle)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def trim(kind: str, most: int) -> None:
+    """Drop the oldest files above a bound."""
+    entries = []
+    with contextlib.suppress(OSError), _opened(kind) as (prefix, at):
+        with os.scandir(prefix if at is None else at) as listing:
+            for entry in listing:
+                with contextlib.suppress(OSError):
+                    entries.append((entry.stat().st_mtime_ns, entry.name))
+        entries.sort()
+        for _, name in entries[: max(len(entries) - most, 0)]:
+            with contextlib.suppress(OSError):
+                os.unlink(prefix + name, dir_fd=at)
+
+
+@contextlib.contextmanager
+def _opened(kind: str, make: bool = False) -> Iterator[tuple[str, int | None]]:
+    """A folder that can be believed: what to put before names, and where they count from."""
+    where = _path(kind)
+    if where is None:
+        raise FileNotFoundError(kind)
+    if make:
+        Path(where).mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _POSIX:
+        yield f"{where}{os.sep}", None
+        return
+    handle = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _ask(handle, kind)
+        yield "", handle
+    finally:
+        os.close(handle)
+
+
+def _ask(handle: int, kind: str, name: str = "") -> None:
+    """Refuse what is open if somebody else could have written it."""
+    found = os.fstat(handle)
+    expected = stat.S_ISREG if name else stat.S_ISDIR
+    if not expected(found.st_mode):
+        raise RefusedError(name)
+    if not _POSIX:
+        return
+    others = stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    if found.st_uid in (os.geteuid(), 0) and not others:
+        return
+    where = _path(kind) or kind
+    why = (
+        f"others may write to it (mode {stat.S_IMODE(found.st_mode):04o})"
+        if others
+        else f"it belongs to somebody else (uid {found.st_uid})"
+    )
+    if where not in _told:
+        _told.add(where)
+        import logging  # here, because it is seldom needed
+
+        logging.getLogger("acs_cl").warning(
+            "acs_cl does not use %s in its cache: %s; remove it, or name another folder by "
+            "ACS_CL_CACHE",
+            os.path.join(where, name) if name else where,
+            why,
+        )
+    raise RefusedError(where)

@@ -1,0 +1,157 @@
+"""Commands: what launches do, in the form that a queue takes.
+
+In: resolved arguments (places, bytes, host arrays). Out: `enqueue(queue, wait_for)` puts the
+command on a queue and gives back its event. A command holds everything that must stay alive while
+it runs, and no `Array`: an array the program drops may be recycled although launches that use it
+are in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..devices import driver
+from ..devices.driver import Events, Place, enqueue_kernel
+from ..errors import DeviceError
+
+
+class _Kernel(NamedTuple):
+    name: str
+    kernel: Any
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    pointers: tuple[Any, ...]
+    values: tuple[Any, ...]
+    offset: tuple[int, ...] | None
+
+
+class KernelCommand(_Kernel):
+    """A kernel with its arguments: `pointers` and `values` alternate index and object, and values
+    are bytes already."""
+
+    __slots__ = ()
+    on_host = False
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Set the arguments and enqueue; the runtime's lock makes the two one step."""
+        _, kernel, global_size, local_size, pointers, values, offset = self
+        if pointers:
+            kernel._set_arg_multi(pointers)
+            kernel.current = pointers
+        if values:
+            kernel._set_arg_buf_multi(values)
+        return enqueue_kernel(
+            queue, kernel, global_size, local_size, offset, wait_for, False, False
+        )
+
+
+class ReadCommand:
+    """Device to host."""
+
+    __slots__ = ("host", "place")
+    name = "read"
+    on_host = False
+
+    def __init__(self, host: np.ndarray[Any, Any], place: Place) -> None:
+        self.host = host
+        self.place = place
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Start the copy."""
+        return driver.read(queue, self.host, self.place, wait_for)
+
+
+class WriteCommand:
+    """Host to device. The host memory is the command's own, or the caller promised not to change
+    it."""
+
+    __slots__ = ("host", "place")
+    name = "write"
+    on_host = False
+
+    def __init__(self, place: Place, host: np.ndarray[Any, Any]) -> None:
+        self.host = host
+        self.place = place
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Start the copy."""
+        return driver.write(queue, self.place, self.host, wait_for)
+
+
+class CopyCommand:
+    """Device to device."""
+
+    __slots__ = ("source", "target")
+    name = "copy"
+    on_host = False
+
+    def __init__(self, target: Place, source: Place) -> None:
+        self.target = target
+        self.source = source
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Start the copy."""
+        return driver.copy(queue, self.target, self.source, wait_for)
+
+
+class FillCommand:
+    """Repeat one element over a contiguous place."""
+
+    __slots__ = ("pattern", "place")
+    name = "fill"
+    on_host = False
+
+    def __init__(self, place: Place, pattern: np.ndarray[Any, Any]) -> None:
+        self.pattern = pattern
+        self.place = place
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Start the fill."""
+        return driver.fill(queue, self.place, self.pattern, wait_for)
+
+
+class HostCommand:
+    """A Python function, with NumPy copies of what it reads and NumPy arrays for what it writes."""
+
+    __slots__ = ("function", "name", "reads", "result", "site", "writes")
+    on_host = True
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        reads: Sequence[tuple[Place, np.ndarray[Any, Any]]],
+        writes: Sequence[tuple[Place, np.ndarray[Any, Any]]],
+        site: str,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.reads = reads
+        self.writes = writes
+        self.site = site
+        self.result: Any = None
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Host tasks are run, not enqueued."""
+        raise TypeError(f"{self.name} runs on the host")
+
+    def run(self, queue: Any) -> None:
+        """Fetch, call, store; on a thread of its own, after everything it waits for."""
+        for place, host in filter(_has_bytes, self.reads):
+            _check(driver.wait_for_event(driver.read(queue, host, place, None)), self.name)
+        arrays = {id(host): host for _, host in (*self.reads, *self.writes)}
+        self.result = self.function(*arrays.values())
+        for place, host in filter(_has_bytes, self.writes):
+            _check(driver.wait_for_event(driver.write(queue, place, host, None)), self.name)
+
+
+def _has_bytes(pair: tuple[Place, np.ndarray[Any, Any]]) -> bool:
+    return pair[1].nbytes > 0
+
+
+def _check(status: int, name: str) -> None:
+    if status < 0:
+        raise DeviceError(f"copying the data of host task {name!r} failed with status {status}")

@@ -1,0 +1,167 @@
+"""Decisions on the device: whether a launch runs, and how many work-items it has, read from device
+memory when its turn comes.
+
+In: the kernel command that a launch would be without its decision, and the bytes that decide. Out:
+a `DecidedCommand` in both forms: `plain` and `decision` for a backend that decides by itself,
+`guarded` for queues, a variant of the kernel (`opencl_c.variants.guards`) that leaves at once where
+it should not run.
+
+Invariant: when a launch has ended, the host knows whether its count broke the rules, and asks once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from ..devices.driver import Events, Place, read
+from ..errors import DeviceError
+from ..records import Span
+from .commands import KernelCommand
+
+WIDTH = 4
+"""Bytes of a value that decides."""
+
+LARGEST = 2**31 - 1
+
+
+class Cell(NamedTuple):
+    """Bytes on the device that decide: a uint32, or an int32 if `signed`."""
+
+    place: Place
+    span: Span
+    signed: bool
+
+
+class Decision(NamedTuple):
+    """What a launch looks at, for whoever runs it.
+
+    `when`: it runs only if this is not zero. `count`: its global size in the first dimension, from
+    0 (nothing runs) to `upto`, and a multiple of `group`, which is the local size there, or 1 where
+    none was given. A launch that is skipped does not look at its count. Without a count `upto` is
+    the global size. Each is looked at once for all groups, before any of them writes.
+    """
+
+    when: Cell | None
+    count: Cell | None  # type: ignore[assignment]  # not a tuple's count
+    upto: int
+    group: int
+
+
+class WrongCountError(DeviceError):
+    """A count that broke the rules, for whoever knows the launch: what it was, if that is known."""
+
+    def __init__(self, got: int | None) -> None:
+        super().__init__(f"its count on the device is {got}, which is not allowed")
+        self.got = got
+
+
+class Fault:
+    """Where a guarded kernel leaves a count that it cannot have: a word on the device, zero until
+    then, and the same word as read back behind each launch that uses it."""
+
+    __slots__ = ("host", "kernel_event", "place")
+
+    def __init__(self, context: Any) -> None:
+        self.host = np.zeros(1, np.uint32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.place = Place(cl.Buffer(context, flags, hostbuf=self.host), 0, WIDTH)
+        self.kernel_event: Any = None
+
+
+class DecidedCommand:
+    """A kernel that decides on the device. `plain` is the command without the decision, its global
+    size the upper bound. `make` gives the variant for a queue, and the word for its fault, when a
+    queue gets it; `pool` takes the word back."""
+
+    __slots__ = ("_guarded", "_make", "decision", "fault", "plain", "pool")
+    on_host = False
+
+    def __init__(
+        self,
+        plain: KernelCommand,
+        decision: Decision,
+        make: Callable[[], tuple[KernelCommand, Fault | None]],
+        pool: list[Fault],
+    ) -> None:
+        self.plain = plain
+        self.decision = decision
+        self.pool = pool
+        self.fault: Fault | None = None
+        self._make: Callable[[], tuple[KernelCommand, Fault | None]] | None = make
+        self._guarded: KernelCommand | None = None
+
+    @property
+    def guarded(self) -> KernelCommand:
+        """The variant for a queue."""
+        if self._make is not None:
+            self._guarded, self.fault = self._make()
+            self._make = None  # which may hold what holds this
+        assert self._guarded is not None
+        return self._guarded
+
+    @property
+    def variant(self) -> Any:
+        """The guarded kernel, once a queue has needed it."""
+        return None if self._guarded is None else self._guarded.kernel
+
+    @property
+    def name(self) -> str:
+        """The kernel's."""
+        return self.plain.name
+
+    @property
+    def global_size(self) -> tuple[int, ...]:
+        """The most it may have."""
+        return self.plain.global_size
+
+    @property
+    def local_size(self) -> tuple[int, ...] | None:
+        """As it was given."""
+        return self.plain.local_size
+
+    @property
+    def kernel_event(self) -> Any:
+        """The kernel's own event, where another one stands for the launch."""
+        return self.fault.kernel_event if self.fault is not None else None
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """The guarded kernel, and behind it what became of its count."""
+        event = self.guarded.enqueue(queue, wait_for)
+        fault = self.fault
+        if fault is None:
+            return event
+        fault.kernel_event = event
+        return read(queue, fault.host, fault.place, [event])
+
+    def error(self, number: int) -> DeviceError | None:
+        """What was wrong with the count of this launch, which has ended. Its word on the device is
+        given to others if nothing was."""
+        fault = self.fault
+        if fault is None:
+            return None
+        fault.kernel_event = None
+        got = int(fault.host[0])
+        if not got:
+            self.pool.append(fault)
+            return None
+        return self.wrong(number, got)
+
+    def wrong(self, number: int, got: int | None) -> DeviceError:
+        """The error for a count of `got`."""
+        _, count, upto, group = self.decision
+        if got is None:
+            return DeviceError(
+                f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
+                f"not one of 0 to {upto}, or not a multiple of local size {group}"
+            )
+        if count is not None and count.signed and got > LARGEST:
+            got -= 1 << 32
+        expected = f"0 to {upto}" if not 0 <= got <= upto else f"a multiple of local size {group}"
+        return DeviceError(
+            f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
+            f"{got}, expected {expected}"
+        )

@@ -1,0 +1,91 @@
+"""Gates: foreign events that launches wait for on the host, before a driver sees the launch.
+
+In: the events in `wait_for=`. Out: which are still open, and whether everything that is live waits
+for user events alone. Such an event is set by the program, so a thread that waits for room before
+it sets one would wait for ever.
+
+Invariant: a wait for room (`Patience`) ends in an error only after `PATIENCE_S` in which nothing
+moved although everything was looked at; the launches that are held stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from ..access.arguments import describe
+from ..devices import driver
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+PATIENCE_S = 1.0
+"""How long a wait for room gives other threads to set a user event."""
+
+Gates = list[Any]
+"""The events that one launch still waits for."""
+
+
+def open_events(wait_for: Sequence[Any]) -> Gates:
+    """Those of the foreign events that have not ended well yet."""
+    for foreign in wait_for:
+        if not isinstance(foreign, cl.Event):
+            raise UsageError(f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}")
+    return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
+
+
+def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
+    """The events still open, and the status of one that failed."""
+    left = []
+    for foreign in gates:
+        status = driver.status(foreign)
+        if status < 0:
+            return [], status
+        if status > 0:
+            left.append(foreign)
+    return left, None
+
+
+def all_held(runtime: Runtime, promised: Sequence[Any] = ()) -> bool:
+    """Whether nothing live can move before the program sets a user event. `promised`: user events
+    that a runtime of this process sets by itself. Called under the lock."""
+    if runtime._backend.in_flight or runtime._host_tasks.busy or not runtime._gates:
+        return False
+    return all(
+        any(_set_by_program(event) and event not in promised for event in gates)
+        for gates in runtime._gates.values()
+    )
+
+
+def _set_by_program(event: Any) -> bool:
+    kind: int = event.get_info(cl.event_info.COMMAND_TYPE)
+    return kind == cl.command_type.USER
+
+
+class Patience:
+    """The bound of one call's wait for room. `call`: what it does, for the error."""
+
+    def __init__(self, call: str) -> None:
+        self._call = call
+        self._seen: tuple[int, int] | None = None
+        self._since = 0.0
+
+    def spend(self, runtime: Runtime, promised: Sequence[Any]) -> None:
+        """Raise if everything has been held for too long. Called under the lock, right after a look
+        at all that may have moved."""
+        open_now = sum(map(len, runtime._gates.values()))
+        seen = (runtime._number - len(runtime._launches), open_now)
+        if seen != self._seen or not all_held(runtime, promised):
+            self._seen, self._since = seen, perf_counter()
+        elif perf_counter() - self._since > PATIENCE_S:
+            number = next(iter(runtime._gates))
+            name = runtime._launches[number].command.name
+            raise UsageError(
+                f"{self._call} waits for launches that all wait for a user event: launch {number} "
+                f"({name}) is gated by wait_for= on an event that nobody has set; set it before, "
+                "or launch less behind it (backlog= says how much is allowed)"
+            )

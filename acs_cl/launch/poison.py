@@ -1,0 +1,134 @@
+"""Poison: which launches a failure reaches, and which bytes stay poisoned.
+
+In: a failed launch and the later launches that are still live, in program order. Out: the launches
+that read what never came to be, and the poisoned bytes left. Pure and slow: it runs only after a
+failure. Poison is followed in program order, so what completed in which order does not matter.
+
+Invariant: a launch is poisoned exactly if it reads a byte whose last writer before it failed or is
+itself poisoned. Only reads spread poison; only a complete overwrite, or `forget`, ends it. Memory
+that is given to `keep` stays alive until then, so that its number does not come to mean another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+from ..ranges import intervals
+from ..records import EVERYTHING, Access, Span
+
+
+class Poison:
+    """Poisoned bytes: per base disjoint (start, end, failure) intervals, sorted."""
+
+    def __init__(self) -> None:
+        self.bases: dict[int, list[tuple[int, int, Any]]] = {}
+        self._kept: list[tuple[Span, Any]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.bases)
+
+    def find(self, spans: Iterable[Span]) -> Any:
+        """The failure behind the first poisoned byte in `spans`, or None."""
+        for span in spans:
+            if span.base == EVERYTHING:
+                for poisoned in self.bases.values():
+                    return poisoned[0][2]
+                continue
+            poisoned_here = self.bases.get(span.base)
+            if poisoned_here:
+                for start, end in intervals(span):
+                    for low, high, failure in poisoned_here:
+                        if low < end and start < high:
+                            return failure
+        return None
+
+    def add(self, spans: Iterable[Span], failure: Any) -> None:
+        """These bytes never came to be, because of `failure`."""
+        for span in spans:
+            if span.base == EVERYTHING:
+                continue
+            self._take_out(span)
+            here = self.bases.setdefault(span.base, [])
+            here.extend((start, end, failure) for start, end in intervals(span))
+            here.sort(key=lambda interval: interval[0])
+
+    def overwrite(self, spans: Iterable[Span]) -> None:
+        """These bytes are good again: something writes all of them without reading poison."""
+        for span in spans:
+            if span.base in self.bases:
+                self._remove(span)
+
+    def keep(self, span: Span, memory: Any) -> None:
+        """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
+        if self.find((span,)) is not None:
+            self._kept.append((span, memory))
+
+    def forget(self, base: int) -> None:
+        """The memory was given back."""
+        self.bases.pop(base, None)
+
+    def _remove(self, span: Span) -> None:
+        self._take_out(span)
+        if self._kept:
+            self._kept = [one for one in self._kept if self.find((one[0],)) is not None]
+
+    def _take_out(self, span: Span) -> None:
+        left = self.bases.get(span.base)
+        if left is None:
+            return
+        for start, end in intervals(span):
+            parts: list[tuple[int, int, Any]] = []
+            for low, high, failure in left:
+                if high <= start or end <= low:
+                    parts.append((low, high, failure))
+                    continue
+                if low < start:
+                    parts.append((low, start, failure))
+                if end < high:
+                    parts.append((end, high, failure))
+            left = parts
+        if left:
+            self.bases[span.base] = left
+        else:
+            del self.bases[span.base]
+
+    def follow(
+        self, later: Iterable[tuple[int, Access]], failure: Any, written: Iterable[Span]
+    ) -> list[int]:
+        """A live launch failed: the launches among `later` (in program order) that it poisons.
+
+        Afterwards the bytes still poisoned by it at the end of the program so far are added here.
+        """
+        spreading = Poison()
+        spreading.add(written, failure)
+        reached = []
+        for number, access in later:
+            if not spreading:
+                break
+            if spreading.find(access.reads) is not None:
+                reached.append(number)
+                spreading.add(access.writes, failure)
+            else:
+                spreading.overwrite(access.overwrites)
+        for base, poisoned in spreading.bases.items():
+            self.add(
+                (Span(base, low, high - low, 1, high - low) for low, high, _ in poisoned), failure
+            )
+        return reached
+
+
+def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]:
+    """Launches with these accesses ran one after another, but for those that `failed`, by index:
+    the bytes that are poisoned at the end."""
+    poison = Poison()
+    for index, access in enumerate(accesses):
+        if index in failed or poison.find(access.reads) is not None:
+            poison.add(access.writes, True)
+        else:
+            poison.overwrite(access.overwrites)
+    return tuple(
+        Span(base, low, high - low, 1, high - low)
+        for base, poisoned in poison.bases.items()
+        for low, high, _ in poisoned
+    )

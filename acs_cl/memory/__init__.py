@@ -1,0 +1,1 @@
+"""Device memory of a runtime: blocks, arrays, and views that share their bytes."""

@@ -1,0 +1,91 @@
+"""The gather-scatter kernel for views with gaps.
+
+In: a shape and two sets of strides in bytes. Out: a kernel, its global size and the values to set:
+work-item i copies element i, word by word, between two strided views. Dimensions that can be merged
+are merged first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..devices.build import build
+from ..devices.driver import OwnKernel
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+DIMENSIONS = 5
+"""Dimensions the kernel can count, after merging."""
+
+_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
+
+
+def _source(word: str) -> str:
+    lengths = "".join(f", long n{d}, long t{d}, long s{d}" for d in range(DIMENSIONS))
+    steps = "".join(
+        f"    t += (i % n{d}) * t{d}; s += (i % n{d}) * s{d}; i /= n{d};\n"
+        for d in range(DIMENSIONS)
+    )
+    return (
+        f"kernel void elements(global {word} *target, global const {word} *source, int words"
+        f"{lengths}, long target_start, long source_start)\n"
+        "{\n"
+        "    long i = get_global_id(0), t = target_start, s = source_start;\n"
+        f"{steps}"
+        "    for (int w = 0; w < words; ++w)\n"
+        "        target[t + w] = source[s + w];\n"
+        "}\n"
+    )
+
+
+def element_kernel(
+    runtime: Runtime,
+    unit: int,
+    words: int,
+    shape: tuple[int, ...],
+    target_strides: tuple[int, ...],
+    source_strides: tuple[int, ...],
+) -> tuple[Any, tuple[int, ...], list[Any]]:
+    """The kernel, its global size, and all its values but the two offsets (in words of `unit`
+    bytes)."""
+    merged = _merge(shape, target_strides, source_strides)
+    if len(merged) > DIMENSIONS:
+        raise UsageError(
+            f"a view of shape {shape} with gaps in {len(merged)} dimensions: at most {DIMENSIONS}"
+        )
+    merged += [(1, 0, 0)] * (DIMENSIONS - len(merged))
+    values: list[Any] = [2, np.int32(words).tobytes()]
+    size = 1
+    for dimension, (length, target, source) in enumerate(merged):
+        size *= length
+        numbers = (length, target // unit, source // unit)
+        for place, number in enumerate(numbers):
+            values += (3 + 3 * dimension + place, np.int64(number).tobytes())
+    key = ("elements", unit)
+    with runtime._lock:
+        kernel = runtime._programs.get(key)
+        if kernel is None:
+            program = build(runtime.context, runtime.device, _source(_WORDS[unit]), ())
+            kernel = runtime._programs[key] = OwnKernel(program, "elements")
+    return kernel, (size,), values
+
+
+def _merge(
+    shape: tuple[int, ...], target: tuple[int, ...], source: tuple[int, ...]
+) -> list[tuple[int, int, int]]:
+    """(length, target stride, source stride), innermost first, merged where both allow."""
+    merged: list[tuple[int, int, int]] = []
+    for length, t, s in zip(reversed(shape), reversed(target), reversed(source), strict=True):
+        if length == 1:
+            continue
+        if merged:
+            inner, inner_t, inner_s = merged[-1]
+            if t == inner * inner_t and s == inner * inner_s:
+                merged[-1] = (inner * length, inner_t, inner_s)
+                continue
+        merged.append((length, t, s))
+    return merged

@@ -1,0 +1,1 @@
+"""What a program can ask of its runtime: timelines, counters, explanations, measurements."""

@@ -1,0 +1,102 @@
+"""Explanations: which bytes ordered two launches, and where a launch ran.
+
+In: handles. Out: an `Explanation`, which prints as a sentence. Worked out on request from the
+accesses that handles keep, with the same arithmetic that the hazards use; nothing is recorded for
+it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..ranges import overlap, shared_bytes
+from ..records import EVERYTHING, Access, Span
+
+if TYPE_CHECKING:
+    from ..launch.handle import Handle
+    from ..runtime import Runtime
+
+
+class Meeting(NamedTuple):
+    """Bytes that two launches share, one of them writing: `bytes` is their first interval."""
+
+    kind: str
+    base: int
+    bytes: tuple[int, int]
+
+
+class Explanation(NamedTuple):
+    """`ordered`: whether the two conflict. `meetings`: where."""
+
+    text: str
+    ordered: bool
+    meetings: tuple[Meeting, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain(
+    runtime: Runtime, first: Handle, second: Handle | None, reasons: str = ""
+) -> Explanation:
+    """See `Runtime.explain`. `reasons`: of one launch, for its bytes."""
+    if second is None:
+        access = first.access
+        reads = "; ".join(map(str, access.reads)) or "nothing"
+        writes = "; ".join(map(str, access.writes)) or "nothing"
+        return Explanation(
+            f"launch {first.number} ({first.name}) on backend {runtime.plan.backend}: "
+            f"{runtime._backend.where(first.number)}reads {reads}; writes {writes}; "
+            f"{runtime.plan.why}" + (f"\n{reasons}" if reasons else ""),
+            False,
+            (),
+        )
+    if first.number > second.number:
+        first, second = second, first
+    names = f"launch {first.number} ({first.name}) and launch {second.number} ({second.name})"
+    met = tuple(meetings(first.access, second.access))
+    if not met:
+        return Explanation(
+            f"nothing orders {names}: no byte that one writes is touched by the other "
+            "(recycled memory and launches between them may)",
+            False,
+            (),
+        )
+    text = "; ".join(
+        f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of base {meeting.base}"
+        if meeting.base != EVERYTHING
+        else "one of them may touch any memory"
+        for meeting in met
+    )
+    return Explanation(f"{names} are ordered: {text}", True, met)
+
+
+def meetings(earlier: Access, later: Access) -> list[Meeting]:
+    """The bytes that order two launches."""
+    found = []
+    for kind, ours, theirs in (
+        ("RAW", earlier.writes, later.reads),
+        ("WAR", earlier.reads, later.writes),
+        ("WAW", earlier.writes, later.writes),
+    ):
+        for a in ours:
+            for b in theirs:
+                meeting = _meet(kind, a, b)
+                if meeting is not None:
+                    found.append(meeting)
+    everything = [
+        span
+        for access in (earlier, later)
+        for span in (*access.reads, *access.writes)
+        if span.base == EVERYTHING
+    ]
+    if everything and not found:
+        found.append(Meeting("any", EVERYTHING, (0, 0)))
+    return found
+
+
+def _meet(kind: str, a: Span, b: Span) -> Meeting | None:
+    if a.base != b.base or a.base == EVERYTHING or not overlap(a, b):
+        return None
+    shared = shared_bytes(a, b) or (max(a.start, b.start), min(a.end, b.end))
+    return Meeting(kind, a.base, shared)

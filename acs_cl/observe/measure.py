@@ -1,0 +1,418 @@
+"""What a part of a program did, where its time went, and what would make it faster.
+
+In: a runtime, between the two ends of `with rt.measure() as m`; phases that the program names by
+`with rt.phase("contacts")`. Out: tables, explanations, advice, and a file for timeline viewers.
+
+Inside, queues keep the times of their commands, which they otherwise do not: both ends wait for
+everything launched so far, and change the queues. Launches cost more while they are measured, so
+host times are upper limits.
+
+Invariant: every sentence of advice has the figure it rests on.
+"""
+
+# Long because: a table, an explanation and advice are three readings of the same slices.
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import core, waiting
+from ..errors import UsageError
+from ..host.intervals import packed
+from ..records import Access, Span
+from .explain import meetings
+from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
+
+if TYPE_CHECKING:
+    from ..runtime import Runtime
+
+MOST = 0.8
+"""From this share of the time on something is what the program is bound by."""
+
+MOST_ROWS = 3
+"""Slices with the very same times are one slice of the picture from so many on: an epoch."""
+
+
+class Phase(NamedTuple):
+    """What was launched in one phase. Times are milliseconds, but for one launch's."""
+
+    name: str
+    launches: int
+    edges: int
+    device_ms: float
+    """All launches one after another. Those in an epoch of the scheduler have its time once."""
+    in_flight: float
+    """Launches at a time, on average while there is one. An epoch counts as one."""
+    host_us: float
+    """Of one launch: hazards and handing over."""
+    where: dict[str, int]
+    """Launches by where they ran."""
+
+
+class Edge(NamedTuple):
+    """One launch behind another, and the kinds of it."""
+
+    upstream: int
+    kind: str
+
+
+class Measure:
+    """Made by `Runtime.measure`. What it says is there when the `with` block has ended."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._trace: Trace | None = None
+        self._before: Any = None
+        self._wall_ns = 0
+        self._full = 0
+        self.slices: list[Slice] = []
+        """Launches in program order, as they ran."""
+        self.edges: dict[int, list[Edge]] = {}
+        self._where: dict[int, str] = {}
+
+    # ---- the block -------------------------------------------------------------------------------
+
+    def __enter__(self) -> Measure:
+        runtime = self._runtime
+        if self._trace is not None:
+            raise UsageError("measure: a block is measured once")
+        if runtime._measuring is not None:
+            raise UsageError("measure inside measure")
+        waiting.drain(runtime)
+        with runtime._lock:
+            self._trace = Trace()
+            self._before = runtime._trace, runtime._retime(True)
+            runtime._trace = self._trace
+            runtime._measuring = self
+            self._full = runtime._window.full
+        self._began_ns = perf_counter_ns()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        runtime, mine = self._runtime, self._trace
+        assert mine is not None
+        waiting.drain(runtime)
+        self._wall_ns = perf_counter_ns() - self._began_ns
+        with runtime._lock:
+            runtime._trace, backend = self._before
+            self._where = {
+                one.number: _first(runtime._backend.where(one.number)) for one in mine.slices
+            }
+            runtime._retime(False, backend)
+            runtime._measuring = None
+            self._full = runtime._window.full - self._full
+        self.slices = sorted(mine.slices, key=lambda one: one.number)
+        if runtime._trace is not None:
+            runtime._trace.slices += mine.slices
+            runtime._trace.forget_times()
+        hazards = core.native.Hazards()
+        for one in self.slices:
+            found = hazards.enter(one.number, one.reads, one.writes)
+            self.edges[one.number] = [Edge(up, why) for up, why in found.items()]
+
+    # ---- tables ----------------------------------------------------------------------------------
+
+    @property
+    def wall_ms(self) -> float:
+        """From the beginning of the block to the end of its last launch."""
+        return self._wall_ns / 1e6
+
+    @property
+    def phases(self) -> list[Phase]:
+        """A row for each phase, in the order in which they began; '' is what belongs to none."""
+        names = dict.fromkeys(one.phase for one in self._done())
+        return [
+            self._phase(name, [one for one in self.slices if one.phase == name]) for name in names
+        ]
+
+    def _phase(self, name: str, slices: Sequence[Slice]) -> Phase:
+        return Phase(
+            name=name,
+            launches=len(slices),
+            edges=sum(len(self.edges[one.number]) for one in slices),
+            device_ms=sum(one.end_ns - one.start_ns for one in once(slices)) / 1e6,
+            in_flight=overlap(slices),
+            host_us=sum(one.hazards_ns + one.submit_ns for one in slices) / 1e3 / len(slices),
+            where=dict(Counter(self._where[one.number] for one in slices)),
+        )
+
+    def __str__(self) -> str:
+        """The table of phases, and the advice."""
+        head = f"{'phase':<20} {'launches':>8} {'edges':>6} {'device ms':>10} {'in flight':>9}"
+        lines = [f"{head} {'host us':>8}  where"]
+        for one in self.phases:
+            where = ", ".join(f"{count} {place}" for place, count in one.where.items())
+            lines.append(
+                f"{one.name or '(none)':<20} {one.launches:>8} {one.edges:>6} "
+                f"{one.device_ms:>10.3f} {one.in_flight:>9.2f} {one.host_us:>8.2f}  {where}"
+            )
+        lines.append(f"{self.wall_ms:.3f} ms in all; {self._runtime.plan.why}")
+        return "\n".join([*lines, *(f"- {sentence}" for sentence in self.advice())])
+
+    # ---- explanations ----------------------------------------------------------------------------
+
+    def explain(self, what: str | int) -> str:
+        """What one launch waited for, and which bytes ordered it: 'merge#3' is the third launch of
+        merge, a number that launch."""
+        one = self._find(what)
+        place = self._where[one.number]
+        took = f"{(one.end_ns - one.start_ns) / 1e3:.1f} us"
+        took += " with all of its epoch" if one.epoch else ""
+        lines = [f"{self._called(one)}, {place}, {took}"]
+        access = Access(one.reads, one.writes)
+        known = {slice_.number: slice_ for slice_ in self.slices}
+        for edge in self.edges[one.number]:
+            other = known[edge.upstream]
+            met = meetings(Access(other.reads, other.writes), access)
+            bytes_ = "; ".join(
+                f"{meeting.kind} on bytes {meeting.bytes[0]}..{meeting.bytes[1]} of base "
+                f"{meeting.base}" + _of_argument(one, meeting.base)
+                for meeting in met
+            )
+            lines.append(f"  behind {self._called(other)}: {bytes_ or edge.kind}")
+        if not self.edges[one.number]:
+            lines.append("  behind nothing that was measured")
+        return "\n".join(lines)
+
+    def _find(self, what: str | int) -> Slice:
+        slices = self._done()
+        if isinstance(what, int):
+            found = [one for one in slices if one.number == what]
+        else:
+            name, _, count = what.partition("#")
+            same = [one for one in slices if one.name == name]
+            index = int(count) if count.isdecimal() else 1 if not count else 0
+            found = same[index - 1 : index] if index else []
+            if not found and same:
+                raise UsageError(f"{what!r}: {name} was launched {len(same)} times in this block")
+        if not found:
+            names = ", ".join(sorted({one.name for one in slices})) or "nothing"
+            raise UsageError(f"{what!r} was not launched in this block; there is {names}")
+        return found[0]
+
+    def _called(self, one: Slice) -> str:
+        same = [other.number for other in self.slices if other.name == one.name]
+        return f"{one.name}#{same.index(one.number) + 1} (launch {one.number})"
+
+    # ---- advice ----------------------------------------------------------------------------------
+
+    def advice(self) -> list[str]:
+        """What bounds the block, and what would help, each with its figure. Empty if nothing was
+        launched, or nothing stands out."""
+        slices = self._done()
+        if not slices:
+            return []
+        return [*self._bounds(slices), *self._never_written(slices)]
+
+    def _bounds(self, slices: Sequence[Slice]) -> Iterator[str]:
+        wall = max(1, self._wall_ns)
+        kernels = [one for one in slices if one.clock != "host"]
+        total = sum(one.end_ns - one.start_ns for one in once(kernels))
+        in_flight = overlap(kernels)
+        busy = total / in_flight if in_flight else 0.0
+        host = sum(one.hazards_ns + one.submit_ns for one in slices)
+        chain = self._chain(slices)
+        runtime = self._runtime
+        if busy < MOST * wall:
+            yield (
+                f"host-bound: the device is idle {1 - busy / wall:.0%} of the time; the program "
+                f"takes {wall / 1e3 / len(slices):.1f} us for each of {len(slices)} launches, "
+                f"{host / 1e3 / len(slices):.1f} us of it in hazards and handing over: record what "
+                "repeats (rt.record), batch (launch_many), or make larger kernels"
+            )
+        if kernels and chain > MOST * wall:
+            yield (
+                f"chain-bound: launches that wait for one another take {chain / 1e6:.2f} of "
+                f"{wall / 1e6:.2f} ms: no more than {total / chain:.1f} launches can be in flight"
+            )
+        if self._full:
+            yield (
+                f"window-bound: {self._full} of {len(slices)} launches found the window of "
+                f"{runtime._window.size} full: window=None, or a larger one"
+            )
+        lanes = len(runtime._backend.queues)
+        width = total / chain if chain else 0.0
+        if runtime._backend.name == "lanes" and in_flight > MOST * lanes and width > 1.2 * lanes:
+            yield (
+                f"lane-bound: {in_flight:.1f} launches are in flight on {lanes} lanes, and there "
+                f"is work for {width:.1f} side by side: lanes={2 * lanes}"
+            )
+
+    def _chain(self, slices: Sequence[Slice]) -> int:
+        """The longest chain, in nanoseconds. An epoch is one link: what waits for whom in it took
+        nobody knows how long."""
+        links = {one.number: -one.epoch or one.number for one in slices}
+        starts: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        for one in slices:
+            link = links[one.number]
+            others = {links[edge.upstream] for edge in self.edges[one.number]} - {link}
+            start = max([starts.get(link, 0), *(ends[other] for other in others)])
+            starts[link], ends[link] = start, start + one.end_ns - one.start_ns
+        return max(ends.values(), default=0)
+
+    def _never_written(self, slices: Sequence[Slice]) -> Iterator[str]:
+        """Arguments that are taken for written, since nobody could tell: what would change if they
+        are only read."""
+        doubtful: Counter[tuple[str, str]] = Counter()
+        for one in slices:
+            for name, mode, _ in one.arguments:
+                if mode == "rw":
+                    doubtful[one.name, name] += 1
+        edges = sum(map(len, self.edges.values()))
+        gains = []
+        for kernel, name in doubtful:
+            hazards = core.native.Hazards()
+            left = sum(
+                len(hazards.enter(one.number, one.reads, _without(one, kernel, name)))
+                for one in slices
+            )
+            if left < edges:
+                gains.append((edges - left, kernel, name))
+        for gone, kernel, name in sorted(gains, reverse=True):
+            yield (
+                f"{name} of {kernel} counts as written: if it never is, {gone} of {edges} edges "
+                f'would go: make it const, or prog.{kernel}.access({name}="r")'
+            )
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write a timeline in the format of Chrome's trace viewer, which Perfetto opens, with one
+        track for each lane, and arrows to a launch from those that it waited for. The emulator
+        reads it, too."""
+        slices = self._done()
+        document = {
+            "traceEvents": list(_events(slices, self._where, _arrows(slices, self.edges))),
+            "displayTimeUnit": "ns",
+            "acs_cl": {
+                "acs_cl_trace": VERSION,
+                "slices": [one._asdict() for one in self.slices],
+            },
+        }
+        Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+    def _done(self) -> list[Slice]:
+        if self._runtime._measuring is self or self._trace is None:
+            raise UsageError("measure: the block has not ended; ask after it")
+        return self.slices
+
+
+def _first(where: str) -> str:
+    """Where a launch ran, without why."""
+    return where.rstrip("; ").partition(":")[0] or "on a queue"
+
+
+def _of_argument(one: Slice, base: int) -> str:
+    names = [name for name, _, number in one.arguments if number == base]
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:
+    """What a launch writes, if one argument of its kernel is only read."""
+    if one.name != kernel:
+        return one.writes
+    kept = {base for other, mode, base in one.arguments if other != name and "w" in mode}
+    gone = {base for other, _, base in one.arguments if other == name} - kept
+    return tuple(span for span in one.writes if span.base not in gone)
+
+
+class Arrow(NamedTuple):
+    """An end of an arrow at a launch: `kind` is the viewer's, 's' where it starts."""
+
+    id: int
+    kind: str
+
+
+def _arrows(slices: Sequence[Slice], edges: dict[int, list[Edge]]) -> dict[int, list[Arrow]]:
+    """The ends of arrows, by launch. Clocks are not compared; a viewer wants an arrow to begin
+    before it ends."""
+    known = {one.number: one for one in slices}
+    arrows: dict[int, list[Arrow]] = {}
+    count = 0
+    for one in slices:
+        for edge in edges.get(one.number, ()):
+            other = known[edge.upstream]
+            if other.clock == one.clock and other.start_ns < one.start_ns:
+                count += 1
+                arrows.setdefault(other.number, []).append(Arrow(count, "s"))
+                arrows.setdefault(one.number, []).append(Arrow(count, "f"))
+    return arrows
+
+
+def _events(
+    slices: Sequence[Slice], where: dict[int, str], arrows: dict[int, list[Arrow]]
+) -> Iterator[dict[str, Any]]:
+    """Events of the viewer, in microseconds from the first of each clock. A process for each clock,
+    a thread for each lane, and more of them where slices of a lane overlap."""
+    clocks = sorted({one.clock for one in slices})
+    for process, clock in enumerate(clocks, 1):
+        mine = [one for one in slices if one.clock == clock]
+        zero = min(one.start_ns for one in mine)
+        yield _named("process_name", process, 0, f"{clock} clock")
+        thread = 0
+        for lane in sorted({one.lane for one in mine}):
+            merged = _merged([one for one in mine if one.lane == lane])
+            rows = packed(merged, lambda one: (one[1][0].start_ns, _end_ns(one[1][0])))
+            for row, together in enumerate(rows):
+                thread += 1
+                label = _track(lane, clock)
+                label += f" ({row + 1})" if len(rows) > 1 else ""
+                yield _named("thread_name", process, thread, label)
+                for name, group in together:
+                    one = group[0]
+                    place = {"pid": process, "tid": thread, "ts": (one.start_ns - zero) / 1e3}
+                    yield {
+                        "name": name,
+                        "cat": one.phase or "launch",
+                        "ph": "X",
+                        **place,
+                        "dur": (_end_ns(one) - one.start_ns) / 1e3,
+                        "args": {
+                            "launches": [other.number for other in group],
+                            "upstream": list(one.upstream) if len(group) == 1 else [],
+                            "groups": one.groups,
+                            "where": where[one.number],
+                            "epoch": one.epoch,
+                        },
+                    }
+                    for end in [end for other in group for end in arrows.get(other.number, ())]:
+                        head = {"name": "waits", "cat": "order", "ph": end.kind, "id": end.id}
+                        yield {**head, **place, "bp": "e"}
+
+
+def _track(lane: int, clock: str) -> str:
+    """What a row of slices is called."""
+    if lane == STRAIGHT:
+        return "straight to the driver"
+    if lane < 0:
+        return "host tasks" if clock == "host" else "epochs of the scheduler"
+    return f"lane {lane}"
+
+
+def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _merged(slices: Sequence[Slice]) -> list[tuple[str, list[Slice]]]:
+    """Slices by their times; many with the same ones ran in one epoch of the scheduler."""
+    same: dict[tuple[int, int], list[Slice]] = {}
+    for one in sorted(slices, key=lambda one: (one.start_ns, one.number)):
+        same.setdefault((one.start_ns, one.end_ns), []).append(one)
+    merged = []
+    for group in same.values():
+        if len(group) >= MOST_ROWS:
+            merged.append((f"{len(group)} launches", group))
+        else:
+            merged += [(one.name, [one]) for one in group]
+    return merged
+
+
+def _end_ns(one: Slice) -> int:
+    """Where it is drawn to: viewers confuse one of no length with the next."""
+    return max(one.end_ns, one.start_ns + 1)

@@ -1,0 +1,123 @@
+"""Reasons: what was inferred for each argument of a launch, and why.
+
+In: the access of a launch that was made, and the kernels of its name. Out: text, a line for each
+argument in memory. Nothing is kept for it when a launch is made: the sizes and numbers are found
+again by the access, in what the kernel keeps for its next launch. Invariant: a range is given with
+its reason, and nothing is said where no kernel of the name can have made that launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..access.narrow import Narrow, Outcome, cut, turned_off
+from ..access.reach import Reached
+from ..access.signature import Parameter
+from ..records import Access, Span
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel
+
+MOST_WAYS = 2
+"""Sizes and numbers that are listed where several may be those of the launch."""
+
+Rectangles = Sequence[tuple[int, int, int, int]]
+
+
+def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
+    """What was inferred for a launch; '' if no kernel can be told to be its own."""
+    same = [kernel for kernel in list(kernels) if kernel.name == name]
+    for kernel in same:
+        narrow = kernel._narrow
+        if narrow is None or kernel._standing is not None:
+            continue
+        outcomes = narrow.outcomes(access)
+        if outcomes:
+            return "\n".join(_inferred(kernel, narrow, outcomes))
+    whys = {_whole(kernel) for kernel in same}
+    modes = {"; ".join(map(_mode, _memory(kernel))) for kernel in same}
+    if len(whys) != 1 or len(modes) != 1:
+        return ""
+    return f"no ranges were inferred: {whys.pop()}\n  {modes.pop()}"
+
+
+def _whole(kernel: Kernel) -> str:
+    """Why all of its views count."""
+    signature = kernel.signature
+    if kernel._standing is not None:
+        return "kernel.access declares what every launch touches"
+    if kernel._ranges is False:
+        return "they are turned off for this kernel (infer_ranges)"
+    if turned_off():
+        return "they are turned off by ACS_CL_RANGES"
+    if signature.anywhere:
+        return f"the kernel may touch any memory: {signature.anywhere}"
+    if kernel._narrow is None:
+        return signature.unclear or "the kernel has arguments of other kinds, or globals"
+    return (
+        "the launch has reads= or writes=, views of several rows, or was made for the scheduler on "
+        "the device (kernel.infer_ranges = True has such launches narrowed too)"
+    )
+
+
+def _memory(kernel: Kernel) -> list[Parameter]:
+    return [one for one in kernel.signature.parameters if one.mode]
+
+
+def _mode(one: Parameter) -> str:
+    return f"{one.name} is {one.mode} ({one.why})"
+
+
+def _inferred(kernel: Kernel, narrow: Narrow, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    parameters = kernel.signature.parameters
+    ways = [_way(one, [parameters[index].name for index in narrow.numbers]) for one in outcomes]
+    if len(ways) > MOST_WAYS:
+        ways[MOST_WAYS:] = ["others"]
+    yield f"inferred from the body, with {'; or with '.join(ways)}:"
+    outcome = outcomes[0]
+    views = narrow.views(outcome.whole)
+    for index in narrow.memory:
+        found = outcome.reached.get(index, Reached((), ()))
+        one, view = parameters[index], views[index]
+        parts = {}
+        for what, letter, rectangles in (
+            ("reads", "r", found.reads), ("writes", "w", found.writes)
+        ):  # fmt: skip
+            if letter in one.mode:
+                parts[what] = _part(view, rectangles, found.why)
+        same = len(set(parts.values())) == 1
+        said = next(iter(parts.values())) if same else "; ".join(
+            f"{what} {text}" for what, text in parts.items()
+        )  # fmt: skip
+        yield f"  {_mode(one)}: {said}"
+
+
+def _way(outcome: Outcome, names: Sequence[str]) -> str:
+    """The sizes and numbers that it came of."""
+    called = ("global size", "local size", "offset")
+    sizes = zip(called, outcome.sizes, strict=True)
+    known = [f"{name} {size}" for name, size in sizes if size is not None]
+    known += [f"{name} = {value}" for name, value in zip(names, outcome.numbers, strict=True)]
+    return ", ".join(known)
+
+
+def _part(view: Span, rectangles: Rectangles | None, why: str) -> str:
+    """What of a view is touched, in bytes from its beginning."""
+    whole = f"all of its {view.nbytes} bytes"
+    if rectangles is None:
+        return f"{whole}: {why}"
+    found = [one._replace(start=one.start - view.start) for one in cut((view,), rectangles)]
+    if not found:
+        return "nothing"
+    if [one.nbytes for one in found] != [view.nbytes]:
+        return " and ".join(map(_bytes, found)) + f" of its {view.nbytes}"
+    low = min(start for start, _, _, _ in rectangles)
+    high = max(start + (rows - 1) * pitch + width for start, pitch, rows, width in rectangles)
+    if low < 0 or high > view.nbytes:
+        return f"{whole}: nothing bounds it closer than bytes {low}..{high}"
+    return whole
+
+
+def _bytes(span: Span) -> str:
+    return str(span).replace(f" of base {span.base}", "")

@@ -1,0 +1,1 @@
+"""Kernels rewritten as functions, for a scheduler on the device to call."""

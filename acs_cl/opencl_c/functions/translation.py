@@ -1,0 +1,292 @@
+"""Kernels as functions that another kernel calls: what a scheduler on the device is made of.
+
+In: the source of one program, its build options, a device, a prefix for all its names. Out:
+`Functions`: one text, and for each kernel the entry to call, how its arguments are packed and what
+it needs; for kernels that cannot become functions a reason. Invariant: an entry that is called for
+every item of a launch, with the item's identity in the context, computes what the kernel computes,
+bit for bit. Nothing in the text has a name that another program's text could have.
+
+What is kept on disk does not know the prefix; it is put in at the end.
+"""
+
+# Long because: what makes a function of a kernel is one sequence of steps.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from acs_cl.devices.facts import may_include, options_for_code
+from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.functions import hoist, rename
+from acs_cl.opencl_c.functions.blob import Blob, CannotTranslate, Field, blob_of, entry
+from acs_cl.opencl_c.functions.survey import About, Survey
+from acs_cl.opencl_c.kernel_files import kernel_source
+from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse.preprocess import plain_unit
+from acs_cl.opencl_c.parse.tokens import Tokens, plain
+
+__all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
+
+_FORMAT = 3  # raise it when the translation or the record changes
+_MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
+_RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
+_GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
+_SYNCHRONISES = re.compile(r"barrier$|(async_)?work_group_|wait_group_events$")
+_AS_A_GROUP = frozenset(
+    {"get_local_id", "get_group_id", "get_local_size", "get_num_groups", "get_local_linear_id",
+     "get_enqueued_local_size"}
+)  # fmt: skip
+_DISABLES = re.compile(r"#\s*pragma\s+OPENCL\s+EXTENSION\b.*\bdisable\b")
+
+
+class Function(NamedTuple):
+    """A kernel that can be called."""
+
+    kernel: str  # its name in the source
+    symbol: str  # of the entry to call
+    fields: tuple[Field, ...]
+    blob_bytes: int
+    local_bytes: int  # of the arena, for its `__local` variables; `__local` arguments come behind
+    barriers: bool  # it may wait for the other items of its group
+    group_size: tuple[int, int, int] | None  # reqd_work_group_size
+    tiled: bool  # any cut of its items into groups is right
+
+
+class Functions(NamedTuple):
+    """A source whose kernels can be called."""
+
+    text: str
+    functions: dict[str, Function]
+    reasons: dict[str, str]  # why the other kernels cannot, by their names
+    options: tuple[str, ...]  # those that matter for code generation
+
+
+def is_kept(source: str, options: Any, device: Any) -> bool:
+    """Whether a translation is on disk, or could not be kept there."""
+    if cache.folder() is None:
+        return True
+    words = clang.split_options(options)
+    key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
+    return cache.load(key) is not None or may_include(source, words)
+
+
+def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
+    """The kernels of a source as functions. `prefix` is an identifier.
+
+    Raises `CannotParse` or `CannotTranslate` where nothing can be said of the source.
+    """
+    words = clang.split_options(options)
+    key = cache.key(source, f"functions {_FORMAT}", words, clang.facts_of(device))
+    # What a source includes is not part of the key, so such a translation is not kept.
+    keep = not may_include(source, words)
+    record = cache.load(key) if keep else None
+    found = _from_record(record) if record is not None else None
+    if found is None:
+        with clang.LOCK:
+            try:
+                found = _translate(source, words, device)
+            except RecursionError:
+                raise CannotTranslate("expressions nested too deeply") from None
+        if keep:
+            cache.store(key, _to_record(found))
+    return _with_prefix(found, prefix)
+
+
+def _translate(source: str, words: list[str], device: Any) -> Functions:
+    options = options_for_code(words)
+    text = plain(plain_unit(source, words, device).text)
+    try:
+        return _edit(text, options, device, constants=True)
+    except clang.CannotParse:
+        # A pointer cannot lead to an argument and to a constant of the program.
+        return _edit(text, options, device, constants=False)
+
+
+def _edit(text: str, options: list[str], device: Any, constants: bool) -> Functions:
+    """The functions of a preprocessed text. With `constants`, `__constant` arguments are read as
+    `__global` ones, which may leave a text that does not parse."""
+    unit = clang.parse(text, options, device)
+    tokens, survey = Tokens(text), Survey(unit)
+    reserved = {token.text for token in tokens.all if _RESERVED.match(token.text)}
+    if reserved:
+        raise CannotTranslate(f"the source uses the reserved name {min(reserved)}")
+    reached = {name: _reach(survey, name) for name in survey.functions}
+    blobs, reasons = _sort_out(survey, reached, constants)
+    globally: set[str] = set().union(*(reached[k] for k, blob in blobs.items() if blob.constants))
+    wanted: set[str] = set().union(*(reached[name] for name in blobs))
+    context, arena = _needs(survey, reached)
+    rename.rename(tokens, survey, _MARK)
+    rename.give_context(tokens, survey, context, arena)
+    local_bytes, hoisted = _hoist(tokens, survey, reached, wanted)
+    out = _text(tokens, survey, wanted, hoisted, globally)
+    functions = {}
+    for kernel, blob in blobs.items():
+        symbol = f"{_MARK}acs_entry_{kernel}"
+        handed = rename.words_for(kernel, context, arena, declared=False)
+        out += "\n" + entry(symbol, _MARK + kernel, blob, handed)
+        functions[kernel] = _function(survey, kernel, symbol, blob, reached, local_bytes)
+    out = _restore_pragmas(out + "\n")
+    if functions:
+        clang.parse(kernel_source("context.h") + out, options, device)
+    return Functions(out, functions, reasons, tuple(options))
+
+
+# ---- who calls whom ----
+
+
+def _reach(survey: Survey, name: str) -> set[str]:
+    """All functions that one may call, itself included."""
+    found, new = {name}, [name]
+    while new:
+        for other in survey.functions[new.pop()].calls - found:
+            found.add(other)
+            new.append(other)
+    return found
+
+
+def _sort_out(
+    survey: Survey, reached: dict[str, set[str]], constants: bool
+) -> tuple[dict[str, Blob], dict[str, str]]:
+    """How arguments are packed, for the kernels that can be called; reasons for the others."""
+    blobs: dict[str, Blob] = {}
+    reasons: dict[str, str] = {}
+    recursive = {n for n, about in survey.functions.items() if any(
+        n in reached[called] for called in about.calls)}  # fmt: skip
+    for name, about in survey.functions.items():
+        if not about.kernel:
+            continue
+        for other in sorted(reached[name], key=lambda other: (other != name, other)):
+            reason = survey.functions[other].reason or (
+                "calls itself" if other in recursive else ""
+            )
+            if reason:
+                reasons[name] = reason if other == name else f"{reason} (in {other})"
+                break
+        else:
+            try:
+                blobs[name] = blob_of(about.definition, _MARK, survey.names, constants)
+            except CannotTranslate as failed:
+                reasons[name] = failed.reason
+    return blobs, reasons
+
+
+def _needs(survey: Survey, reached: dict[str, set[str]]) -> tuple[set[str], set[str]]:
+    """The functions that need the context, and those that need the arena."""
+    asks = {n for n, about in survey.functions.items() if about.builtins & rename.IDENTITY}
+    keeps = {n for n, about in survey.functions.items() if about.locals}
+    return (
+        {name for name, others in reached.items() if others & asks},
+        {name for name, others in reached.items() if others & keeps},
+    )
+
+
+# ---- the text ----
+
+
+def _hoist(
+    tokens: Tokens, survey: Survey, reached: dict[str, set[str]], wanted: set[str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Where the arena of each function ends, and what has to stand before each."""
+    ends: dict[str, int] = {}
+    before: dict[str, str] = {}
+    # Who is called comes first: its variables lie below those of its callers.
+    for name in sorted(wanted, key=lambda name: (len(reached[name]), name)):
+        about = survey.functions[name]
+        start = max((ends[other] for other in reached[name] - {name}), default=0)
+        ends[name] = hoist.hoist_locals(tokens, about, start)
+        before[name] = hoist.hoist_constants(tokens, about, _MARK)
+    return ends, before
+
+
+def _text(
+    tokens: Tokens, survey: Survey, wanted: set[str], hoisted: dict[str, str], globally: set[str]
+) -> str:
+    """The declarations that the wanted functions need, edited."""
+    pieces = []
+    used = wanted.union(*(survey.functions[name].builtins for name in wanted))
+    for begin, end in rename.chunks(tokens, survey.ends):
+        if _DISABLES.match(tokens.all[begin].text):  # as would hold for the next program
+            continue
+        offsets = [token.at for token in tokens.all[begin:end]]
+        names = {survey.declared[at] for at in offsets if at in survey.declared}
+        own = names & set(survey.functions)
+        if (names and not names & used) or survey.unsuitable.intersection(offsets):
+            continue
+        words = ""
+        if own & globally:
+            rename.read_globally(tokens, begin, end, _constants(survey, own))
+        if own:
+            kernel = any(survey.functions[name].kernel for name in own)
+            words = rename.make_function(tokens, begin, end, kernel)
+            if offsets[-1] + 1 in survey.ends:
+                words = "".join(hoisted[name] for name in sorted(own)) + words
+        pieces.append(words + tokens.render(begin, end))
+    return "\n".join(pieces)
+
+
+def _constants(survey: Survey, names: set[str]) -> list[tuple[int, int]]:
+    return [
+        variable.statement
+        for name in names
+        for variable in survey.functions[name].constants.values()
+    ]
+
+
+def _restore_pragmas(text: str) -> str:
+    """What a program says to the compiler must not reach into the next one."""
+    if "FP_CONTRACT" in text:
+        text += "#pragma OPENCL FP_CONTRACT DEFAULT\n"
+    if re.search(r"#\s*pragma\s+pack", text):
+        text += "#pragma pack()\n"
+    return text
+
+
+def _function(
+    survey: Survey, kernel: str, symbol: str, blob: Blob, reached: dict[str, set[str]],
+    local_bytes: dict[str, int],
+) -> Function:  # fmt: skip
+    abouts: Iterable[About] = [survey.functions[name] for name in reached[kernel]]
+    builtins: set[str] = set().union(*(about.builtins for about in abouts))
+    barriers = any(_SYNCHRONISES.match(name) for name in builtins)
+    match = _GROUP_SIZE.search(clang.declaration_text(survey.functions[kernel].definition))
+    x, y, z = (int(width) for width in match.groups()) if match else (0, 0, 0)
+    has_local = local_bytes[kernel] > 0 or any(field.kind == "local" for field in blob.fields)
+    return Function(
+        kernel, symbol, blob.fields, blob.bytes, local_bytes[kernel], barriers,
+        (x, y, z) if match else None, not (barriers or has_local or builtins & _AS_A_GROUP),
+    )  # fmt: skip
+
+
+# ---- records on disk ----
+
+
+def _with_prefix(found: Functions, prefix: str) -> Functions:
+    functions = {
+        name: function._replace(symbol=function.symbol.replace(_MARK, prefix))
+        for name, function in found.functions.items()
+    }
+    return found._replace(text=found.text.replace(_MARK, prefix), functions=functions)
+
+
+def _to_record(found: Functions) -> dict[str, Any]:
+    return {
+        "text": found.text, "functions": list(found.functions.values()),
+        "reasons": found.reasons, "options": found.options,
+    }  # fmt: skip
+
+
+def _from_record(record: dict[str, Any]) -> Functions | None:
+    try:
+        functions = {}
+        for entries in record["functions"]:
+            one = Function(*entries)
+            fields = tuple(Field(*field) for field in one.fields)
+            functions[one.kernel] = one._replace(fields=fields)
+            if one.group_size is not None:
+                x, y, z = one.group_size
+                functions[one.kernel] = functions[one.kernel]._replace(group_size=(x, y, z))
+        return Functions(record["text"], functions, record["reasons"], tuple(record["options"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

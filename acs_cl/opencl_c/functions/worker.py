@@ -1,0 +1,33 @@
+"""Translation in a process of its own: what the thread that builds schedulers calls, so that no
+launch waits for the interpreter or for libclang.
+
+In: a source, its options and the device's place in the list of devices, as JSON on stdin. Out: the
+translation in the cache on disk, where the caller finds it. Invariant: a worker that fails, or
+takes too long, costs time and nothing else; the caller then translates by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from acs_cl.host import isolated
+
+
+def run(source: str, options: Sequence[str], position: int) -> bool:
+    """Have a worker translate; whether it says that it did."""
+    order = {"source": source, "options": list(options), "position": position}
+    return isolated.ask(__spec__.name, order)
+
+
+def main(order: dict[str, Any]) -> int:
+    """Translate: the worker."""
+    from acs_cl import devices
+    from acs_cl.opencl_c.functions.translation import CannotTranslate, translate
+    from acs_cl.opencl_c.parse.clang import CannotParse
+
+    device = devices.devices()[order["position"]]
+    with contextlib.suppress(CannotParse, CannotTranslate):  # the caller finds out, and says so
+        translate(order["source"], order["options"], device, "k_")
+    return 0

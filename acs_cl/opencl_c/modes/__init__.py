@@ -1,0 +1,1 @@
+"""What a kernel's body may do to the memory behind its pointers."""

@@ -1,0 +1,95 @@
+"""Whether launches of a kernel may end otherwise from the same memory, by the order in which their
+work-items come to their atomics.
+
+In: the functions of a kernel as plain nodes. Out: '' or the reason. Invariant: '' only if there are
+no atomics, or all that are aimed at one variable commute, are of integers, and give nothing back
+that is used. What reads such memory by other means, beside them, is a race of the program's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from acs_cl.opencl_c.modes import bodies
+from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.nodes import Node
+
+_ATOMIC = re.compile(r"atom(ic)?_|__(atomic|sync|c11_atomic|opencl_atomic)_")
+_QUIET = re.compile(r"atomic_(work_item_fence|load(_explicit)?|init)$")
+_COMMUTES = re.compile(r"atom(?:ic)?_(?:fetch_)?(add|sub|inc|dec|min|max|and|or|xor)(_explicit)?$")
+_GROUPS = {"sub": "add", "inc": "add", "dec": "add"}
+"""Operations that commute with each other."""
+
+_COMPOUND, _IF, _WHILE, _DO, _FOR, _CASES = 202, 205, 207, 208, 209, (203, 204)
+
+
+def unsteady(functions: Mapping[int, bodies.Function]) -> str:
+    """Why launches may differ, '' if they cannot by their atomics. The kernel comes first."""
+    aimed: dict[int, set[str]] = {}
+    own = {p.key for p in next(iter(functions.values())).parameters}
+    for function in functions.values():
+        for call, used in _atomics(function.body):
+            name = _name(call)
+            match = _COMMUTES.match(name)
+            if match is None:
+                return f"the order of its {name} may matter"
+            if used:
+                return f"it uses what {name} gives back"
+            if not call.number:
+                return f"{name} of numbers that are no integers"
+            kind = _GROUPS.get(match[1], match[1])
+            aimed.setdefault(_variable(call.children[1]), set()).add(kind)
+    everywhere = set().union(*aimed.values(), set())
+    several = next((one for one in aimed.values() if len(one) > 1), set())
+    if not several and not aimed.keys() <= own and len(everywhere) > 1:
+        several = everywhere  # it is not known which of them meet
+    return f"its atomic {' and '.join(sorted(several))} may meet" if several else ""
+
+
+def _atomics(body: Iterable[Node]) -> list[tuple[Node, bool]]:
+    """The calls of atomics, and whether what they give back is used."""
+    found: list[tuple[Node, bool]] = []
+    left = [(statement, False) for statement in body]
+    while left:
+        node, used = left.pop()
+        name = _name(node) if node.kind == n.CALL_EXPR else ""
+        if _ATOMIC.match(name) and not _QUIET.match(name):
+            found.append((node, used))
+        left += [(child, _is_used(node, at)) for at, child in enumerate(node.children)]
+    return found
+
+
+def _is_used(parent: Node, at: int) -> bool:
+    """Whether the value of a child is looked at."""
+    kind, last = parent.kind, len(parent.children) - 1
+    if kind == _COMPOUND:
+        return False
+    if kind in (_IF, _WHILE):
+        return at == 0
+    if kind == _DO:
+        return at != 0
+    if kind in (_FOR, *_CASES):
+        return at != last
+    return True
+
+
+def _name(call: Node) -> str:
+    """Of a built-in function; '' for those with a body, which are walked themselves."""
+    target = bodies._called(call.children[0]) if call.children else None
+    return "" if target is None or target.is_definition() else target.spelling
+
+
+def _variable(node: Node) -> int:
+    """The variable that a pointer is made from, 0 if that is not plain."""
+    while node.kind != n.DECL_REF_EXPR:
+        if not node.children:
+            return 0
+        if node.kind in (n.ARRAY_SUBSCRIPT_EXPR, n.UNARY_OPERATOR, n.UNEXPOSED_EXPR, n.CAST_EXPR,
+                         n.PAREN_EXPR):  # fmt: skip
+            node = node.children[0]
+        elif node.kind == n.BINARY_OPERATOR and node.shape == n.POINTER:
+            node = next((one for one in node.children if one.shape == n.POINTER), node.children[0])
+        else:
+            return 0
+    return node.key

@@ -1,0 +1,1 @@
+"""OpenCL C text to a syntax tree, as the device's own compiler would read it."""

@@ -1,0 +1,371 @@
+"""libclang, loaded at the first parse: OpenCL C text in, a syntax tree without errors out.
+
+In: source, build options as PyOpenCL reports them, the facts of a device. Out: a `Unit`, whose
+functions and kernels are found by name. Invariant: a unit has no error in it, and reads as the
+device's compiler reads it; where that cannot be said, `CannotParse` says why. A function that
+nobody declares is not such a case: it stands in the tree as a call of something unknown.
+Everything here and every walk over a unit runs under `LOCK`, because the tree is not safe to share.
+"""
+
+# Long because: what libclang needs before it parses OpenCL C is one list of measures.
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import filecmp
+import itertools
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from acs_cl.devices.facts import CannotParse, facts_of, split_options
+from acs_cl.opencl_c.parse import macros, names, prelude
+from acs_cl.opencl_c.parse.environment import Environment
+
+__all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
+
+LOCK = threading.RLock()
+SOURCE_PATH = "/acs_cl_source.cl"
+_HERE = "-I."
+"""Some drivers look for files that a source includes in the current folder first."""
+_PRELUDE_PATH = "/acs_cl_prelude.h"
+_STRING_LITERAL = 109
+
+_HARMLESS = re.compile(r"-(cl-|nv-|ffast-math$|W(?!p,)|w$|O|g|s$|v$)")
+"""Options that change how code is made, not how the source reads."""
+
+_UNDECLARED = re.compile(
+    r"use of undeclared identifier '(\w+)'|implicit declaration of function '(\w+)'"
+    r"|unknown type name '(\w+)'"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A parsed source. The tree lives as long as `tree` does."""
+
+    tree: Any
+    source: str
+    functions: dict[str, Any]  # definitions only, by name; overloads keep the last
+    kernels: dict[str, Any]
+    included: tuple[str, ...]  # files that the source includes
+    has_unions: bool
+    environment: Environment
+    top: list[Any]  # all declarations at the top
+
+    @cached_property
+    def data(self) -> bytes:
+        """The source as bytes, which is what offsets count."""
+        return self.source.encode("utf-8")
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where the declarations at the top of the source end, in order."""
+        extents = (cursor.extent for cursor in self.top)
+        return sorted(one.end.offset for one in extents if str(one.end.file) == SOURCE_PATH)
+
+
+class _Complaints(NamedTuple):
+    """What the parser does not understand."""
+
+    errors: list[tuple[int, str]]
+    undeclared: frozenset[str]
+    undefined: frozenset[str]  # names that a condition takes for 0
+
+
+class _Library(NamedTuple):
+    cindex: Any
+    index: Any
+    collect: Callable[[Any], list[Any]]
+
+
+_library: _Library | None = None
+_predefined: dict[tuple[str, ...], frozenset[str]] = {}
+
+
+def library() -> _Library:
+    """The bindings, an index, and a function that lists a cursor's children."""
+    global _library
+    with LOCK:
+        if _library is None:
+            try:
+                from clang import cindex
+
+                index = cindex.Index.create()
+            except (ImportError, OSError, AttributeError) as error:
+                raise CannotParse(f"libclang does not load: {error}") from error
+            except Exception as error:  # cindex raises its own kinds when the library is missing
+                raise CannotParse(f"libclang does not load: {error}") from error
+            lib = cindex.conf.lib
+            for name in ("clang_getCursorBinaryOperatorKind", "clang_getCursorUnaryOperatorKind"):
+                if not hasattr(lib, name):
+                    raise CannotParse("libclang is older than version 17")
+                getattr(lib, name).argtypes = [cindex.Cursor]
+            lib.clang_Cursor_Evaluate.argtypes = [cindex.Cursor]
+            lib.clang_Cursor_Evaluate.restype = ctypes.c_void_p
+            for name in ("getKind", "getAsInt", "getAsLongLong", "dispose"):
+                getattr(lib, "clang_EvalResult_" + name).argtypes = [ctypes.c_void_p]
+            lib.clang_EvalResult_getAsLongLong.restype = ctypes.c_longlong
+            for name in ("clang_getCursorPrintingPolicy", "clang_getCursorPrettyPrinted"):
+                getattr(lib, name).restype = (
+                    ctypes.c_void_p if name.endswith("Policy") else cindex._CXString
+                )
+            lib.clang_getCursorPrintingPolicy.argtypes = [cindex.Cursor]
+            lib.clang_PrintingPolicy_setProperty.argtypes = [
+                ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
+            ]  # fmt: skip
+            lib.clang_PrintingPolicy_dispose.argtypes = [ctypes.c_void_p]
+            lib.clang_getCursorPrettyPrinted.argtypes = [cindex.Cursor, ctypes.c_void_p]
+            _library = _Library(cindex, index, _child_collector(cindex))
+            atexit.register(_leave_quietly, cindex)
+        return _library
+
+
+def _leave_quietly(cindex: Any) -> None:
+    # Trees that live to the end of the process would be freed after the bindings' own globals are
+    # gone, and complain. The process is ending: nothing has to be freed.
+    for kind in (cindex.TranslationUnit, cindex.Index):
+        if "__del__" in vars(kind):
+            del kind.__del__
+
+
+def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
+    # cindex's own get_children makes a new C callback a call; one for all is three times as fast.
+    found: list[Any] = []
+
+    def visit(child: Any, parent: Any, data: Any) -> int:
+        found.append(child)
+        return 1  # go on with the next sibling
+
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, cindex.Cursor, cindex.Cursor, ctypes.py_object)
+    callback = prototype(visit)
+    # By item, not by attribute: a function object of our own, so that cindex's types stay as set.
+    visit_children = cindex.conf.lib["clang_visitChildren"]
+    visit_children.argtypes = [cindex.Cursor, prototype, ctypes.py_object]
+
+    def collect(cursor: Any) -> list[Any]:
+        found.clear()
+        visit_children(cursor, callback, None)
+        children = found.copy()
+        for child in children:
+            child._tu = cursor._tu
+        return children
+
+    return collect
+
+
+def parser_options(options: str | Sequence[str] | None) -> list[str]:
+    """Those of the build options that change how the text reads, as the parser spells them."""
+    words = split_options(options)
+    out = [_HERE]
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word in ("-D", "-I", "-U", "-include") and i + 1 < len(words):
+            out += [word, words[i + 1]]
+            i += 1
+        elif word.startswith(("-D", "-I", "-U", "-cl-std=")) or word in (
+            "-cl-single-precision-constant",
+            "-cl-finite-math-only",
+        ):
+            out.append(word)
+        elif word.startswith("-x") or word in ("-create-library",):
+            raise CannotParse(f"option {word}: not OpenCL C source")
+        elif word.startswith("-") and not _HARMLESS.match(word):
+            raise CannotParse(f"option {word} may change how the source reads")
+        i += 1
+    return out
+
+
+def parse(source: str, options: str | Sequence[str] | None, device: Any = None) -> Unit:
+    """Parse one program source. Raises `CannotParse`."""
+    with LOCK:
+        words = parser_options(options)
+        given = [word for word in words if word.startswith("-cl-std=")]
+        words = [word for word in words if not word.startswith("-cl-std=")]
+        environment = Environment(device, options)
+        environment.ask(names.asked([source], words))
+        failures: dict[str, CannotParse] = {}
+        while True:
+            left = [one for one in environment.standards(given) if one not in failures]
+            if not left:
+                raise next(iter(failures.values()))
+            try:
+                return _parse(environment, source, words, left[0])
+            except CannotParse as failed:
+                failures[left[0]] = failed
+
+
+def _parse(environment: Environment, source: str, words: list[str], standard: str) -> Unit:
+    included: tuple[str, ...] = ()
+    texts = [source]
+    undeclared: tuple[str, ...] = ()
+    while True:
+        tree, complaints = _tree(environment, source, words, standard, undeclared)
+        files = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
+        if files != included:
+            included, texts = files, [source, *read(files)]
+        if environment.ask(names.asked(texts, words)):
+            continue
+        strange = complaints.undeclared | complaints.undefined
+        if environment.stringizes:
+            made = names.words_of(_made_strings(tree.cursor, "\n".join(texts)))
+            strange |= {name for name in made if name.startswith(macros.UNKNOWN)}
+            # also the text of constants, which OpenCL leaves to the driver
+            constants = prelude.macros(prelude.text(environment.facts, frozenset()))
+            made |= {name for name in constants if name[0].isupper()}
+            if environment.ask(names.Asked(named=frozenset(made))):
+                continue
+        if environment.meet(strange):
+            continue
+        if not complaints.errors:
+            break
+        if environment.give_back(complaints.undeclared):
+            continue
+        calls = {n for n in complaints.undeclared if re.search(rf"\b{n}\s*\(", source)}
+        if calls <= set(undeclared):
+            raise CannotParse("line {}: {}".format(*complaints.errors[0]))
+        undeclared = tuple(sorted(calls.union(undeclared)))
+    _refuse_ambiguous(included, words)
+    if any("typeof" in text for text in texts):
+        # The tree shows the type of an array parameter as an array, which it is not.
+        raise CannotParse("the source uses typeof")
+    has_unions = any(re.search(r"\bunion\b", text) for text in texts)
+    functions, kernels = {}, {}
+    top = library().collect(tree.cursor)
+    for cursor in top:
+        if cursor._kind_id == 8 and cursor.is_definition():
+            functions[cursor.spelling] = cursor
+            if is_kernel(cursor):
+                kernels[cursor.spelling] = cursor
+    return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
+
+
+def _made_strings(cursor: Any, text: str) -> Iterator[str]:
+    """The strings below a cursor that macros made: a text does not have them."""
+    for child in library().collect(cursor):
+        if child._kind_id == _STRING_LITERAL and child.spelling not in text:
+            yield child.spelling
+        yield from _made_strings(child, text)
+
+
+def _tree(
+    environment: Environment, source: str, words: list[str], standard: str,
+    undeclared: tuple[str, ...],
+) -> tuple[Any, _Complaints]:  # fmt: skip
+    """A tree, and what is wrong in it. `undeclared` are functions that the header declares."""
+    cindex, index, _ = library()
+    facts = environment.facts
+    target = f"spir{'64' if facts.address_bits == 64 else ''}-unknown-unknown"
+    arguments = [
+        "-x", "cl", standard, "-target", target, "-cl-no-stdinc", "-nostdinc",
+        "-Xclang", "-fdeclare-opencl-builtins", "-Wundef", "-ferror-limit=0",
+        "-ftrigraphs" if environment.macros.get("??=") == "#" else "-fno-trigraphs", *words,
+    ]  # fmt: skip
+    header = prelude.text(facts, _predefined_macros(cindex, index, standard, target), undeclared)
+    lines = environment.definitions(prelude.macros(header))
+    try:
+        tree = index.parse(
+            SOURCE_PATH,
+            args=[*arguments, "-include", _PRELUDE_PATH],
+            unsaved_files=[
+                (SOURCE_PATH, source), (_PRELUDE_PATH, "\n".join([header, *lines, ""]))
+            ],
+        )  # fmt: skip
+    except cindex.TranslationUnitLoadError as error:
+        raise CannotParse(f"libclang: {error}") from error
+    errors: list[tuple[int, str]] = []
+    strange: tuple[set[str], set[str]] = set(), set()
+    for entry in tree.diagnostics:
+        text = entry.spelling
+        if entry.severity >= 3:
+            errors.append((entry.location.line, text))
+            match = _UNDECLARED.search(text)
+            if match:
+                strange[0].add(match[1] or match[2] or match[3])
+        elif text.endswith("is not defined, evaluates to 0"):
+            strange[1].add(text.split("'")[1])
+    return tree, _Complaints(errors, frozenset(strange[0]), frozenset(strange[1]))
+
+
+def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
+    """The macros that the parser defines by itself."""
+    key = (standard, target)
+    if key not in _predefined:
+        tree = index.parse(
+            SOURCE_PATH,
+            args=["-x", "cl", standard, "-target", target, "-cl-no-stdinc"],
+            unsaved_files=[(SOURCE_PATH, "\n")],
+            options=1,  # a detailed record of macros
+        )
+        _predefined[key] = frozenset(
+            cursor.spelling for cursor in tree.cursor.get_children() if cursor._kind_id == 501
+        )
+    return _predefined[key]
+
+
+def read(paths: tuple[str, ...]) -> list[str]:
+    """The texts of files."""
+    texts = []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                texts.append(file.read())
+        except OSError:
+            raise CannotParse(f"cannot read {path} again") from None
+    return texts
+
+
+def _refuse_ambiguous(included: tuple[str, ...], words: list[str]) -> None:
+    """Refuse a file that another one could stand for: in which order folders are looked through is
+    the driver's business."""
+    folders = _folders(words)
+    for path in included:
+        for folder in folders:
+            name = os.path.relpath(path, folder)
+            if name.startswith(os.pardir):
+                continue
+            for other in folders:
+                place = os.path.join(other, name)
+                if os.path.isfile(place) and not filecmp.cmp(path, place, shallow=False):
+                    raise CannotParse(f"{name} is not the same in {folder} and in {other}")
+
+
+def _folders(words: list[str]) -> list[str]:
+    """Those that included files are looked for in."""
+    folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
+    return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
+
+
+def is_kernel(cursor: Any) -> bool:
+    """Whether a function definition is a kernel."""
+    # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
+    return re.search(r"\b(__)?kernel\b", declaration_text(cursor)) is not None
+
+
+def declaration_text(cursor: Any) -> str:
+    """A function's declaration with its attributes, without its body, macros expanded."""
+    return printed(cursor, whole=False)
+
+
+def printed(cursor: Any, whole: bool = True) -> str:
+    """A declaration as the parser prints it, macros expanded."""
+    cindex = library().cindex
+    lib = cindex.conf.lib
+    policy = lib.clang_getCursorPrintingPolicy(cursor)
+    try:
+        lib.clang_PrintingPolicy_setProperty(policy, 17, not whole)  # terse: no body
+        return str(cindex._CXString.from_result(lib.clang_getCursorPrettyPrinted(cursor, policy)))
+    finally:
+        lib.clang_PrintingPolicy_dispose(policy)
+
+
+def is_of_prelude(cursor: Any) -> bool:
+    """Whether a declaration is the header's that is put before every source."""
+    where = cursor.location.file
+    return where is None or where.name == _PRELUDE_PATH

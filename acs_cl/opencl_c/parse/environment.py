@@ -1,0 +1,133 @@
+"""What a source is read with besides its own text: the macros of its compiler.
+
+In: a device, build options, and bit by bit what a source leaves to its compiler. Out: for each name
+what it stands for, as lines that are put before the source, and the standard to read it by.
+Invariant: a name of unknown value stands for an identifier that nobody declares, so that the source
+is refused exactly where it uses it; the rest is what the compiler said. Without a device, and where
+a driver does not tell, only what OpenCL promises counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from acs_cl.devices.facts import CannotParse, facts_of, split_options
+from acs_cl.opencl_c.parse import macros, prelude
+from acs_cl.opencl_c.parse.names import Asked
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_VERSION = "__OPENCL_C_VERSION__"
+_DIFFERING = frozenset({"__PRETTY_FUNCTION__"})
+"""Names that are no macros, and that each compiler writes in its own way."""
+_ANSWER, _OF = "acs_answer_", "_acs_of_"
+
+
+class Environment:
+    """What the compiler of a device was found to say, for one source."""
+
+    def __init__(self, device: Any, options: Any) -> None:
+        self.facts = facts_of(device)
+        self.macros: dict[str, macros.Answer] = {}
+        self._device = device
+        self._words = split_options(options)
+        self.stringizes = False
+
+    def ask(self, asked: Asked) -> bool:
+        """Have answered what a text leaves to its compiler; whether anything is new."""
+        if asked.unclear:
+            raise CannotParse(asked.unclear)
+        self.stringizes |= asked.stringizes
+        wanted = asked.tested | asked.named | asked.questions
+        new = frozenset(n for n in wanted - set(self.macros) if not n.startswith(macros.UNKNOWN))
+        if new:
+            self._answer(new | {_VERSION} - set(self.macros), asked.tested | asked.questions)
+        return bool(new)
+
+    def _answer(self, new: frozenset[str], tested: frozenset[str]) -> None:
+        differing = new & _DIFFERING
+        self.macros.update({name: macros.UNKNOWN + name for name in differing})
+        new -= differing
+        if self._device is not None:
+            told = macros.answers(self._device, self._words, new)
+            if told is not None:
+                # A constant that is no macro there keeps the value that the header here gives it.
+                constants = {n for n, text in told.items() if text is None and n[:4] == "CLK_"}
+                self.macros.update({**told, **{name: name for name in constants}})
+                return
+        for name in sorted(new):
+            known, text = prelude.promised(self.facts, self._words, name)
+            if not known and name in tested:
+                raise depends_on(name)
+            self.macros[name] = text
+
+    def meet(self, names: Iterable[str]) -> bool:
+        """The parser met names that nothing declares: have answered what they are to the compiler;
+        whether anything is new. Raises `CannotParse` if nobody knows what one stands for, or if
+        only its compiler has the text of a macro."""
+        found = set(names)
+        questions = {name for name in found if name.startswith(_ANSWER)}
+        for name in sorted(questions):
+            if name.endswith(_OF):  # not of a name
+                raise depends_on(name[len(_ANSWER) : -len(_OF)])
+        if self.ask(
+            Asked(tested=frozenset(found - questions), questions=frozenset(map(_asks, questions)))
+        ):
+            return True
+        for name in sorted(found):
+            if name.startswith(macros.UNKNOWN):
+                raise depends_on(name.removeprefix(macros.UNKNOWN))
+            if self.macros.get(name) == name or name in questions:
+                raise depends_on(_asks(name))
+        return False
+
+    def give_back(self, undeclared: Iterable[str]) -> bool:
+        """Macros whose text has a name that the parser does not know stand for themselves; whether
+        there are any."""
+        strange = set(undeclared)
+        found = [
+            name for name, text in self.macros.items()
+            if text and text != name and strange.intersection(_WORD.findall(text))
+            and not text.startswith(macros.UNKNOWN)
+        ]  # fmt: skip
+        self.macros.update({name: name for name in found})
+        return bool(found)
+
+    def standards(self, given: list[str]) -> list[str]:
+        """The standards to try, as options."""
+        if given:
+            return given[-1:]
+        version = self.macros.get(_VERSION) or ""
+        told = [f"-cl-std=CL{version[0]}.{version[1]}"] if re.match(r"\d\d0$", version) else []
+        # Without the option the language is OpenCL C 1.2, but some drivers take their newest.
+        return list(dict.fromkeys([*told, "-cl-std=CL1.2", "-cl-std=CL3.0"]))
+
+    def definitions(self, there: Iterable[str] = ()) -> list[str]:
+        """Lines that define what the compiler does. `there` are the macros that the reader has."""
+        lines = []
+        known = set(there)
+        for name, text in self.macros.items():
+            if name == "__LINE__" == text:
+                continue
+            if "(" in name:
+                question, _, what = name[:-1].partition("(")
+                lines.append(f"#define {_ANSWER}{question}{_OF}{what}() {text}")
+            elif text is None:
+                lines.append(f"#undef {name}")
+            elif name.startswith("__has_") and text == name:
+                lines.append(f"#undef {name}\n#define {name}(what) {_ANSWER}{name}{_OF}##what()")
+            elif name.isidentifier() and (text != name or name not in known):
+                lines.append(f"#undef {name}\n#define {name} {text}")
+        return lines
+
+
+def depends_on(name: str) -> CannotParse:
+    """The refusal of a source for a macro."""
+    return CannotParse(f"the source depends on the compiler's macro {name}")
+
+
+def _asks(name: str) -> str:
+    """The question that a name was made for; any other name as it is."""
+    question, separator, what = name.removeprefix(_ANSWER).partition(_OF)
+    return f"{question}({what})" if separator else name

@@ -1,0 +1,233 @@
+"""The syntax tree as plain Python objects, with only what the analysis of bodies looks at.
+
+In: a cursor of libclang. Out: `Node`s. Invariant: every child expression of the source is a child
+here, in order; what cannot be named keeps its kind, so that a reader can treat it as unknown.
+A conversion asks the C library some ten questions a node; walking the result asks none, which is
+what makes a fixed point over several functions cheap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acs_cl.opencl_c.parse import clang
+
+# Kinds of libclang's cursors, by the numbers of its C interface.
+STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5
+FUNCTION_DECL, VAR_DECL, PARM_DECL, TYPEDEF_DECL = 8, 9, 10, 20
+UNEXPOSED_EXPR, DECL_REF_EXPR, MEMBER_REF_EXPR, CALL_EXPR = 100, 101, 102, 103
+BLOCK_EXPR, INTEGER_LITERAL, FLOATING_LITERAL, STRING_LITERAL = 105, 106, 107, 109
+ENUM_CONSTANT = 7
+CHARACTER_LITERAL, PAREN_EXPR, UNARY_OPERATOR, ARRAY_SUBSCRIPT_EXPR = 110, 111, 112, 113
+BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL, CAST_EXPR = 114, 115, 116, 117
+COMPOUND_LITERAL, INIT_LIST, STATEMENT_EXPRESSION, SIZEOF_EXPR = 118, 119, 121, 136
+OFFSET_EXPR = 199  # ours: the parser shows `offsetof(t, m[i])` as it shows a conversion of `i`
+RETURN_STMT, GCC_ASM_STMT, MS_ASM_STMT, DECL_STMT = 214, 215, 229, 231
+
+# What a type is, as far as pointers go.
+NUMBER, VECTOR, POINTER, ARRAY, RECORD, BOOL, VOID, OTHER = range(8)
+_VOID = 2
+_CLASSES = {_VOID: VOID, 3: BOOL, 101: POINTER, 105: RECORD, 112: ARRAY, 114: ARRAY, 113: VECTOR}
+_CLASSES |= {115: ARRAY, 176: VECTOR, 106: NUMBER, 177: NUMBER}
+_CLASSES |= dict.fromkeys((*range(4, 24), 30, 31, 32, 39), NUMBER)
+
+# Integers by their bits, negative where unsigned, on a target whose long has 64 of them.
+_INTEGERS = {3: -1, 4: -8, 5: -8, 8: -16, 9: -32, 10: -64, 11: -64}
+_INTEGERS |= {13: 8, 14: 8, 16: 16, 17: 32, 18: 64, 19: 64}
+
+# Address spaces, as libclang numbers them for OpenCL.
+GLOBAL, LOCAL, CONSTANT, PRIVATE, GENERIC = 1, 2, 3, 4, 5
+SPACES = {1: "global", 2: "local", 3: "constant", 4: "private", 5: "generic"}
+
+ASSIGN, COMMA = 22, 33
+COMPARISONS = frozenset(range(10, 17)) | {20, 21}
+INCREMENTS, ADDRESS_OF, DEREFERENCE, LOGICAL_NOT = frozenset({1, 2, 3, 4}), 5, 6, 10
+
+# Expressions whose value is never an array: what looks like one is a parameter, or made from one.
+_DECAYED = frozenset(
+    {PARM_DECL, UNEXPOSED_EXPR, CALL_EXPR, BINARY_OPERATOR, COMPOUND_ASSIGNMENT, CONDITIONAL,
+     CAST_EXPR, STATEMENT_EXPRESSION}
+)  # fmt: skip
+
+
+_LITERALS = frozenset({INTEGER_LITERAL, CHARACTER_LITERAL, SIZEOF_EXPR, OFFSET_EXPR})
+
+
+class Node:
+    """One expression, statement or variable."""
+
+    __slots__ = (
+        "children", "is_null", "key", "kind", "literal", "name", "number", "operator", "pointee",
+        "pointee_bytes", "pointee_const", "pointee_space", "reference", "shape", "sizeless",
+        "space",
+    )  # fmt: skip
+
+    kind: int
+    shape: int  # NUMBER, POINTER, ...
+    space: int  # of the object, for variables and lvalues
+    number: int  # an integer's bits, negative where unsigned; 0 for all else
+    literal: int | None  # the value of an integer constant
+    pointee: int  # shape of what a pointer points to
+    pointee_bytes: int  # its size; 0 where it has none or the parser does not know it
+    pointee_space: int
+    pointee_const: bool
+    children: list[Node]
+    sizeless: bool  # an array or a structure of no bytes, or of no known number of them
+    key: int  # identity of the declaration that this is, or refers to
+    name: str
+    reference: Any  # cursor of the function that a reference names
+    operator: int
+    is_null: bool  # a constant zero that becomes a pointer
+
+
+def is_expression(kind: int) -> bool:
+    """Whether a cursor kind is an expression."""
+    return 100 <= kind < 200
+
+
+def identity(cursor: Any) -> int:
+    """The address of a declaration in the parser, the same for every cursor on it."""
+    return int(cursor.data[0] or 0)
+
+
+def shape_of(kind_type: Any) -> int:
+    """What a type is, as far as pointers go."""
+    return _CLASSES.get(kind_type.get_canonical()._kind_id, OTHER)
+
+
+def convert(cursor: Any) -> Node:
+    """The tree below a cursor."""
+    library = clang.library()
+    return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
+
+
+def _size(canonical: Any) -> int:
+    """The bytes of a type; 0 where the parser gives no size, but an error code below zero."""
+    if canonical._kind_id == _VOID:
+        return 1  # as clang counts in arithmetic on pointers to it
+    return max(int(canonical.get_size()), 0)
+
+
+class _Converter:
+    def __init__(self, lib: Any, collect: Any) -> None:
+        self.lib = lib
+        self.collect = collect
+
+    def node(self, cursor: Any) -> Node:
+        node = Node()
+        kind = node.kind = cursor._kind_id
+        node.shape = node.pointee = OTHER
+        node.space = node.pointee_space = node.key = node.operator = 0
+        node.number = node.pointee_bytes = 0
+        node.pointee_const = node.is_null = node.sizeless = False
+        node.name, node.reference, node.literal = "", None, None
+        if is_expression(kind) or kind in (VAR_DECL, PARM_DECL):
+            self._set_type(node, cursor.type)
+        below = [child for child in self.collect(cursor) if not self._is_aside(child._kind_id)]
+        node.children = [self.node(child) for child in below]
+        if node.shape == ARRAY and self._is_decayed(node, cursor):
+            self._decay(node, cursor.type)
+        if self._is_offset(node, cursor, below):
+            kind = node.kind = OFFSET_EXPR
+        if node.number and (kind in _LITERALS or (kind == DECL_REF_EXPR and not below)):
+            node.literal = self._constant(node, cursor)
+        if kind == DECL_REF_EXPR:
+            self._set_reference(node, cursor)
+        elif kind in (VAR_DECL, PARM_DECL):
+            node.key, node.name = identity(cursor.canonical), cursor.spelling
+        elif kind in (BINARY_OPERATOR, COMPOUND_ASSIGNMENT):
+            node.operator = self.lib.clang_getCursorBinaryOperatorKind(cursor)
+        elif kind == UNARY_OPERATOR:
+            node.operator = self.lib.clang_getCursorUnaryOperatorKind(cursor)
+        elif kind in (CAST_EXPR, UNEXPOSED_EXPR) and node.shape == POINTER and below:
+            number = node.children[-1].shape in (NUMBER, BOOL)
+            node.is_null = number and self._is_zero(below[-1])
+        return node
+
+    @staticmethod
+    def _is_offset(node: Node, cursor: Any, below: list[Any]) -> bool:
+        """Whether what looks like a conversion to `size_t` begins before what it converts."""
+        if node.kind != UNEXPOSED_EXPR or node.number != -64 or len(below) != 1:
+            return False
+        if not node.children[0].number:
+            return False
+        return bool(cursor.extent.start != below[0].extent.start)
+
+    @staticmethod
+    def _is_aside(kind: int) -> bool:
+        return 40 <= kind < 100 or 400 <= kind < 500
+
+    def _set_type(self, node: Node, spelled: Any) -> None:
+        canonical = spelled.get_canonical()
+        kind = canonical._kind_id
+        node.shape = _CLASSES.get(kind, OTHER)
+        if kind == 0:
+            return
+        node.number = _INTEGERS.get(kind, 0)
+        node.space = canonical.get_address_space()
+        if node.shape in (ARRAY, RECORD):
+            node.sizeless = not _size(canonical)
+        if node.shape == POINTER:
+            pointee = canonical.get_pointee()
+            node.pointee_bytes = _size(pointee)
+            node.pointee = _CLASSES.get(pointee._kind_id, OTHER)
+            node.pointee_space = pointee.get_address_space()
+            node.pointee_const = pointee.is_const_qualified()
+
+    def _is_decayed(self, node: Node, cursor: Any) -> bool:
+        if node.kind == PAREN_EXPR:
+            return node.children[0].shape == POINTER
+        if node.kind == UNARY_OPERATOR:
+            return self.lib.clang_getCursorUnaryOperatorKind(cursor) in INCREMENTS
+        return node.kind in _DECAYED
+
+    @staticmethod
+    def _decay(node: Node, spelled: Any) -> None:
+        # An array parameter is a pointer, but the tree shows what was written, also as the type of
+        # expressions made from it.
+        element = spelled.get_canonical().get_array_element_type()
+        node.shape = POINTER
+        node.space = PRIVATE
+        node.pointee = _CLASSES.get(element._kind_id, OTHER)
+        node.pointee_bytes = _size(element)
+        node.pointee_space = element.get_address_space()
+        node.pointee_const = element.is_const_qualified()
+
+    def _set_reference(self, node: Node, cursor: Any) -> None:
+        target = cursor.referenced
+        if target is None:
+            return
+        node.name = target.spelling
+        if target._kind_id == FUNCTION_DECL:
+            node.reference = target.get_definition() or target
+            node.key = identity(node.reference)
+        elif target._kind_id in (VAR_DECL, PARM_DECL):
+            # A redeclared program-scope variable has several cursors; the first stands for all.
+            node.key = identity(target.canonical)
+            if target._kind_id == PARM_DECL and node.shape == ARRAY:
+                self._decay(node, target.type)
+
+    def _constant(self, node: Node, cursor: Any) -> int | None:
+        if node.kind == DECL_REF_EXPR:
+            target = cursor.referenced
+            return int(target.enum_value) if target and target._kind_id == ENUM_CONSTANT else None
+        result = self.lib.clang_Cursor_Evaluate(cursor)
+        if not result:
+            return None
+        try:
+            if self.lib.clang_EvalResult_getKind(result) != 1:
+                return None
+            value = int(self.lib.clang_EvalResult_getAsLongLong(result))
+            return value % 2**-node.number if node.number < 0 else value
+        finally:
+            self.lib.clang_EvalResult_dispose(result)
+
+    def _is_zero(self, cursor: Any) -> bool:
+        result = self.lib.clang_Cursor_Evaluate(cursor)
+        if not result:
+            return False
+        try:
+            kind = self.lib.clang_EvalResult_getKind(result)
+            return bool(kind == 1 and self.lib.clang_EvalResult_getAsInt(result) == 0)
+        finally:
+            self.lib.clang_EvalResult_dispose(result)

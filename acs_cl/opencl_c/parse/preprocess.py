@@ -1,0 +1,225 @@
+"""Macros and conditions of a source are worked off, so that byte offsets are those of the text.
+
+In: a source, its build options, a device. Out: the same program without directives but pragmas, as
+a parsed unit. Invariant: the text means what the source means, declaration by declaration; where
+the parser sees a difference, the source is refused. What only the device's compiler can expand (its
+constants, `as_type`) stays as it is written, and stands for the same in both.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from acs_cl.opencl_c.parse import clang, names
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.environment import Environment
+
+_PLAIN_KEPT = 8
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_OWN_NAME = re.compile(r"\b__(?:func|FUNCTION|PRETTY_FUNCTION)__\b")
+_CONTINUED_LINES = re.compile(r"(?:[^\n]*\\[ \t\v\f]*\r?\n)+[^\n]*")
+_DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
+_OTHER_SPACES = str.maketrans("\f\v", "  ")  # which the preprocessor does not know
+_JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
+_PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
+
+
+class Plain(NamedTuple):
+    """A source without directives."""
+
+    unit: clang.Unit  # undefines what the options define at its top
+    text: str
+    words: Counter[str]  # how often each name stands in it
+    included: tuple[str, ...]
+
+
+_plain: OrderedDict[tuple[object, ...], Plain] = OrderedDict()
+
+
+def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit:
+    """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
+    is built with the same options; other kernels are not in it, which would take the device's
+    compiler its time again. Raises `CannotParse`, also where it has no such kernel."""
+    key = (source, tuple(clang.split_options(options)), device)
+    plain = _plain.pop(key, None) or plain_unit(source, options, device)
+    if not plain.included:  # which may change
+        _plain[key] = plain
+        if len(_plain) > _PLAIN_KEPT:
+            _plain.popitem(last=False)
+    if kernel not in plain.unit.kernels:
+        raise CannotParse(f"the source has no kernel {kernel}")
+    rest = _without_other_kernels(plain, kernel)
+    return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
+
+
+def plain_unit(source: str, options: Any, device: Any) -> Plain:
+    """A source with its macros and conditions worked off. Raises `CannotParse`."""
+    original = clang.parse(source, options, device)
+    text, defined, made = preprocess(source, options, original.environment)
+    found = _OWN_NAME.search(text)
+    if found:
+        raise CannotParse(f"the source uses {found[0]}, and a variant has another name")
+    words = Counter(_WORD.findall(text))
+    _refuse_meant_otherwise(original.environment, made, words)
+    # what the options define is already worked off
+    unit = clang.parse("".join(f"#undef {n}\n" for n in defined) + text, options, device)
+    if _declared(unit) != _declared(original):
+        raise CannotParse("preprocessing makes another program of the source")
+    return Plain(unit, text, words, original.included)
+
+
+def _refuse_meant_otherwise(environment: Environment, made: set[str], words: Counter[str]) -> None:
+    """Refuse a source that gives names of the compiler's macros another meaning: in the text they
+    would have the compiler's."""
+    made = made.intersection(words)
+    if made:
+        environment.ask(names.Asked(tested=frozenset(made)))
+        for name in sorted(made):
+            if environment.macros.get(name) is not None:
+                raise CannotParse(f"the source defines the compiler's macro {name} anew")
+
+
+def _declared(unit: clang.Unit) -> list[str]:
+    """All that a unit declares, as the parser prints it, but for where it stands."""
+    own = (cursor for cursor in unit.top if not clang.is_of_prelude(cursor))
+    return [_PLACE.sub(")", clang.printed(cursor)) for cursor in own]
+
+
+def _without_other_kernels(plain: Plain, kernel: str) -> str:
+    """Its text but for kernels that nothing in it names. Directives between them stay."""
+    unit = plain.unit
+    pieces: list[bytes] = []
+    at = 0
+    for name, cursor in sorted(unit.kernels.items(), key=lambda one: one[1].extent.start.offset):
+        if name == kernel or plain.words[name] > 1:
+            continue
+        begin, end = start_of(unit, cursor), cursor.extent.end.offset
+        lines = unit.data[begin:end].splitlines()
+        pieces.append(unit.data[at:begin])
+        pieces += [b"\n" + line for line in lines if line.lstrip().startswith(b"#")]
+        pieces.append(b"\n")
+        at = end
+    return b"".join([*pieces, unit.data[at:]]).decode("utf-8")
+
+
+def start_of(unit: clang.Unit, kernel: Any) -> int:
+    """Where the text of a kernel begins, attributes in front of it included."""
+    # The position of a declaration may leave out what stands before it; the end of the one before
+    # does not.
+    before = bisect_right(unit.ends, kernel.extent.start.offset)
+    start = unit.ends[before - 1] if before else 0
+    while unit.data[start : start + 1] in (b";", b" ", b"\n", b"\t", b"\r"):
+        start += 1
+    return start
+
+
+def preprocess(
+    source: str, options: Any, environment: Environment
+) -> tuple[str, list[str], set[str]]:
+    """The source after its own macros and conditions, the names of the options' macros, and those
+    of its own.
+
+    Whoever builds the text with the same options undefines those names at its top.
+    """
+    from pcpp import Preprocessor
+
+    class Reader(Preprocessor):  # type: ignore[misc]  # pcpp has no types
+        def on_error(self, file: str, line: int, message: str) -> None:
+            raise CannotParse(f"preprocessing, line {line}: {message}")
+
+        def on_unknown_macro_function_in_expr(self, name: str) -> Any:
+            raise CannotParse(f"preprocessing: a condition calls {name}")
+
+        def on_directive_unknown(
+            self, directive: Any, tokens: Any, passing: bool, before: Any
+        ) -> bool | None:
+            if directive.value == "error":
+                raise CannotParse(f"line {directive.lineno}: #error is reached")
+            if directive.value != "pragma":
+                return True
+            if tokens and tokens[0].value in ("unroll", "nounroll"):
+                for token in tokens[1:]:  # a count may be a macro
+                    expanded = self.expand_macros([copy.copy(token)])
+                    token.value = "".join(part.value for part in expanded)
+            return None
+
+        def define(self, tokens: Any) -> None:
+            made.update(token.value for token in tokens[:1] if not isinstance(tokens, str))
+            super().define(tokens)
+
+        def undef(self, tokens: Any) -> None:
+            made.update(token.value for token in tokens[:1] if not isinstance(tokens, str))
+            super().undef(tokens)
+
+        def group_lines(self, text: str, *rest: Any) -> Iterator[Any]:
+            return _numbered(super().group_lines(_joined(text), *rest))
+
+    made: set[str] = set()
+    reader = Reader()
+    reader.line_directive = None
+    for line in "\n".join(environment.definitions()).splitlines():
+        directive, _, rest = line[1:].partition(" ")
+        (reader.define if directive == "define" else reader.undef)(rest)
+    defined = _define(reader, options)
+    reader.parse(source, "source.cl")
+    out = [""]
+    while (token := reader.token()) is not None:
+        if out[-1][-1:] + token.value[:1] in _JOINED_TOKENS:
+            out.append(" ")  # what a macro put side by side are two tokens still
+        out.append(token.value)
+    return "".join(out), defined, made
+
+
+def _joined(text: str) -> str:
+    """The text with continued lines made one, as comments and directives take them, and the
+    directives that are written with digraphs as others are."""
+    text = _CONTINUED_LINES.sub(_one_line, text.translate(_OTHER_SPACES))
+    return _DIGRAPHS.sub(lambda line: line[0].replace("%:", "#"), text)
+
+
+def _one_line(lines: re.Match[str]) -> str:
+    return names.CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
+
+
+def _numbered(lines: Iterator[Any]) -> Iterator[Any]:
+    """The lines of tokens, with the numbers that `#line` gives them."""
+    beyond = 0
+    for line in lines:
+        for token in line:
+            token.lineno += beyond
+        words = [token for token in line if token.value.strip()]
+        if [token.value for token in words[:2]] == ["#", "line"] and len(words) > 2:
+            if not words[2].value.isdecimal():
+                raise CannotParse(f"line {line[0].lineno}: #line with a macro")
+            beyond += int(words[2].value) - line[0].lineno - 1
+        yield line
+
+
+def _define(reader: Any, options: Any) -> list[str]:
+    """Give the preprocessor the macros and folders of the options; the names that these define."""
+    words = clang.parser_options(options)
+    defined = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        flag, value = word[:2], word[2:]
+        if word in ("-D", "-I", "-U"):
+            at += 1
+            value = words[at]
+        if word == "-include":
+            raise CannotParse("option -include")
+        if flag == "-D":
+            name, _, body = value.partition("=")
+            reader.define(f"{name} {body if '=' in value else '1'}")
+            defined.append(name.split("(")[0])
+        elif flag == "-U":
+            reader.undef(value)
+        elif flag == "-I":
+            reader.add_path(value)
+        at += 1
+    return defined

@@ -1,0 +1,1 @@
+"""Rewritten kernels: with offsets, with a condition, or watching what they touch."""

@@ -1,0 +1,218 @@
+"""A variant of one kernel that looks into device memory whether, and for how many, it runs.
+
+In: a program's source and options, a kernel, whether it has a condition (`when`) and whether its
+global size is counted. Out: a source and the name of the kernel to use in it. The new kernel stands
+behind the untouched (but preprocessed) text, takes more parameters (`WHEN`, `COUNTED`) and leaves
+at its top, before any barrier, so `__local` variables and barriers stay where they may stand.
+
+Invariants: the condition and the count are the same for all work-items, so where the group size
+divides the count only whole groups leave. What the kernel and its helpers learn of the global size
+is the counted one: helpers that ask for it get a copy that takes the count.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.variants.offsets import closing
+
+WHEN = "__global const uint *acs_when, ulong acs_when_at"
+"""Memory, and a byte offset into it: zero there means that nothing runs."""
+
+COUNTED = (
+    "__global const uint *acs_count, ulong acs_count_at, uint acs_upto, uint acs_group, "
+    "__global uint *acs_fault"
+)
+"""Memory and byte offset of the count, its bound, what it is a multiple of, and where a count that
+breaks these rules is put."""
+
+_WHEN = "if (!*(__global const uint *)((__global const char *)acs_when + acs_when_at)) return;"
+
+_COUNTED = """\
+uint acs_counted = *(__global const uint *)((__global const char *)acs_count + acs_count_at);
+if (acs_counted > acs_upto || acs_counted % acs_group) {
+    if (!(get_global_id(0) - get_global_offset(0)) && !(get_global_id(1) - get_global_offset(1))
+        && !(get_global_id(2) - get_global_offset(2))) *acs_fault = acs_counted;
+    return;
+}
+if (get_global_id(0) - get_global_offset(0) >= acs_counted) return;"""
+
+_ANSWERS = """\
+size_t acs_get_global_size(uint counted, uint d) { return d ? get_global_size(d) : counted; }
+size_t acs_get_num_groups(uint counted, uint d)
+{ return d ? get_num_groups(d) : (counted + get_local_size(0) - 1) / get_local_size(0); }
+size_t acs_get_global_linear_id(uint counted)
+{ return ((get_global_id(2) - get_global_offset(2)) * get_global_size(1)
+          + get_global_id(1) - get_global_offset(1)) * counted
+         + get_global_id(0) - get_global_offset(0); }
+size_t acs_get_group_linear_id(uint counted)
+{ return (get_group_id(2) * get_num_groups(1) + get_group_id(1)) * acs_get_num_groups(counted, 0)
+         + get_group_id(0); }
+"""
+"""The built-ins that depend on the global size, with the count as one more argument."""
+
+_ASKING = frozenset(re.findall(r"size_t acs_(\w+)", _ANSWERS))
+
+_COLLECTIVE = re.compile(
+    r"barrier$|work_group_\w+|(intel_)?sub_group_\w+|async_work_group_\w+|wait_group_events$"
+)
+"""Built-ins that all work-items of a group reach, or none."""
+
+Edits = list[tuple[int, int, str]]
+"""(from, to, new text), in bytes."""
+
+
+class Guarded(NamedTuple):
+    """`collective`: a call that all work-items of a group have to reach together, '' if none."""
+
+    source: str
+    kernel: str
+    collective: str
+
+
+class _Function(NamedTuple):
+    cursor: Any
+    calls: tuple[tuple[str, int], ...]  # name and where in the text
+
+
+def with_guards(
+    source: str, options: Any, device: Any, kernel: str, when: bool, counted: bool
+) -> Guarded:
+    """A variant of `kernel` whose parameters go on with those of `WHEN`, then those of `COUNTED`.
+
+    Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
+    """
+    return _with_guards(source, tuple(options), device, kernel, when, counted)
+
+
+@lru_cache(maxsize=128)
+def _with_guards(
+    source: str, options: tuple[str, ...], device: Any, kernel: str, when: bool, counted: bool
+) -> Guarded:
+    """Remembered, since runtimes to come ask for the same."""
+    with clang.LOCK:
+        unit = unit_with(source, options, device, kernel)
+        functions = _reached(unit, kernel)
+        names = (name for function in functions.values() for name, _ in function.calls)
+        collective = next((name for name in names if _COLLECTIVE.match(name)), "")
+        extra = [part for part, wanted in ((WHEN, when), (COUNTED, counted)) if wanted]
+        lines = [part for part, wanted in ((_WHEN, when), (_COUNTED, counted)) if wanted]
+        asking = _asking(functions) if counted else set()
+        name = f"{kernel}__acs_{'when' * when}{'size' * counted}"
+        edits = _calls(unit, functions[kernel], asking)
+        edits += _head(unit, functions[kernel].cursor, name, ", ".join(extra), "\n".join(lines))
+        parts = [unit.source, _ANSWERS] if counted else [unit.source]
+        parts += [_copy(unit, functions[helper], asking) for helper in functions
+                  if helper in asking and helper != kernel]  # fmt: skip
+        parts.append(_edited(unit, functions[kernel].cursor, edits))
+        result = "\n".join([*parts, ""])
+        clang.parse(result, options, device)
+        return Guarded(result, name, collective)
+
+
+def _reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
+    """The kernel and the functions it may call, those first that others call."""
+    found: dict[str, _Function] = {}
+    visited: set[str] = set()
+
+    def visit(name: str) -> None:
+        visited.add(name)
+        cursor = unit.functions[name]
+        calls = tuple(_references(cursor))
+        for called, _ in calls:
+            if called in unit.functions and called not in visited:
+                visit(called)
+        found[name] = _Function(cursor, calls)
+
+    visit(kernel)
+    return found
+
+
+def _references(cursor: Any) -> list[tuple[str, int]]:
+    """Every function named below a cursor, and where."""
+    found = []
+    below = [cursor]
+    while below:
+        for child in clang.library().collect(below.pop()):
+            below.append(child)
+            if child._kind_id == n.DECL_REF_EXPR:
+                target = child.referenced
+                if target is not None and target._kind_id == n.FUNCTION_DECL:
+                    found.append((target.spelling, child.location.offset))
+    return found
+
+
+def _asking(functions: dict[str, _Function]) -> set[str]:
+    """Those that ask for a size that is counted, or call one that does."""
+    asking = set(_ASKING)
+    for name, function in functions.items():
+        if any(called in asking for called, _ in function.calls):
+            if "overloadable" in clang.declaration_text(function.cursor):
+                raise CannotParse(f"function {name} asks for the global size and is overloaded")
+            asking.add(name)
+    return asking
+
+
+def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
+    """Each call of a function that asks goes to its copy, with the count as first argument."""
+    data = unit.source.encode("utf-8")
+    edits: Edits = []
+    for name, place in function.calls:
+        if name not in asking:
+            continue
+        end = place + len(name)
+        if data[place:end] != name.encode():
+            raise CannotParse(f"a call of {name} is not where it is written")
+        opening = data.index(b"(", end)
+        last = data[opening + 1 :].lstrip()[:1] == b")"
+        edits.append((place, end, f"acs_{name}"))
+        edits.append((opening + 1, opening + 1, "acs_counted" if last else "acs_counted, "))
+    return edits
+
+
+def _parameters(unit: clang.Unit, cursor: Any) -> tuple[int, int, bool]:
+    """Where the parameter list of a function begins and ends, and whether there is any in it."""
+    data = unit.source.encode("utf-8")
+    opening = data.index(b"(", cursor.location.offset + len(cursor.spelling.encode())) + 1
+    children = clang.library().collect(cursor)
+    some = any(child._kind_id == n.PARM_DECL for child in children)
+    return opening, closing(data, opening), some
+
+
+def _head(unit: clang.Unit, kernel: Any, name: str, extra: str, lines: str) -> Edits:
+    """The kernel's new name, its further parameters, and what it does first."""
+    place = kernel.location.offset
+    begin, end, some = _parameters(unit, kernel)
+    body = next(c for c in clang.library().collect(kernel) if 200 <= c._kind_id < 300)
+    top = body.extent.start.offset + 1
+    return [
+        (place, place + len(kernel.spelling.encode()), name),
+        (end, end, f", {extra}") if some else (begin, end, extra),
+        (top, top, f"\n{lines}\n"),
+    ]
+
+
+def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
+    """A helper that takes the count and passes it on."""
+    cursor = function.cursor
+    place = cursor.location.offset
+    begin, end, some = _parameters(unit, cursor)
+    edits = _calls(unit, function, asking)
+    edits.append((place, place + len(cursor.spelling.encode()), f"acs_{cursor.spelling}"))
+    edits.append((begin, begin if some else end, "uint acs_counted" + ", " * some))
+    return _edited(unit, cursor, edits)
+
+
+def _edited(unit: clang.Unit, cursor: Any, edits: Edits) -> str:
+    data = unit.source.encode("utf-8")
+    out, at = b"", start_of(unit, cursor)
+    for begin, end, text in sorted(edits):
+        out += data[at:begin] + text.encode()
+        at = end
+    return (out + data[at : cursor.extent.end.offset]).decode("utf-8")

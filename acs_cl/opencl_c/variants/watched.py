@@ -1,0 +1,408 @@
+"""A variant of one kernel that notes where it touches what it was not to touch.
+
+In: a program's source and options, a kernel. Out: a source, the name of the kernel to use in it,
+and the parameters that say what may be touched: all pointers to global and constant memory. The new
+kernel stands behind the untouched (but preprocessed) text, with its own versions of the helpers
+that get such pointers. For each of the parameters it takes two `long4` more, rectangles of bytes
+from where the pointer points (start, pitch, rows, width) that may be read and written; then an
+array of `int`, and the place in it that becomes one where anything else is touched.
+Invariants:
+- Apart from that the variant does what the kernel does, also to bytes that it may not touch.
+- Every read and write of global memory by way of a pointer is looked at, wherever the pointer comes
+  from. Where one cannot be seen in the text (generic pointers, built-in functions that copy), there
+  is no variant.
+"""
+
+# Long because: one walk over every way to touch memory, and the text that looks at it.
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.clang import CannotParse
+from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.variants.offsets import closing
+
+_SUFFIX = "__acs_watched"
+_ATOMIC = re.compile(r"atom(ic)?_")
+_VECTOR_MEMORY = re.compile(r"v(load|store)(_half)?(\d*)(_rt[ezpn])?$")
+_DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
+_WAYS = {"r": 1, "w": 2, "rw": 3}
+
+_HELPERS = """
+int acs__inside(ulong at, long size, ulong base, long4 limit)
+{
+  long d = (long)(at - base) - limit.s0;
+  if (d < 0) return 0;
+  if (limit.s2 > 1) {
+    long row = d / limit.s1;
+    if (row >= limit.s2) return 0;
+    d -= row * limit.s1;
+  }
+  return d + size <= limit.s3;
+}
+int acs__in_row(ulong at, long size, ulong base, long4 limit)
+{
+  long d = (long)(at - base) - limit.s0;
+  return limit.s2 == 1 && d >= 0 && d + size <= limit.s3;
+}
+ulong acs__at(
+  ulong at, long size, int way, ulong base, long4 read, long4 written %(parameters)s)
+{
+  int reads = !(way & 1) || acs__in_row(at, size, base, read);
+  int writes = !(way & 2) || acs__in_row(at, size, base, written);
+  if (!(reads && writes)) {
+    %(search)s
+    if (!(reads && writes)) atomic_xchg(acs__stray, 1);
+  }
+  return at;
+}
+"""
+"""The limits of the parameter that a pointer probably comes from are compared first, then all."""
+
+_SEARCH = """
+    reads = reads || acs__inside(at, size, acs__base_%(n)d, acs__read_%(n)d);
+    writes = writes || acs__inside(at, size, acs__base_%(n)d, acs__written_%(n)d);
+"""
+
+
+def watching(source: str, options: Any, device: Any, kernel: str) -> tuple[str, str, list[int]]:
+    """Source, kernel name and parameters of the variant. Raises `CannotParse` where there is
+    none."""
+    with clang.LOCK:
+        unit = unit_with(source, options, device, kernel)
+        variant, parameters = _Watch(unit).kernel(unit.kernels[kernel])
+        result = f"{unit.source}\n{variant}\n"
+        clang.parse(result, options, device)
+        return result, kernel + _SUFFIX, parameters
+
+
+class _Pointer(NamedTuple):
+    """What a pointer points to."""
+
+    space: int
+    bytes: int
+    written: str
+    """Its type, as a cast has it."""
+
+
+class _Watch:
+    """One walk over a kernel and its helpers. For an expression it is known what becomes of its
+    place: it is read, written, or both ('r' 'w' 'rw'), or only its address is taken ('')."""
+
+    def __init__(self, unit: clang.Unit) -> None:
+        self._unit = unit
+        self._data = unit.source.encode("utf-8")
+        self._collect = clang.library().collect
+        self._lib = clang.library().cindex.conf.lib
+        self._edits: list[tuple[int, int, str]] = []
+        """(from, to, new text). Of those at one place the outer comes first where both begin there,
+        the inner where both end there: as they are added."""
+        self._numbers: dict[str, int] = {}
+        self._likeliest = 0
+        self._given = self._more = ""
+        self._known: set[int] = set()
+        self._helpers: list[str] = []
+        """The versions of helpers here, each behind those that it calls."""
+
+    def kernel(self, kernel: Any) -> tuple[str, list[int]]:
+        """The text of the variant with its helpers, and the parameters that have limits."""
+        declared = [c for c in self._collect(kernel) if c._kind_id == n.PARM_DECL]
+        watched = []
+        for index, cursor in enumerate(declared):
+            found = _pointer(cursor.type)
+            if found is not None and found.space in (n.GLOBAL, n.CONSTANT):
+                watched.append(index)
+        if not watched:
+            raise CannotParse("it has no pointer to global memory")
+        self._numbers = {declared[index].spelling: index for index in watched}
+        self._likeliest = watched[0]
+        own, given, more = "", "", ""
+        for one in watched:
+            own += f", long4 acs__read_{one}, long4 acs__written_{one}"
+            given += f", acs__base_{one}, acs__read_{one}, acs__written_{one}"
+            more += f", ulong acs__base_{one}, long4 acs__read_{one}, long4 acs__written_{one}"
+        self._given = f"{given}, acs__stray"
+        self._more = f"{more}, volatile __global int *acs__stray"
+        first = "".join(
+            f" const ulong acs__base_{one} = (ulong){declared[one].spelling or 0};"
+            for one in watched
+        )
+        text = self._function(
+            kernel,
+            f"{own}, volatile __global int *acs__strays, int acs__slot",
+            f"{first} volatile __global int *acs__stray = acs__strays + acs__slot;",
+        )
+        head = _HELPERS % {
+            "parameters": self._more,
+            "search": "".join(_SEARCH % {"n": one} for one in watched),
+        }
+        return "\n".join([head, *self._helpers, text]), watched
+
+    def _function(self, function: Any, extra: str, first: str) -> str:
+        """The text of a function with its name, parameters and accesses changed."""
+        before, self._edits = self._edits, []
+        children = self._collect(function)
+        body = next(c for c in children if 200 <= c._kind_id < 300)
+        begin, name = function.location.offset, function.spelling
+        if self._data[begin : begin + len(name)] != name.encode():
+            raise CannotParse(f"{name} is not where it is defined")
+        self._insert(begin + len(name), _SUFFIX)
+        last = [c for c in children if c._kind_id == n.PARM_DECL][-1]
+        self._insert(closing(self._data, last.extent.end.offset), extra)
+        self._insert(body.extent.start.offset + 1, first)
+        self._below(body)
+        out, at = b"", start_of(self._unit, function)
+        for begin, end, text in sorted(self._edits, key=lambda one: one[0]):
+            out += self._data[at:begin] + text.encode()
+            at = end
+        self._edits = before
+        return (out + self._data[at : function.extent.end.offset]).decode("utf-8")
+
+    # ---- the walk ----
+
+    def _below(self, cursor: Any) -> None:
+        for child in self._collect(cursor):
+            self._look(child, "r")
+
+    def _look(self, cursor: Any, how: str) -> None:
+        kind = cursor._kind_id
+        if kind == n.ARRAY_SUBSCRIPT_EXPR:
+            self._element(cursor, how)
+        elif kind == n.MEMBER_REF_EXPR:
+            self._member(cursor, how)
+        elif kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR):
+            below = self._collect(cursor)
+            if _is_arrow(cursor, below):
+                self._member(cursor, how)
+                return
+            for child in below:
+                decays = n.shape_of(child.type) == n.ARRAY and n.shape_of(cursor.type) == n.POINTER
+                self._look(child, "" if decays else how)
+        elif kind == n.UNARY_OPERATOR:
+            self._unary(cursor, how)
+        elif kind in (n.BINARY_OPERATOR, n.COMPOUND_ASSIGNMENT):
+            left, right = self._collect(cursor)
+            assigns = self._lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN
+            self._look(left, "rw" if kind == n.COMPOUND_ASSIGNMENT else "w" if assigns else "r")
+            self._look(right, "r")
+        elif kind == n.CALL_EXPR:
+            self._call(cursor)
+        elif kind in (n.BLOCK_EXPR, n.GCC_ASM_STMT, n.MS_ASM_STMT):
+            raise CannotParse("a block of code as a value, or inline assembly")
+        elif kind != n.SIZEOF_EXPR:
+            self._below(cursor)
+
+    def _element(self, cursor: Any, how: str) -> None:
+        base, index = self._collect(cursor)
+        pointer = _pointer(base.type)
+        if pointer is None:  # of a vector; or index[pointer]
+            if _pointer(index.type) is not None:
+                raise CannotParse("an index in front of its pointer")
+            self._look(base, "rw" if "w" in how else how)
+            self._look(index, "r")
+            return
+        is_place = n.shape_of(cursor.type) != n.ARRAY
+        with_look = self._is_watched(pointer) and is_place and how
+        if with_look:
+            begin, end = self._extent(cursor)
+            if self._data[end - 1 : end] != b"]":
+                raise CannotParse("an index is not where it is used")
+            self._insert(begin, f"(*({pointer.written})acs__at((ulong)&(")
+        self._look(base, "r")
+        self._look(index, "r")
+        if with_look:
+            self._insert(end, f"), {pointer.bytes}, {self._rest(base, how)}))")
+
+    def _member(self, cursor: Any, how: str) -> None:
+        children = self._collect(cursor)
+        pointer = _pointer(children[0].type) if children else None
+        if pointer is None:
+            for child in children:
+                self._look(child, how)
+            return
+        is_place = n.shape_of(cursor.type) != n.ARRAY
+        self._pointed(children[0], cursor, how if is_place else "")
+
+    def _pointed(self, child: Any, parent: Any, how: str) -> None:
+        """What a pointer points to is used."""
+        pointer = _pointer(child.type)
+        if pointer is None or not how or not self._is_watched(pointer):
+            self._look(child, "r")
+            return
+        begin, end = self._extent(child)
+        if (begin, end) == self._extent(parent):
+            raise CannotParse("a pointer is not where it is used")
+        self._insert(begin, f"(({pointer.written})acs__at((ulong)(")
+        self._look(child, "r")
+        self._insert(end, f"), {pointer.bytes}, {self._rest(child, how)}))")
+
+    def _unary(self, cursor: Any, how: str) -> None:
+        operator = self._lib.clang_getCursorUnaryOperatorKind(cursor)
+        child = self._collect(cursor)[0]
+        if operator == n.DEREFERENCE:
+            is_place = n.shape_of(cursor.type) != n.ARRAY
+            self._pointed(child, cursor, how if is_place else "")
+        elif operator == n.ADDRESS_OF:
+            self._look(child, "")
+        else:
+            self._look(child, "rw" if operator in n.INCREMENTS else "r")
+
+    # ---- calls ----
+
+    def _call(self, cursor: Any) -> None:
+        callee, *arguments = self._collect(cursor)
+        while callee._kind_id != n.DECL_REF_EXPR:
+            below = self._collect(callee)
+            if len(below) != 1:
+                raise CannotParse("a call through a function pointer")
+            callee = below[0]
+        target = callee.referenced
+        if target is None:
+            raise CannotParse("a call of something unknown")
+        definition = target.get_definition()
+        if definition is None:
+            self._builtin(target.spelling, cursor, arguments)
+            return
+        for argument in arguments:
+            self._look(argument, "r")
+        pointers = [_pointer(argument.type) for argument in arguments]
+        if not any(one is not None and self._is_watched(one) for one in pointers):
+            return
+        begin, end = self._extent(callee)
+        close = cursor.extent.end.offset
+        if (
+            self._data[begin:end] != target.spelling.encode()
+            or self._data[close - 1 : close] != b")"
+        ):
+            raise CannotParse(f"a call of {target.spelling} is not where it is made")
+        self._insert(end, _SUFFIX)
+        self._insert(close - 1, self._given)
+        self._helper(definition)
+
+    def _helper(self, definition: Any) -> None:
+        key = n.identity(definition)
+        if key in self._known:
+            return
+        if definition.spelling in self._unit.kernels:
+            raise CannotParse("it calls a kernel")
+        self._known.add(key)
+        self._helpers.append(self._function(definition, self._more, ""))
+
+    def _builtin(self, name: str, cursor: Any, arguments: list[Any]) -> None:
+        pointers = [_pointer(argument.type) for argument in arguments]
+        watched = [one is not None and self._is_watched(one) for one in pointers]
+        vector = _VECTOR_MEMORY.match(name)
+        if vector and watched and watched[-1]:
+            self._vector(vector, arguments)
+        elif _ATOMIC.match(name) and watched[:1] == [True] and not any(watched[1:]):
+            self._pointed(arguments[0], cursor, "rw")
+            for argument in arguments[1:]:
+                self._look(argument, "r")
+        elif not any(watched) or name == "prefetch":
+            for argument in arguments:
+                self._look(argument, "r")
+        else:
+            raise CannotParse(f"a pointer goes to {name}")
+
+    def _vector(self, match: Any, arguments: list[Any]) -> None:
+        """`vload4(index, pointer)`: several elements, at a multiple of as many."""
+        *data, index, pointer = arguments
+        for argument in data:
+            self._look(argument, "r")
+        found = _pointer(pointer.type)
+        assert found is not None
+        if not _is_steady(pointer):
+            raise CannotParse(f"a pointer in a call of {match[0]} that changes something")
+        count, way = int(match[3] or 1), "r" if match[1] == "load" else "w"
+        (begin, end), (at, to) = self._extent(index), self._extent(pointer)
+        if end >= at:
+            raise CannotParse(f"a call of {match[0]} is not where it is made")
+        text, size = self._data[at:to].decode("utf-8"), count * found.bytes
+        self._insert(begin, "((long)(acs__at((ulong)(" + text + f") + {size} * (ulong)(")
+        self._look(index, "r")
+        rest = self._rest(pointer, way)
+        self._insert(end, f"), {size}, {rest}) - (ulong)({text})) / {size})")
+        self._look(pointer, "r")
+
+    # ---- the text ----
+
+    def _rest(self, pointer: Any, how: str) -> str:
+        """What `acs__at` takes besides address and size."""
+        one = self._likely(pointer)
+        number = self._likeliest if one is None else one
+        limits = f"acs__base_{number}, acs__read_{number}, acs__written_{number}"
+        return f"{_WAYS[how]}, {limits}{self._given}"
+
+    def _likely(self, pointer: Any) -> int | None:
+        """The first parameter that a pointer names."""
+        if pointer._kind_id == n.DECL_REF_EXPR:
+            return self._numbers.get(pointer.spelling)
+        for one in self._collect(pointer):
+            found = self._likely(one)
+            if found is not None:
+                return found
+        return None
+
+    def _insert(self, place: int, text: str) -> None:
+        self._edits.append((place, place, text))
+
+    def _extent(self, cursor: Any) -> tuple[int, int]:
+        extent = cursor.extent
+        return extent.start.offset, extent.end.offset
+
+    @staticmethod
+    def _is_watched(pointer: _Pointer) -> bool:
+        if pointer.space == n.GENERIC:
+            raise CannotParse("a pointer to memory of any kind")
+        if pointer.space not in (n.GLOBAL, n.CONSTANT):
+            return False
+        if pointer.bytes <= 0 or any(sign in pointer.written for sign in "([&"):
+            raise CannotParse("a pointer whose type cannot be written in one piece")
+        return True
+
+
+def _pointer(spelled: Any) -> _Pointer | None:
+    """None for what is no pointer; an array's name is one, where it stands for a parameter."""
+    canonical = spelled.get_canonical()
+    shape = n.shape_of(canonical)
+    if shape == n.ARRAY:
+        target = canonical.get_array_element_type()
+        element = spelled.get_array_element_type()
+        written = f"{element.spelling} *"
+    elif shape == n.POINTER:
+        target = canonical.get_pointee()
+        written = spelled.spelling
+    else:
+        return None
+    written = " ".join(_DROPPED.sub(" ", written).split())
+    return _Pointer(target.get_address_space(), target.get_size(), written)
+
+
+def _is_arrow(cursor: Any, below: list[Any]) -> bool:
+    """Whether this is a component of what a pointer points to (`p->x` of a vector)."""
+    if cursor._kind_id != n.UNEXPOSED_EXPR or len(below) != 1:
+        return False
+    pointer = below[0].type.get_canonical()
+    return (
+        n.shape_of(pointer) == n.POINTER
+        and n.shape_of(pointer.get_pointee()) == n.VECTOR
+        and n.shape_of(cursor.type) in (n.NUMBER, n.VECTOR)
+    )
+
+
+def _is_steady(cursor: Any) -> bool:
+    """Whether an expression may be evaluated twice."""
+    library = clang.library()
+    kind = cursor._kind_id
+    if kind in (n.CALL_EXPR, n.COMPOUND_ASSIGNMENT, n.STATEMENT_EXPRESSION):
+        return False
+    lib = library.cindex.conf.lib
+    if kind == n.UNARY_OPERATOR and lib.clang_getCursorUnaryOperatorKind(cursor) in n.INCREMENTS:
+        return False
+    if kind == n.BINARY_OPERATOR and lib.clang_getCursorBinaryOperatorKind(cursor) == n.ASSIGN:
+        return False
+    return all(_is_steady(child) for child in library.collect(cursor))

@@ -1,0 +1,212 @@
+"""Passing: commands that go to the driver's own queue as they are, and what kernels were given.
+
+In: a command on a queue with an open section, and calls that set a kernel's arguments. Out: the
+driver's event, and the arguments once somebody asks. Both happen at every command of a program that
+has nothing to overlap, so the core does the plain cases itself (`_core/commands.cpp`); what is here
+is used where a call is not plain.
+
+Invariants:
+- While a command passes, its section does not end: `Passing.lock` is held, or in the core the GIL.
+- What is noted of a kernel is what it was given: tuples are kept and read later only where nothing
+  in them can change.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import _cl
+
+from .. import core
+from ..devices.driver import status, wait_for_event
+from ..host.threads import on_host_task
+from .events import QueueEvent
+
+LATE: Any = object()
+
+MULTI, BYTES, PACKED = range(3)
+"""PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
+
+STEPS = (2, 2, 3)
+"""Items for each argument in their tuples. One that takes an index and an argument has none."""
+
+_OBJECTS = (cl.MemoryObjectHolder, cl.SVMPointer, cl.LocalMemory, cl.Sampler, cl.CommandQueue)
+
+_STEADY = (
+    type(None), bool, int, float, bytes, cl.Buffer, _cl.PooledBuffer, cl.Image, cl.LocalMemory,
+    cl.Sampler, cl.SVM, cl.SVMAllocation, _cl.PooledSVM,
+    *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"),
+)  # fmt: skip
+"""Types whose objects stay what they are."""
+
+JOINS = {"enqueue_nd_range_kernel": 1, "_enqueue_read_buffer": 2, "_enqueue_write_buffer": 3}
+"""What the core launches where it does not pass, by its own numbers."""
+
+_unfinished: list[Any] = []
+"""Events of transfers that were not waited for to the end, which keep the program's memory."""
+
+_generation = 0
+"""Counts how often noting began: arguments that a kernel remembers from before may not be its
+arguments now."""
+
+
+def begin_noting() -> None:
+    """What kernels were given so far does not count any more."""
+    global _generation
+    _generation += 1
+    core.native.begin_noting(Arguments, _STEADY)
+    core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
+    kinds = cl.command_type
+    core.native.use_kinds(
+        (kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER), on_host_task
+    )
+
+
+# ---- the way past --------------------------------------------------------------------------------
+
+
+def passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
+    """A command goes to the driver's own queue as it is; `LATE` if it may not any more."""
+    with section.lock:
+        if not section.passing:
+            return LATE
+        event = original(*args, **keywords)
+        section.count(event)
+    return event
+
+
+def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords: Any) -> Any:
+    """The same of a command that may block, which it does outside of the lock."""
+    given = {**dict(zip(parameters, args, strict=False)), **keywords}
+    blocks, given["is_blocking"] = given.get("is_blocking", True), False
+    event = passed(section, original, parameters, (), given)
+    if blocks and event is not LATE:
+        try:
+            wait_for_event(event)
+        except BaseException:
+            _unfinished[:] = [one for one in _unfinished if status(one) > 0]
+            _unfinished.append(event)
+            raise
+        event.wait()  # which says what failed
+    return event
+
+
+def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
+    """A function of PyOpenCL's that may pass, or waits for events, by the core; by `otherwise`
+    where a call is not plain."""
+    queue, waits, blocks = (
+        parameters.index(name) if name in parameters else -1
+        for name in ("queue", "wait_for", "is_blocking")
+    )
+    names = tuple(map(sys.intern, parameters))
+    joins = JOINS.get(original.__name__, 0)
+    return core.native.Command(original, otherwise, names, queue, waits, blocks, joins)
+
+
+# ---- what kernels were given ---------------------------------------------------------------------
+
+
+class Arguments(core.native.Given):
+    """What a kernel was given: memory and the like as objects, values as bytes, by index."""
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__(kernel)
+        self.lessons = 0
+        self.pointers: dict[int, Any] = {}
+        self.values: dict[int, bytes] = {}
+
+    def settle(self) -> None:
+        """Read what was noted."""
+        for which, items in self.take():
+            _READ[which](self, items)
+
+    def put(self, index: int, value: Any) -> None:
+        """One argument, as `Kernel.set_arg` takes it."""
+        if value is None or isinstance(value, _OBJECTS):
+            self.pointers[index] = value
+            self.values.pop(index, None)
+        else:
+            self.put_bytes(index, value)
+
+    def put_bytes(self, index: int, value: Any) -> None:
+        """One argument by value; what it is now, whatever becomes of the object."""
+        self.values[index] = value if type(value) is bytes else memoryview(value).tobytes()
+        self.pointers.pop(index, None)
+
+    def _objects(self, pairs: tuple[Any, ...]) -> None:
+        for at in range(0, len(pairs), 2):
+            self.put(pairs[at], pairs[at + 1])
+
+    def _bytes(self, pairs: tuple[Any, ...]) -> None:
+        for at in range(0, len(pairs), 2):
+            self.put_bytes(pairs[at], pairs[at + 1])
+
+    def _packed(self, triples: tuple[Any, ...]) -> None:
+        values, pointers = self.values, self.pointers
+        for at in range(0, len(triples), 3):
+            code = triples[at + 1]
+            if code == b"c":  # a character's number, to PyOpenCL
+                code = b"b"
+            index = triples[at]
+            values[index] = struct.pack(code, triples[at + 2])
+            if pointers:
+                pointers.pop(index, None)
+
+
+_READ: tuple[Callable[[Arguments, Any], None], ...] = (
+    Arguments._objects,
+    Arguments._bytes,
+    Arguments._packed,
+)
+
+SETTERS: dict[str, Callable[..., None]] = {
+    "_set_arg_multi": Arguments._objects,
+    "_set_arg_buf_multi": Arguments._bytes,
+    "_set_arg_buf_pack_multi": Arguments._packed,
+    "_set_arg_buf": Arguments.put_bytes,
+    "_set_arg_null": lambda known, index: known.put(index, None),
+    "_set_arg_svm": Arguments.put,
+    "set_arg": Arguments.put,
+}
+"""Methods of PyOpenCL's kernels that set arguments, and how what they are given is noted."""
+
+
+def arguments_of(kernel: Any, count: int) -> Arguments | None:
+    """All `count` arguments of a kernel, None if they are not all known."""
+    known: Arguments | None = getattr(kernel, "_acs_arguments", None)
+    if known is None or known.generation != _generation:
+        return None
+    known.settle()
+    return known if len(known.pointers) + len(known.values) == count else None
+
+
+def setter(name: str, original: Any) -> Any:
+    """What a method that sets arguments of a kernel is replaced by."""
+    read = SETTERS[name]
+
+    def note(known: Arguments, *args: Any) -> None:
+        known.settle()
+        read(known, *args)
+
+    def setter(self: Any, *args: Any) -> None:
+        try:
+            original(self, *args)
+        except BaseException:
+            self._acs_arguments = None  # some of them may have been set
+            raise
+        known = getattr(self, "_acs_arguments", None)
+        if known is None or known.generation != _generation:
+            known = self._acs_arguments = Arguments(self)
+        note(known, *args)
+
+    if read in _READ:
+        which = _READ.index(read)
+        return core.native.Setter(original, setter, note, which, STEPS[which])
+    if name == "set_arg":
+        return core.native.Setter(original, setter, note, MULTI, 0)
+    return setter

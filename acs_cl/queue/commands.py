@@ -1,0 +1,669 @@
+"""PyOpenCL's commands as launches: what each of them reads and writes.
+
+In: a call of one of PyOpenCL's functions on an `acs.Queue`. Out: a command and its `Access` for the
+queue's runtime. Kernels become `KernelCommand`s; everything else is the call itself, made later on
+a queue of the backend, behind the events that the runtime says.
+
+Invariant: what cannot be known is read-write on all memory, never "no conflict". A command that
+this module does not know in detail waits for all before it, and all after it wait for the command.
+"""
+
+# Long because: one function for each of PyOpenCL's commands, and they are read side by side.
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .. import core
+from ..access.arguments import ADDRESS_SPACE, ALL, foreign_span, span_by_address
+from ..devices.driver import Events, is_svm
+from ..errors import DeviceError
+from ..launch.commands import KernelCommand
+from ..program import adopted_kernel, key_of
+from ..records import Access, Span
+from .bypass import arguments_of
+from .patch import COMMANDS
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+KINDS: Any = cl.command_type
+EVERYTHING = Access((), ALL)
+NOTHING = Access((), ())
+
+COPIED_BYTES = 1 << 20
+"""A blocking write of up to this much copies the program's memory and returns; a longer one waits
+until the device has it."""
+
+HOST_MEMORY = int(cl.mem_flags.USE_HOST_PTR)
+
+
+class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
+    """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
+
+
+Described = tuple[Any, Access, bool]
+"""A command, its access, and whether the host can look behind it."""
+
+PATIENCE = 8192
+"""Launches by which the core may be taught of one kernel."""
+
+
+class Plan(NamedTuple):
+    """What is needed of a kernel at each launch."""
+
+    kernel: Any
+    parameters: int
+    modes: tuple[str, ...]
+    anywhere: bool
+    more: tuple[Span, ...]
+    """What it writes besides its arguments."""
+
+
+class Call:
+    """A call of one of PyOpenCL's functions, to be made when its turn comes. `returned` is what it
+    gave back, `event` what of it is the event."""
+
+    __slots__ = ("event", "function", "given", "name", "returned", "takes_events")
+    on_host = False
+
+    def __init__(self, name: str, function: Any, given: dict[str, Any], takes_events: bool) -> None:
+        self.name = name
+        self.function = function
+        self.given = given
+        self.takes_events = takes_events
+        self.returned: Any = None
+        self.event: Any = None
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Make the call on a queue of the backend."""
+        given = {**self.given, "queue": queue}
+        if self.takes_events:
+            given["wait_for"] = wait_for
+        elif wait_for:
+            cl.wait_for_events(wait_for)
+        returned = self.returned = self.function(**given)
+        self.event = returned[1] if isinstance(returned, tuple) else returned
+        return self.event
+
+
+class KernelAsItIs(NamedTuple):
+    """A kernel of the program with the arguments that it has, which nobody knows."""
+
+    name: str
+    kernel: Any
+    function: Any
+    sizes: tuple[Any, ...]
+    on_host: bool = False
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Enqueue it."""
+        global_size, local_size, offset = self.sizes[:3]
+        return self.function(
+            queue, self.kernel, global_size, local_size, offset, wait_for, *self.sizes[3:]
+        )
+
+
+class Watched:
+    """A command that may be held back, and whose event is wanted for its times."""
+
+    __slots__ = ("command", "event", "name")
+    on_host = False
+
+    def __init__(self, command: Any) -> None:
+        self.command = command
+        self.name = command.name
+        self.event: Any = None
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Enqueue it, and keep its event."""
+        self.event = self.command.enqueue(queue, wait_for)
+        return self.event
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+def kernel(
+    queue: Queue,
+    original: Any,
+    kernel: Any,
+    global_work_size: Any,
+    local_work_size: Any,
+    global_work_offset: Any = None,
+    wait_for: Any = None,
+    g_times_l: bool = False,
+    allow_empty_ndrange: bool = False,
+) -> Any:
+    """`enqueue_nd_range_kernel`, with the arguments that the kernel has now."""
+    if not isinstance(kernel, cl.Kernel):
+        raise Unclear
+    try:
+        global_size = tuple(global_work_size)
+        local_size = None if local_work_size is None else tuple(local_work_size)
+        offset = None if global_work_offset is None else tuple(global_work_offset)
+    except TypeError:
+        raise Unclear from None
+    if not all(global_size) and allow_empty_ndrange:
+        return marker(queue, original, wait_for)
+    plan = plan_of(queue, kernel)
+    given = arguments_of(kernel, plan.parameters) if plan is not None else None
+    if plan is None or given is None:
+        return _unknown_kernel(
+            queue, original, kernel, wait_for,
+            (global_work_size, local_work_size, global_work_offset, g_times_l, allow_empty_ndrange),
+        )  # fmt: skip
+    if g_times_l and local_size is not None:
+        dimensions = max(len(global_size), len(local_size))  # the shorter one is filled up
+        global_size += (1,) * (dimensions - len(global_size))
+        local_size += (1,) * (dimensions - len(local_size))
+        global_size = tuple(map(mul, global_size, local_size))
+    command, access, seen = _described(queue, plan, given, global_size, local_size, offset)
+    event = queue._submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
+    if queue._joining is not None and offset is None and not plan.anywhere and not plan.more:
+        _teach(queue, kernel, plan, given, command, event._acs_number)
+    return event
+
+
+def finish_kernel(queue: Queue, kernel: Any, global_size: Any, local_size: Any) -> Described:
+    """A kernel that the core knows, and that Python launches after all."""
+    plan = plan_of(queue, kernel)
+    assert plan is not None
+    given = arguments_of(kernel, plan.parameters)
+    assert given is not None
+    return _described(queue, plan, given, global_size, local_size, None)
+
+
+def _described(
+    queue: Queue, plan: Plan, given: Any, global_size: Any, local_size: Any, offset: Any
+) -> Described:
+    """The command, its access, and whether the host can look behind it."""
+    pointers: list[Any] = []
+    reads: list[Span] = []
+    writes: list[Span] = []
+    kinds: list[bool] = []
+    seen = plan.anywhere
+    for index, memory in given.pointers.items():
+        pointers += (index, memory)
+        if memory is None:
+            continue
+        found = span_of(queue, memory)
+        if found is None:
+            if isinstance(memory, cl.CommandQueue):  # what it launches from there is not seen
+                seen, writes = True, [*writes, *ALL]
+            continue
+        span, host = found
+        kinds.append(is_svm(memory))
+        seen = seen or host
+        mode = plan.modes[index]
+        if "r" in mode:
+            reads.append(span)
+        if "w" in mode:
+            writes.append(span)
+    writes += plan.more
+    native = plan.kernel._native_for((), tuple(kinds))
+    values: list[Any] = []
+    for index, value in given.values.items():
+        values += (index, value)
+    command: Any = KernelCommand(
+        plan.kernel.name,
+        native,
+        global_size,
+        local_size,
+        tuple(pointers),
+        tuple(values),
+        offset,
+    )
+    access = EVERYTHING if plan.anywhere else Access(tuple(reads), tuple(writes))
+    return command, access, seen
+
+
+def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, number: int) -> None:
+    """A launch of a kernel went the long way: the core makes those like it from now on, as far as
+    nothing is unusual when they come."""
+    runtime = queue.runtime
+    if not runtime._ledger.usable or given.lessons >= PATIENCE:
+        return
+    name, native, global_size, local_size = command[:4]
+    left, until, reason = runtime._backend.stays(number, native, (name, global_size, local_size))
+    if left:
+        given.lessons += 1
+        core.native.teach_kernel(
+            queue._joining, kernel, native, name, plan.modes, given.pointers, given.values,
+            global_size, local_size, left, until, reason,
+        )  # fmt: skip
+
+
+def plan_of(queue: Queue, kernel: Any) -> Plan | None:
+    """What the queue knows of a kernel; None if the driver tells too little to launch it anew."""
+    key = key_of(kernel)
+    plan = queue._plans.get(key)
+    if plan is None:
+        try:
+            adopted = adopted_kernel(queue.runtime, kernel)
+        except DeviceError:
+            return None
+        signature = adopted.signature
+        modes = tuple(
+            one.mode if one.mode or one.is_pointer else "rw" for one in signature.parameters
+        )
+        more = (adopted._globals_span(),) if signature.program_globals else ()
+        plan = Plan(adopted, len(modes), modes, bool(signature.anywhere), more)
+        queue._remember(key, plan)
+        if queue._section is not None:  # what this took is not how fast the program is
+            queue._section.look_anew()
+    return plan
+
+
+def _unknown_kernel(
+    queue: Queue, original: Any, kernel: Any, wait_for: Any, sizes: tuple[Any, ...]
+) -> Any:
+    """A kernel whose arguments are not known: all memory, and a copy of it if it has to wait, for
+    the program may change its arguments meanwhile."""
+    queue.not_understood["a kernel with arguments from before"] += 1
+    name = kernel.function_name
+    if queue._may_be_held(wait_for):
+        try:
+            kernel = kernel.clone()
+        except cl.Error:
+            queue.finish()
+    command = KernelAsItIs(name, kernel, original, sizes)
+    return queue._submit(command, EVERYTHING, wait_for, KINDS.NDRANGE_KERNEL, seen=True)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
+    """All of what a driver's argument stands for, and whether the host may look at it without a
+    further command; None if it is not memory."""
+    known: tuple[Span, bool, Any] | None = getattr(memory, "_acs_span", None)
+    if known is not None and (known[2] is None or known[2] is queue.runtime._store):
+        return known[:2]
+    span = foreign_span(memory)
+    if span is None:
+        return None
+    host = True
+    store = queue.runtime._store
+    if isinstance(memory, cl.SVMPointer):
+        if store.owns(int(memory.svm_ptr)):
+            return ALL[0], True
+    elif span is ALL[0] or store.owns(-span.base):
+        return ALL[0], True
+    else:
+        host = bool(int(memory.get_info(cl.mem_info.FLAGS)) & HOST_MEMORY)
+        if host:  # which SVM, another buffer, or a transfer may name too
+            span = span_by_address(memory, span) or span
+    if known is None:
+        with contextlib.suppress(AttributeError):  # a class without room for it
+            memory._acs_span = span, host, None
+    return span, host
+
+
+def part(queue: Queue, memory: Any, offset: int, nbytes: int | None) -> Span:
+    """Some bytes of a buffer, or of SVM."""
+    found = span_of(queue, memory)
+    if found is None:
+        return ALL[0]
+    whole = found[0]
+    if whole is ALL[0]:
+        return whole
+    width = whole.width - offset if nbytes is None else nbytes
+    if width <= 0 or offset < 0 or offset + width > whole.width:
+        return whole  # the driver will refuse it
+    return Span(whole.base, whole.start + offset, width, 1, width)
+
+
+def host_array(host: Any) -> np.ndarray[Any, Any]:
+    """The bytes of a Python object, as they lie in memory."""
+    if isinstance(host, np.ndarray) and host.flags.forc:
+        flat = host.reshape(-1) if host.flags.c_contiguous else host.T.reshape(-1)
+        return flat.view(np.uint8) if flat.nbytes else flat
+    try:
+        return np.frombuffer(memoryview(host), np.uint8)
+    except Exception:  # any object may be given here, and any may refuse
+        raise Unclear from None
+
+
+def host_span(host: np.ndarray[Any, Any]) -> Span:
+    """Memory of the program, as hazards name it."""
+    address, _ = host.__array_interface__["data"]
+    return Span(ADDRESS_SPACE, address, max(1, host.nbytes), 1, max(1, host.nbytes))
+
+
+# ---- copies and fills ----------------------------------------------------------------------------
+
+
+def read_buffer(
+    queue: Queue, original: Any, mem: Any, hostbuf: Any, src_offset: int = 0,
+    wait_for: Any = None, is_blocking: bool = True,
+) -> Any:  # fmt: skip
+    """Device to host."""
+    host = host_array(hostbuf)
+    access = Access((part(queue, mem, src_offset, host.nbytes),), (host_span(host),))
+    given = {"mem": mem, "hostbuf": hostbuf, "src_offset": src_offset, "is_blocking": False}
+    command = Call("read", original, given, True)
+    return queue._submit(
+        command, access, wait_for, KINDS.READ_BUFFER, True, bool(is_blocking), hostbuf
+    )
+
+
+def write_buffer(
+    queue: Queue, original: Any, mem: Any, hostbuf: Any, dst_offset: int = 0,
+    wait_for: Any = None, is_blocking: bool = True,
+) -> Any:  # fmt: skip
+    """Host to device. A short blocking one need not wait for the device: what has to be seen of it
+    is that the program's memory is its own again."""
+    host = host_array(hostbuf)
+    target = part(queue, mem, dst_offset, host.nbytes)
+    given = {"mem": mem, "hostbuf": hostbuf, "dst_offset": dst_offset, "is_blocking": False}
+    if is_blocking and 0 < host.nbytes <= COPIED_BYTES:
+        queue._settle_host()
+        given["hostbuf"] = host.copy()
+        access = Access((), (target,), (target,))
+        command = Call("write", original, given, True)
+        event = queue._submit(command, access, wait_for, KINDS.WRITE_BUFFER)
+        queue._pretend(event._acs_number)
+        return event
+    access = Access((host_span(host),), (target,), (target,))
+    command = Call("write", original, given, True)
+    return queue._submit(
+        command, access, wait_for, KINDS.WRITE_BUFFER, True, bool(is_blocking), hostbuf
+    )
+
+
+def finish_transfer(
+    queue: Queue, original: Any, mem: Any, hostbuf: Any, offset: int
+) -> tuple[Any, Access, int, Any]:
+    """A blocking read or write that the core has begun, and that Python launches after all: the
+    command, its access, its kind, and what its event keeps."""
+    host = host_array(hostbuf)
+    place = part(queue, mem, offset, host.nbytes)
+    given = {"mem": mem, "is_blocking": False}
+    if original.__name__ == "_enqueue_write_buffer":
+        given.update(hostbuf=host.copy(), dst_offset=offset)
+        access = Access((), (place,), (place,))
+        return Call("write", original, given, True), access, KINDS.WRITE_BUFFER, None
+    given.update(hostbuf=hostbuf, src_offset=offset)
+    access = Access((place,), (host_span(host),))
+    return Call("read", original, given, True), access, KINDS.READ_BUFFER, hostbuf
+
+
+def copy_buffer(
+    queue: Queue, original: Any, src: Any, dst: Any, byte_count: int = -1,
+    src_offset: int = 0, dst_offset: int = 0, wait_for: Any = None,
+) -> Any:  # fmt: skip
+    """Device to device."""
+    if not isinstance(src, cl.MemoryObjectHolder) or not isinstance(dst, cl.MemoryObjectHolder):
+        raise Unclear
+    nbytes = int(min(src.size, dst.size)) if byte_count is None or byte_count < 0 else byte_count
+    target = part(queue, dst, dst_offset, nbytes)
+    access = Access((part(queue, src, src_offset, nbytes),), (target,), (target,))
+    given = {
+        "src": src, "dst": dst, "byte_count": -1 if byte_count is None else byte_count,
+        "src_offset": src_offset, "dst_offset": dst_offset,
+    }  # fmt: skip
+    return queue._submit(
+        Call("copy", original, given, True), access, wait_for, KINDS.COPY_BUFFER,
+        seen=_on_host(queue, dst),
+    )  # fmt: skip
+
+
+def fill_buffer(
+    queue: Queue, original: Any, mem: Any, pattern: Any, offset: int, size: int,
+    wait_for: Any = None,
+) -> Any:  # fmt: skip
+    """Repeat a pattern."""
+    target = part(queue, mem, offset, size)
+    given = {"mem": mem, "pattern": _copied(pattern), "offset": offset, "size": size}
+    return queue._submit(
+        Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
+        KINDS.FILL_BUFFER, seen=_on_host(queue, mem),
+    )  # fmt: skip
+
+
+def svm_memcpy(
+    queue: Queue, original: Any, is_blocking: Any, dst: Any, src: Any,
+    wait_for: Any = None, byte_count: int | None = None,
+) -> Any:  # fmt: skip
+    """Between shared memory, or the host's, and shared memory."""
+    if not isinstance(src, cl.SVMPointer) or not isinstance(dst, cl.SVMPointer):
+        raise Unclear
+    sizes = [int(one.size) for one in (dst, src) if one.size is not None]
+    nbytes = byte_count if byte_count is not None else min(sizes, default=None)
+    access = Access((part(queue, src, 0, nbytes),), (part(queue, dst, 0, nbytes),))
+    given = {"is_blocking": False, "dst": dst, "src": src, "byte_count": byte_count}
+    return queue._submit(
+        Call("copy", original, given, True), access, wait_for, KINDS.SVM_MEMCPY, True,
+        bool(is_blocking), (dst, src),
+    )  # fmt: skip
+
+
+def svm_memfill(
+    queue: Queue, original: Any, dst: Any, pattern: Any, byte_count: int | None = None,
+    wait_for: Any = None,
+) -> Any:  # fmt: skip
+    """Repeat a pattern over shared memory."""
+    target = part(queue, dst, 0, byte_count)
+    given = {"dst": dst, "pattern": _copied(pattern), "byte_count": byte_count}
+    return queue._submit(
+        Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
+        KINDS.SVM_MEMFILL, seen=_on_host(queue, dst),
+    )  # fmt: skip
+
+
+def _copied(pattern: Any) -> Any:
+    """A pattern as it is now."""
+    return np.array(pattern) if isinstance(pattern, np.ndarray) else pattern
+
+
+def _on_host(queue: Queue, memory: Any) -> bool:
+    found = span_of(queue, memory)
+    return found is None or found[1]
+
+
+# ---- maps ----------------------------------------------------------------------------------------
+
+
+class Mapped(cl.MemoryMap):
+    """What a mapped array is based on: its release is a command of the queue that mapped it."""
+
+    __slots__ = ("__array_interface__", "_array", "_queue", "_span")
+
+    _array: Any
+    _queue: Queue
+    _span: Span
+
+    def release(self, queue: Any = None, wait_for: Any = None) -> Any:
+        """Unmap. The array is dead from here on."""
+        array, self._array = self._array, None
+        if array is None:
+            raise cl.LogicError("the memory was unmapped before")
+        return unmap(self._queue, array, self._span, queue, wait_for)
+
+    def __del__(self) -> None:
+        # wherever this is called from, nothing can be launched there
+        array = self._array
+        if array is not None:
+            self._queue._unmaps.append((array, self._span))
+            self._queue._stop_passing()
+
+
+def unmap(ours: Queue, array: Any, span: Span, queue: Any, wait_for: Any) -> Any:
+    """`queue`: where the program wants it; ours if it does not say."""
+    native = array.base
+    if queue is not None and queue is not ours:
+        if not hasattr(queue, "_submit"):
+            ours.finish()
+            return native.release(queue, wait_for)
+        ours = queue
+
+    def release(queue: Any, wait_for: Any) -> Any:
+        return native.release(queue, wait_for)
+
+    command = Call("unmap", release, {}, True)
+    access = Access((), (span,))
+    return ours._submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
+
+
+def map_memory(queue: Queue, original: Any, memory: Any, given: dict[str, Any], kind: Any) -> Any:
+    """A buffer or an image; for the driver's answer the call has to be made now."""
+    wait_for = given.pop("wait_for", None)
+    is_blocking = given.pop("is_blocking", True)
+    span = part(queue, memory, 0, None)
+    only_read = int(given["flags"]) == int(cl.map_flags.READ)
+    access = Access((span,), ()) if only_read else Access((), (span,))
+    command = Call("map", original, {**given, "is_blocking": False}, True)
+    event = queue._submit(command, access, wait_for, kind, True)
+    queue._wait_until_submitted(event._acs_number)
+    if command.returned is None:  # it never ran
+        queue._settle(event._acs_number)
+    if is_blocking:
+        queue._settle(event._acs_number)
+    array, _, *more = command.returned
+    mapped: Any = Mapped.__new__(Mapped)
+    mapped._array, mapped._queue, mapped._span = array, queue, span
+    mapped.__array_interface__ = array.__array_interface__
+    return (np.asarray(mapped), event, *more)
+
+
+def map_buffer(queue: Queue, original: Any, **given: Any) -> Any:
+    """`enqueue_map_buffer`."""
+    return map_memory(queue, original, given["buf"], given, KINDS.MAP_BUFFER)
+
+
+def map_image(queue: Queue, original: Any, **given: Any) -> Any:
+    """`enqueue_map_image`."""
+    return map_memory(queue, original, given["img"], given, KINDS.MAP_IMAGE)
+
+
+def svm_map(
+    queue: Queue, original: Any, is_blocking: Any, flags: Any, svm: Any,
+    wait_for: Any = None, size: int | None = None,
+) -> Any:  # fmt: skip
+    """Let the host see shared memory."""
+    span = part(queue, svm, 0, None)
+    access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
+    given = {"is_blocking": False, "flags": flags, "svm": svm, "size": size}
+    return queue._submit(
+        Call("map", original, given, True), access, wait_for, KINDS.SVM_MAP, True,
+        bool(is_blocking), svm,
+    )  # fmt: skip
+
+
+def svm_unmap(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any:
+    """The end of a map; also called by a finalizer, which may find this thread anywhere."""
+    access = Access((), (part(queue, svm, 0, None),))
+    command = Call("unmap", original, {"svm": svm}, True)
+    if queue.runtime._lock._is_owned():
+        queue._deferred.append((command, access))
+        return None
+    return queue._submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
+
+
+def svm_free(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any:
+    """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
+    the object stays: PoCL 3.0 looks there for what to free."""
+    access = Access((), (part(queue, svm, 0, None),))
+    command = Call("free", original, {"svm": svm}, True)
+    if queue.runtime._lock._is_owned():
+        queue._deferred.append((command, access))
+        return None
+    return queue._submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)
+
+
+# ---- order ---------------------------------------------------------------------------------------
+
+
+def marker(queue: Queue, original: Any, wait_for: Any = None) -> Any:
+    """An event behind everything so far, or, on a queue without order, behind some events."""
+    return queue._mark(wait_for, KINDS.MARKER)
+
+
+def barrier(queue: Queue, original: Any, wait_for: Any = None) -> Any:
+    """Everything to come is behind everything so far."""
+    return queue._mark(wait_for, KINDS.BARRIER, for_all=True)
+
+
+def wait_for_events(queue: Queue, original: Any, wait_for: Any = None) -> None:
+    """Everything to come is behind some events."""
+    queue._mark(wait_for, KINDS.BARRIER, for_all=True)
+
+
+# ---- everything else -----------------------------------------------------------------------------
+
+
+def between(reads: str, writes: str) -> Callable[..., Any]:
+    """A command between images, buffers and the host: `reads` and `writes` are names of its
+    parameters."""
+
+    def command(queue: Queue, original: Any, **given: Any) -> Any:
+        return anything(queue, original, _spans(queue, given, reads, writes), given)
+
+    return command
+
+
+def _spans(queue: Queue, given: dict[str, Any], reads: str, writes: str) -> Access:
+    spans: list[tuple[Span, ...]] = []
+    for names in (reads, writes):
+        found = []
+        for name in names.split():
+            value = given[name]
+            if name == "hostbuf":
+                found.append(host_span(host_array(value)))
+            elif name != "color":
+                found.append(part(queue, value, 0, None))
+        spans.append(tuple(found))
+    return Access(spans[0], spans[1])
+
+
+def anything(queue: Queue, original: Any, access: Access, given: dict[str, Any]) -> Any:
+    """Any command that takes a queue and a wait list: as it is, with its own access."""
+    name = original.__name__.strip("_").removeprefix("enqueue_")
+    wait_for = given.pop("wait_for", None)
+    blocks = False
+    if "is_blocking" in COMMANDS.get(original.__name__, ()):
+        blocks = given.get("is_blocking", True)
+        given["is_blocking"] = False
+    host = given.get("hostbuf")
+    if access is EVERYTHING:
+        queue.not_understood[name] += 1
+    command = Call(name, original, given, True)
+    return queue._submit(command, access, wait_for, KINDS.TASK, True, bool(blocks), host)
+
+
+HANDLERS: dict[str, Callable[..., Any]] = {
+    "enqueue_nd_range_kernel": kernel,
+    "_enqueue_read_buffer": read_buffer,
+    "_enqueue_write_buffer": write_buffer,
+    "_enqueue_copy_buffer": copy_buffer,
+    "_enqueue_fill_buffer": fill_buffer,
+    "_enqueue_read_buffer_rect": between("mem", "hostbuf"),
+    "_enqueue_write_buffer_rect": between("hostbuf", "mem"),
+    "_enqueue_copy_buffer_rect": between("src", "dst"),
+    "_enqueue_read_image": between("mem", "hostbuf"),
+    "_enqueue_write_image": between("hostbuf", "mem"),
+    "_enqueue_copy_image": between("src", "dest"),
+    "_enqueue_copy_image_to_buffer": between("src", "dest"),
+    "_enqueue_copy_buffer_to_image": between("src", "dest"),
+    "enqueue_fill_image": between("", "mem"),
+    "enqueue_map_buffer": map_buffer,
+    "enqueue_map_image": map_image,
+    "_enqueue_svm_memcpy": svm_memcpy,
+    "_enqueue_svm_memfill": svm_memfill,
+    "_enqueue_svm_map": svm_map,
+    "_enqueue_svm_unmap": svm_unmap,
+    "enqueue_svm_free": svm_free,
+    "_enqueue_marker": marker,
+    "_enqueue_marker_with_wait_list": marker,
+    "_enqueue_barrier": barrier,
+    "_enqueue_barrier_with_wait_list": barrier,
+    "_enqueue_wait_for_events": wait_for_events,
+}
+"""By name; whatever is not here touches all memory."""

@@ -1,0 +1,289 @@
+"""Interception: what PyOpenCL's functions are replaced by while there is an `acs.Queue`.
+
+In: calls of the functions of `pyopencl._cl` in which every command of a PyOpenCL program ends, and
+of the methods that set a kernel's arguments or build a program. Out: commands on an `acs.Queue` go
+to that queue's `_command`; on any other queue they do what they always did.
+
+Invariants:
+- Nothing is replaced unless a queue of ours lives (`enter`), and all of it is put back with the
+  last one (`leave`), but for what somebody else has replaced since then. A replacement that
+  somebody kept works as the original from then on, and as a replacement again with the next queue.
+- Programs that are built meanwhile are noted (`built`), since drivers forget their sources.
+- A kernel remembers the arguments that it was given while functions are replaced. What was set
+  before, or by a call that failed, is not known, and then the kernel says so.
+"""
+
+# Long because: PyOpenCL's functions have to be named, each with its parameters.
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyopencl as cl
+from pyopencl import _cl
+
+from ..devices import built
+from .bypass import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
+from .events import QueueEvent, native_events
+
+Parameters = tuple[str, ...]
+
+COMMANDS: dict[str, Parameters] = {
+    name: tuple(parameters.split())
+    for name, parameters in {
+        "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size"
+        " global_work_offset wait_for g_times_l allow_empty_ndrange",
+        "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
+        "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
+        "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
+        "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
+        "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
+        " dst_pitches wait_for",
+        "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
+        "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
+        "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
+        "enqueue_fill_image": "queue mem color origin region wait_for",
+        "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for"
+        " is_blocking",
+        "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
+        " is_blocking",
+        "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
+        "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
+        "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
+        "_enqueue_svm_unmap": "queue svm wait_for",
+        "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
+        "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
+        "_enqueue_marker": "queue",
+        "_enqueue_marker_with_wait_list": "queue wait_for",
+        "_enqueue_barrier": "queue",
+        "_enqueue_barrier_with_wait_list": "queue wait_for",
+        "_enqueue_wait_for_events": "queue wait_for",
+        "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
+        "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
+        "enqueue_release_gl_objects": "queue mem_objects wait_for",
+    }.items()
+}
+"""PyOpenCL's functions that take a queue, and the names of their parameters."""
+
+_LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
+"""What never goes to the driver's own queue as it is: its end would not be seen."""
+
+_DRIVERS = {cl.Event, cl.NannyEvent}
+"""Events that wait lists may have there. Of user events nobody knows when they come."""
+
+seen_elsewhere: Counter[str] = Counter()
+"""Commands on queues that are not ours, while there were some."""
+
+_lock = threading.RLock()
+_queues: dict[int, weakref.ref[Any]] = {}
+"""{hash of a queue, which is that of the driver's: the queue}."""
+
+_replaced: list[tuple[Any, str, Any, Any]] = []
+"""(where, name, original, replacement)."""
+
+_kept = 0
+
+
+def enter(queue: Any) -> None:
+    """A queue of ours begins. The first one replaces PyOpenCL's functions."""
+    with _lock:
+        _queues[hash(queue)] = weakref.ref(queue)
+        if not _replaced:
+            _replace_all()
+
+
+def leave(key: int) -> None:
+    """The queue with this hash is gone. The last one puts everything back."""
+    with _lock:
+        _queues.pop(key, None)
+        if not _queues and not _kept:
+            _put_back()
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """In the block functions are replaced also while there is no queue, so that a program which
+    takes some of them by name takes the replacements."""
+    global _kept
+    with _lock:
+        _kept += 1
+        if not _replaced:
+            _replace_all()
+    try:
+        yield
+    finally:
+        with _lock:
+            _kept -= 1
+            if not _queues and not _kept:
+                _put_back()
+
+
+def ours(queue: Any) -> Any:
+    """Our queue behind a queue object, which may be another Python object for it; None if there is
+    none."""
+    try:
+        found = _queues.get(hash(queue))
+    except TypeError:  # not even a queue: PyOpenCL says so
+        return None
+    return found() if found is not None else None
+
+
+def _replace_all() -> None:
+    begin_noting()
+    names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
+    for name in sorted(names):
+        original = getattr(_cl, name)
+        if name == "wait_for_events":
+            replacement = _waiting(original)
+        else:
+            replacement = _command(name, original, COMMANDS.get(name))
+        for where in (_cl, cl):
+            if getattr(where, name, None) is original:
+                _replace(where, name, original, replacement)
+    for name in SETTERS:
+        original = getattr(cl.Kernel, name)
+        replacement = _named(setter(name, original), original, name)
+        _replace(cl.Kernel, name, original, replacement)
+    _replace(cl.Program, "build", cl.Program.build, _building(cl.Program.build))
+    for name, replacement in _releases(cl.SVMAllocation).items():
+        original = getattr(cl.SVMAllocation, name)
+        _replace(cl.SVMAllocation, name, original, _named(replacement, original, name))
+
+
+def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
+    setattr(where, name, replacement)
+    _replaced.append((where, name, original, replacement))
+
+
+def _put_back() -> None:
+    for where, name, original, replacement in _replaced:
+        if getattr(where, name, None) is replacement:
+            setattr(where, name, original)
+    _replaced.clear()
+    built.forget()
+
+
+def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:
+    replacement.__name__ = name
+    replacement.__doc__ = original.__doc__
+    return replacement
+
+
+def _keep_words() -> None:
+    """Somebody does something that cannot be made to wait for launches of ours."""
+    for reference in list(_queues.values()):
+        if (queue := reference()) is not None:
+            queue._keep_word()
+
+
+def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:
+    """What a function of PyOpenCL's that takes a queue is replaced by."""
+    position = parameters.index("queue") if parameters else 0
+    waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
+    passes = None
+    if parameters is not None and name not in _LAUNCHES:
+        passes = unblocked if "is_blocking" in parameters else passed
+
+    def otherwise(*args: Any, **keywords: Any) -> Any:
+        queue = args[position] if len(args) > position else keywords.get("queue")
+        section = getattr(queue, "_section", None)
+        if section is not None and section.passing and passes is not None:
+            wait_for = args[waits] if 0 <= waits < len(args) else keywords.get("wait_for")
+            if wait_for and not _DRIVERS.issuperset(map(type, wait_for)):
+                # what is before on this queue is before anyway
+                wait_for = [
+                    event
+                    for event in wait_for
+                    if type(event) is not QueueEvent or event._acs_queue is not queue
+                ]
+                if waits < len(args):
+                    args = (*args[:waits], wait_for, *args[waits + 1 :])
+                else:
+                    keywords["wait_for"] = wait_for
+            if not wait_for or _DRIVERS.issuperset(map(type, wait_for)):
+                done = passes(section, original, parameters, args, keywords)
+                if done is not LATE:
+                    return done
+        found = ours(queue)
+        if found is not None:
+            given = dict(zip(parameters, args, strict=False)) if parameters else None
+            return found._command(name, original, args, keywords, given)
+        seen_elsewhere[name] += 1
+        _keep_words()
+        if "wait_for" in keywords:
+            keywords["wait_for"] = native_events(keywords["wait_for"])
+        elif 0 <= waits < len(args):
+            args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
+        return original(*args, **keywords)
+
+    if passes is None or parameters is None:
+        return _named(otherwise, original, name)
+    return _named(command(original, otherwise, parameters), original, name)
+
+
+def _building(original: Any) -> Callable[..., Any]:
+    """What `Program.build` is replaced by."""
+
+    @functools.wraps(original)
+    def build(self: Any, *args: Any, **keywords: Any) -> Any:
+        found = original(self, *args, **keywords)
+        if _replaced:
+            built.note(self)
+        return found
+
+    return build
+
+
+def _releases(allocation: Any) -> dict[str, Callable[..., Any]]:
+    """What the methods of shared memory that give it back are replaced by: PyOpenCL has the
+    driver's own queue free it, which knows nothing of our launches."""
+    at_once, behind = allocation.release, allocation.enqueue_release
+
+    def enqueue_svm_free(svm: Any, queue: Any, wait_for: Any = None) -> Any:
+        return behind(svm, queue, wait_for)
+
+    enqueue = _command("enqueue_svm_free", enqueue_svm_free, ("svm", "queue", "wait_for"))
+
+    def enqueue_release(self: Any, queue: Any = None, wait_for: Any = None) -> Any:
+        queue = self._queue if queue is None else queue
+        return enqueue(self, ours(queue) or queue, wait_for)
+
+    def release(self: Any) -> None:
+        if self._queue is not None:
+            enqueue_release(self)
+            return
+        _keep_words()
+        at_once(self)
+
+    return {"release": release, "enqueue_release": enqueue_release}
+
+
+def _waiting(original: Any) -> Callable[..., Any]:
+    """What `wait_for_events` is replaced by."""
+
+    def wait_for_events(events: Sequence[Any]) -> None:
+        others = []
+        for event in events:
+            if type(event) is QueueEvent:
+                event.wait()
+            else:
+                others.append(event)
+        if others or not events:
+            original(others)
+
+    replacement = command(original, wait_for_events, ("wait_for",))
+    return _named(replacement, original, "wait_for_events")

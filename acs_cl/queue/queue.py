@@ -1,0 +1,681 @@
+"""Queues: PyOpenCL's own class, for programs that are not to be changed.
+
+In: PyOpenCL's commands on an `acs.Queue` (`interception` sees them, `queue_commands` says what they
+touch). Out: launches of `queue.runtime`, and events.
+
+Invariants, which are what a program can tell of an in-order queue:
+- Every command finds the bytes it touches as the commands before it left them, on this queue and on
+  others that share its runtime.
+- What the host is shown is in order: once a command was seen to be complete (`wait`, a status, a
+  callback, a blocking call, another library's wait list), so are all before it. For that the queue
+  remembers which of its commands in flight the host can look behind (`_seen`).
+- An event of another library in a wait list holds all later commands of the queue too.
+"""
+
+# Long because: events, order and memory are all there is of a queue, and each is short.
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import pyopencl as cl
+from pyopencl import _cl
+
+from .. import core, waiting
+from ..devices.driver import wait_for_queue
+from ..errors import AcsError, OutOfMemory, UsageError
+from ..launch.commands import KernelCommand
+from ..launch.gates import all_held
+from ..records import Access, Span
+from ..runtime import Runtime
+from . import patch
+from .commands import (
+    EVERYTHING,
+    HANDLERS,
+    KINDS,
+    NOTHING,
+    Call,
+    Plan,
+    Unclear,
+    Watched,
+    anything,
+    finish_kernel,
+    finish_transfer,
+    span_of,
+    unmap,
+)
+from .events import QueueEvent, event_of
+from .sampling import Section, is_free, may_begin
+
+PLANS = 1024
+"""Kernels that a queue remembers."""
+
+MANY = 256
+"""Launches after which a queue looks which of those it remembers are still in flight."""
+
+HELD_S = 2.0
+"""How long a map, which has to give an address at once, is held back by user events before that is
+an error."""
+
+if TYPE_CHECKING:
+    _SVM = cl.SVM[Any]
+else:
+    _SVM = cl.SVM
+
+_lock = threading.RLock()
+_shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.WeakValueDictionary()
+"""{context, device, profiling: the runtime of the queues made for these}."""
+
+defaults: dict[str, Any] = {}
+"""Options of the runtimes that queues make for themselves."""
+
+_users: dict[int, set[int]] = {}
+"""{id of a runtime: its queues, by their hashes}. A finalizer may change it in the middle of a line
+here, on this thread, so that nothing is read, reckoned and written back."""
+
+
+class Slab(_SVM):
+    """Memory of the runtime as PyOpenCL takes it. It comes back when the last reference is gone."""
+
+
+class Queue(cl.CommandQueue):
+    """Tracks which commands of a `pyopencl.CommandQueue` are independent, and runs those together.
+
+    Whatever PyOpenCL can enqueue is enqueued as ever, `pyopencl.array` included. The outcome is
+    that of an in-order queue. Queues of one context and device share a runtime, and so hazards
+    between them are kept. `runtime=` names another one, and keywords of `Runtime` make one.
+
+    >>> import numpy as np, pyopencl as cl, pyopencl.array
+    >>> import acs_cl as acs
+    >>> context = cl.create_some_context(interactive=False)
+    >>> queue = acs.Queue(context)
+    >>> x = cl.array.to_device(queue, np.arange(4, dtype="f4"))
+    >>> y = cl.array.zeros(queue, 4, "f4") + 1
+    >>> print((x + y).get(), queue.runtime.stats()["launches"] > 0)
+    [1. 2. 3. 4.] True
+    """
+
+    _section: Section | None = None
+    """What it gives to the driver as it is, where it may."""
+
+    def __init__(
+        self,
+        context: Any,
+        device: Any = None,
+        properties: Any = None,
+        *,
+        runtime: Runtime | None = None,
+        **options: Any,
+    ) -> None:
+        wanted: Any = 0 if properties is None else properties
+        super().__init__(context, device, wanted)
+        given: Any = self.get_info(cl.command_queue_info.PROPERTIES)
+        modes = cl.command_queue_properties
+        self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        self._profiles = bool(given & int(modes.PROFILING_ENABLE))
+        self._pointer: int = _POINTER.__get__(self)
+        where = self.get_info(cl.command_queue_info.DEVICE)
+        if runtime is not None:
+            if options or runtime.context != context or runtime.device != where:
+                raise UsageError("runtime= has to be one of this context and device, by itself")
+            self._runtime = runtime
+        elif options:
+            self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
+        else:
+            self._runtime = _runtime_for(context, where, self._profiles)
+        self._plans: dict[Any, Plan] = {}
+        self._numbers: list[int] = []
+        """Launches of this queue, the ended ones among them now and then removed."""
+        self._seen: list[int] = []
+        """Those that the host can look behind."""
+        self._complete = self._kept_word = 0
+        """The program was told that everything up to a launch is complete, and up to which one that
+        was made sure of."""
+        self._books = core.native.Lock()
+        self._behind: list[int] = []
+        """Launches that all later ones follow."""
+        self._foreign: list[Any] = []
+        """Events of others that all later launches wait for."""
+        self._unmaps: deque[tuple[Any, Span]] = deque()
+        """Mapped memory that was dropped."""
+        self._deferred: deque[tuple[Any, Access]] = deque()
+        self._odd: set[str] = set()
+        """"exposed": another library may have put commands on the driver's queue; "left": its
+        `with` block has ended."""
+        self._holds = self._runtime._ready_first or self._runtime._window.size is not None
+        self._holds |= self._runtime.plan.backend == "emulated"
+        """Whether launches may be held back although nothing is, so far."""
+        self.not_understood: Counter[str] = Counter()
+        """Commands that waited for everything, because nobody knows what they touch."""
+        with _lock:
+            _users.setdefault(id(self._runtime), set()).add(hash(self))
+        if self._runtime._sections:  # whose commands another queue's have to be behind
+            with self._runtime._lock:
+                self._runtime._end_sections()
+        if runtime is None and self._in_order and not self._holds and is_free(self._runtime):
+            self._section = Section(self, self._pointer, self._books, self._numbers, self._seen)
+        self._joining = self._join()
+        patch.enter(self)
+        own = runtime is None
+        last = weakref.finalize(self, _gone, hash(self), self._runtime, self._section, own)
+        last.atexit = False
+
+    def _join(self) -> Any:
+        """What the core makes launches of the queue's kernels with; None where Python makes all."""
+        runtime = self._runtime
+        queues = runtime._backend.quick_queues
+        if not runtime.options.plans or queues is None or self._holds or self._profiles:
+            return None
+        empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
+        return core.native.Joining(
+            self, runtime, runtime._ledger, queues, runtime._store, self._numbers, self._seen,
+            self._books, self._section, empty, self._in_order, runtime._backend.in_order,
+        )  # fmt: skip
+
+    # ---- what PyOpenCL's queues have -------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Wait for everything enqueued so far."""
+        section = self._section
+        if section is not None and section.open:
+            wait_for_queue(section.native)
+            _FINISH(self)
+            if section.passing and not self._runtime._failures.any:
+                return
+        self._warn_if_left()
+        self._collect()
+        self._settle(self._last, everything=True)
+
+    def flush(self) -> None:
+        """Have the device start on everything enqueued so far."""
+        self._warn_if_left()
+        if self._section is not None and self._section.open:
+            super().flush()
+        self._collect()
+        self._runtime.flush()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.finish()
+        self._odd.add("left")
+        self._stop_passing()
+
+    @property
+    def int_ptr(self) -> int:
+        """Return the driver's handle. Another library may enqueue by it what is not seen here. So
+        this waits for everything so far, and the next command waits for what that library
+        enqueued.
+        """
+        self.finish()
+        self._odd.add("exposed")
+        self.not_understood["handle given out (int_ptr)"] += 1
+        return self._pointer
+
+    @staticmethod
+    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> Any:
+        """Return the queue with this handle: ours, if it is one of ours."""
+        native = _cl.CommandQueue.from_int_ptr(int_ptr_value, retain)
+        return patch.ours(native) or native
+
+    def __repr__(self) -> str:
+        return f"<acs_cl.Queue of {self._runtime!r}>"
+
+    # ---- what ours have besides ------------------------------------------------------------------
+
+    @property
+    def runtime(self) -> Runtime:
+        """Return the runtime whose launches the commands become."""
+        return self._runtime
+
+    def allocator(self, nbytes: int) -> Any:
+        """Return the runtime's memory, for `allocator=` of `pyopencl.array`.
+
+        It is shared virtual memory where the runtime has that, which the scheduler on the device
+        can use. Otherwise it is a buffer.
+        """
+        if nbytes <= 0:
+            return None
+        runtime = self._runtime
+        if not runtime._store.is_svm:
+            return cl.Buffer(runtime.context, cl.mem_flags.READ_WRITE, nbytes)
+        try:
+            base = runtime._new_base(nbytes)
+        except OutOfMemory as error:
+            record = _cl._ErrorRecord(
+                msg=str(error), code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=""
+            )
+            raise cl.MemoryError(record) from None
+        slab: Any = Slab(base.place(0, nbytes).memory.mem)
+        slab._acs_base = base
+        slab._acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, runtime._store
+        return slab
+
+    # ---- the way of a command --------------------------------------------------------------------
+
+    def _command(
+        self, name: str, original: Any, args: Any, keywords: Any, given: dict[str, Any] | None
+    ) -> Any:
+        """A call of one of PyOpenCL's functions with this queue."""
+        if self._section is not None and self._section.open:
+            with self._runtime._lock:
+                self._runtime._end_sections(self._section)
+        handler = HANDLERS.get(name)
+        if given is None:
+            return self._serially(name, original, args, keywords)
+        given.update(keywords)
+        given.pop("queue", None)
+        if handler is not None:
+            try:
+                return handler(self, original, **given)
+            except Unclear:
+                pass
+        return anything(self, original, EVERYTHING, given)
+
+    def _submit(
+        self,
+        command: Any,
+        access: Access,
+        wait_for: Sequence[Any] | None = None,
+        kind: int = KINDS.TASK,
+        seen: bool = False,
+        blocks: bool = False,
+        keeps: Any = None,
+        after: tuple[int, ...] = (),
+    ) -> QueueEvent:
+        """A command becomes a launch. `seen`: the host can look behind it without another command;
+        `blocks`: wait for it; `keeps`: what its event keeps alive; `after`: launches it follows."""
+        runtime = self._runtime
+        runtime._refuse_in_recording("a command on a queue")
+        runtime._called()
+        if self._unmaps or self._deferred or self._odd:
+            self._collect()
+        self._warn_if_left()
+        if self._behind:
+            after += tuple(self._behind)
+        foreign: list[Any] | None = None
+        if wait_for:
+            own, foreign = self._split(wait_for)
+            after += own
+        if self._foreign:
+            self._foreign[:] = self._still_open()
+            foreign = [*self._foreign, *(foreign or ())]
+        if foreign and self._in_order:
+            self._foreign[:] = foreign
+        if after and runtime._checker is not None:  # which knows of bytes only
+            for one in after:
+                waiting.wait(runtime, one)
+        held = bool(foreign) or self._holds or runtime._window.held > 0
+        timed: Any = None
+        if held:
+            command = _kept(command)
+            if self._profiles:
+                timed = command = Watched(command)
+        try:
+            handle = runtime._launch(command, access, foreign or None, after=after)
+        except AcsError as error:
+            raise _native_error(error) from None
+        number = handle.number
+        self._note(number, seen)
+        if timed is not None:
+            watched = timed
+
+            def timed() -> Any:
+                return watched.event
+
+        elif self._profiles:
+            timed = runtime._backend.event_for_others(number)
+        event = event_of(self, number, kind, keeps, timed)
+        if blocks:
+            self._settle(number)
+        section = self._section
+        if section is not None and section.wants(number, runtime):
+            self._pass_on(section)
+        return event
+
+    def _note(self, number: int, seen: bool) -> None:
+        """A launch of the queue."""
+        with self._books:
+            self._numbers.append(number)
+            if seen:
+                self._seen.append(number)
+            if len(self._numbers) % MANY == 0:
+                self._forget_ended()
+
+    # ---- the way of a kernel that the core launches ----------------------------------------------
+
+    def _find_span(self, memory: Any) -> None:
+        """Have memory know its bytes."""
+        span_of(self, memory)
+
+    def _finish_kernel(
+        self, kernel: Any, global_size: Any, local_size: Any, number: int, upstream: tuple[int, ...]
+    ) -> QueueEvent:
+        """The rest of a launch that the core has put into the hazards and that no queue took.
+        Called under the runtime's lock."""
+        command, access, seen = finish_kernel(self, kernel, global_size, local_size)
+        try:
+            self._runtime._hand_over(number, command, access, upstream)
+        except AcsError as error:
+            raise _native_error(error) from None
+        self._note(number, seen)
+        return event_of(self, number, KINDS.NDRANGE_KERNEL, None, None)
+
+    def _finish_transfer(
+        self, original: Any, memory: Any, host: Any, offset: int,
+        number: int, upstream: tuple[int, ...],
+    ) -> QueueEvent:  # fmt: skip
+        """The same of a blocking read or write, which still has to be waited for."""
+        command, access, kind, keeps = finish_transfer(self, original, memory, host, offset)
+        try:
+            self._runtime._hand_over(number, command, access, upstream)
+        except AcsError as error:
+            raise _native_error(error) from None
+        self._note(number, kind == KINDS.READ_BUFFER)
+        return event_of(self, number, kind, keeps, None)
+
+    def _looked(self) -> None:
+        """Enough launches were looked at."""
+        section = self._section
+        if section is not None and section.decides():
+            self._pass_on(section)
+
+    def _trim(self) -> None:
+        with self._books:
+            self._forget_ended()
+
+    def _pass_on(self, section: Section) -> None:
+        """Let the next commands go to the driver's queue, if no other queue has work in flight that
+        they may overlap with. A command of another queue, or of the runtime, ends that."""
+        runtime = self._runtime
+        with runtime._lock:
+            self._trim()
+            self._foreign[:] = self._still_open()
+            busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
+            if busy or not may_begin(runtime) or not {*runtime._launches} <= {*self._numbers}:
+                section.refuse()
+            else:
+                section.begin(runtime)
+
+    def _stop_passing(self) -> None:
+        """Something has to be done before the next command."""
+        if self._section is not None:
+            self._section.passing = False
+
+    def _warn_if_left(self) -> None:
+        if "left" in self._odd:
+            warn(
+                "Command queue used after exit of context manager.",
+                cl.CommandQueueUsedAfterExit,
+                stacklevel=4,
+            )
+
+    @property
+    def _last(self) -> int:
+        return self._numbers[-1] if self._numbers else 0
+
+    def _split(self, wait_for: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
+        """A wait list: launches of this runtime, and events of others."""
+        own: list[int] = []
+        foreign: list[Any] = []
+        # what is before on the same queue is before anyway: arrays of PyOpenCL name all of it
+        mine = self if self._in_order and not self._profiles else None
+        for event in wait_for:
+            if type(event) is not QueueEvent:
+                foreign.append(event)
+                continue
+            other = event._acs_queue
+            if other is mine:
+                continue
+            if other._runtime is not self._runtime:
+                foreign.append(event._acs_native())
+                continue
+            own.append(event._acs_number)
+            if other is not self:  # what the host can look behind there is behind this, too
+                own += other._seen_up_to(event._acs_number)
+        return tuple(own), foreign
+
+    def _still_open(self) -> list[Any]:
+        """Events that all later commands wait for."""
+        return [
+            event
+            for event in self._foreign
+            if event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS) > 0
+        ]
+
+    def _may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
+        """Whether a command may have to wait on the host for its turn."""
+        foreign = self._split(wait_for)[1] if wait_for else ()
+        return bool(foreign or self._foreign or self._holds or self._runtime._window.held)
+
+    def _mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
+        """A marker or a barrier. On an in-order queue it is behind everything before."""
+        live: tuple[int, ...] = ()
+        if self._in_order or not wait_for:
+            launches = self._runtime._launches
+            live = tuple(number for number in list(self._numbers) if number in launches)
+        command = Call("marker", _MARK, {}, True)
+        event = self._submit(command, NOTHING, wait_for, kind, after=live)
+        if for_all and (wait_for or not self._in_order):
+            self._behind[:] = (event._acs_number,)
+            if wait_for and not self._in_order:
+                self._foreign += self._split(wait_for)[1]
+        return event
+
+    def _serially(self, name: str, original: Any, args: Any, keywords: Any) -> Any:
+        """A function that this version of PyOpenCL has and nobody here knows: alone."""
+        self.not_understood[name.strip("_")] += 1
+        self.finish()
+        result = original(*args, **keywords)
+        super().finish()
+        return result
+
+    # ---- what is in flight -----------------------------------------------------------------------
+
+    def _forget_ended(self) -> None:
+        launches = self._runtime._launches
+        self._numbers[:-1] = [number for number in self._numbers[:-1] if number in launches]
+        self._seen[:] = [number for number in self._seen if number in launches]
+        self._behind[:] = [number for number in self._behind if number in launches]
+
+    def _seen_up_to(self, number: int) -> list[int]:
+        """What the host can look behind, of this queue, up to a launch."""
+        if not self._in_order:
+            return []
+        launches, seen = self._runtime._launches, self._seen
+        if seen and seen[0] not in launches:  # or every read would look at all of the last ones
+            with self._books:
+                seen[:] = [one for one in seen if one in launches]
+        return [one for one in list(seen) if one <= number and one in launches]
+
+    def _settle(self, number: int, everything: bool = False) -> None:
+        """Wait for a launch, and for what the host may look at after it, or for all before it."""
+        runtime = self._runtime
+        waits = self._live_up_to(number) if everything else self._seen_up_to(number)
+        try:
+            for one in (number, *reversed(waits)):
+                waiting.wait(runtime, one)
+        except AcsError as error:
+            raise _native_error(error) from None
+        self._pretend(number)
+        if runtime._failures.any:
+            self._raise_failed(number)
+
+    def _live_up_to(self, number: int) -> list[int]:
+        launches = self._runtime._launches
+        return [one for one in list(self._numbers) if one <= number and one in launches]
+
+    def _raise_failed(self, number: int) -> None:
+        try:
+            self._runtime._failures.raise_for_launch(number, f"launch {number}")
+        except AcsError as error:
+            raise _native_error(error) from error
+
+    def _settle_host(self) -> None:
+        """Wait for the commands in flight that use memory of the program."""
+        for one in self._seen_up_to(self._last):
+            waiting.wait(self._runtime, one)
+
+    def _pretend(self, number: int) -> None:
+        """The program believes from now on that everything up to this launch is complete."""
+        if self._in_order and number > self._complete:
+            self._complete = number
+
+    def _keep_word(self) -> None:
+        """Make sure of what the program was told, before somebody does something who cannot be made
+        to wait for less."""
+        if self._complete > self._kept_word:
+            self._kept_word = self._complete
+            for one in reversed(self._live_up_to(self._kept_word)):
+                waiting.wait(self._runtime, one)
+
+    def _status(self, number: int) -> int:
+        """The status of a launch, as an in-order queue would have it."""
+        runtime = self._runtime
+        if number <= self._complete:
+            waiting.wait(runtime, number)
+        done = runtime._is_done(number) and all(map(runtime._is_done, self._seen_up_to(number)))
+        if not done:
+            event = runtime._backend.event(number)
+            if event is None:
+                return int(cl.command_execution_status.QUEUED)
+            # what is done itself may wait for what the host could see before it
+            return max(
+                int(event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)),
+                int(cl.command_execution_status.RUNNING),
+            )
+        self._pretend(number)
+        return -1 if runtime._failures.knows(number) else 0
+
+    def _native_event(self, number: int) -> Any:
+        """An event of the driver that completes with a launch and with all before it."""
+        live = tuple(self._live_up_to(number)) if self._in_order else ()
+        if len(live) > 1 or (live and live[0] != number):
+            marker = self._submit(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            number = marker._acs_number
+        return self._runtime._event(number)
+
+    def _wait_until_submitted(self, number: int) -> None:
+        """Until a launch is on the device, or has ended."""
+        runtime, until = self._runtime, perf_counter() + HELD_S
+        while True:
+            with runtime._lock:
+                runtime._pump()
+                if number not in runtime._launches or runtime._backend.event(number) is not None:
+                    return
+                runtime._lock.wait(0, waiting.TICK_S)
+            if perf_counter() > until and all_held(runtime):
+                raise UsageError(
+                    "a map has to give an address at once, and it waits for a user event that "
+                    "nobody has set; set it before, or leave the map out of its way"
+                )
+
+    def _collect(self) -> None:
+        """What finalizers left to do, and what another library may have enqueued."""
+        while self._unmaps:
+            array, span = self._unmaps.popleft()
+            unmap(self, array, span, None, None)
+        while self._deferred:
+            command, access = self._deferred.popleft()
+            self._submit(command, access, seen=True)
+        if "exposed" in self._odd:
+            self._odd.discard("exposed")
+            super().finish()
+
+    def _remember(self, key: Any, plan: Plan) -> None:
+        if len(self._plans) >= PLANS:
+            del self._plans[next(iter(self._plans))]
+        self._plans[key] = plan
+
+
+_MARK: Any = _cl._enqueue_marker_with_wait_list
+_POINTER: Any = _cl.CommandQueue.int_ptr
+_FINISH: Any = _cl.CommandQueue.finish
+
+
+def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
+    """The runtime that queues of a context and device share."""
+    key = (context.int_ptr, device.int_ptr, profiling)
+    with _lock:
+        runtime = _shared.get(key)
+        # one without queues is about to go, and may be closed by another thread at this moment
+        if runtime is None or runtime._state or not _users.get(id(runtime)):
+            runtime = Runtime(device, context=context, profiling=profiling, **defaults)
+            _shared[key] = runtime
+        return runtime
+
+
+def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
+    """A queue was collected; with the last of them its own runtime goes. Wherever this thread is:
+    if that is inside of the runtime, another thread does the rest when it has come out."""
+    if section is not None:
+        section.passing = False
+    patch.leave(key)
+    with _lock:
+        users = _users.get(id(runtime), set())
+        users.discard(key)
+        if users:
+            return
+        _users.pop(id(runtime), None)
+    if not own:
+        return
+    if not runtime._lock._is_owned():
+        _let_go(runtime)
+        return
+    with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
+        threading.Thread(target=_let_go, args=(runtime,), name="acs_cl end of a queue").start()
+
+
+def _let_go(runtime: Runtime) -> None:
+    """A runtime whose queues are gone."""
+    _end_gates(runtime)
+    runtime._programs.clear()  # whose kernels hold the runtime
+
+
+def _end_gates(runtime: Runtime) -> None:
+    """Commands that wait for other queues run although their queue is gone; closing would give them
+    up. Those that wait for user events may never come."""
+    with runtime._lock:
+        while runtime._gates and not runtime._state and not all_held(runtime, waiting._promised()):
+            runtime._pump()
+            runtime._lock.wait(0, waiting.TICK_S)
+
+
+def _kept(command: Any) -> Any:
+    """A command that has to wait: the program may release what it uses meanwhile, which on a queue
+    is allowed."""
+    if type(command) is KernelCommand:
+        pointers = tuple(map(_retained, command.pointers))
+        return command._replace(pointers=pointers)
+    if type(command) is Call:
+        command.given = {name: _retained(value) for name, value in command.given.items()}
+    return command
+
+
+def _retained(value: Any) -> Any:
+    if isinstance(value, cl.MemoryObject):
+        found: Any = type(value).from_int_ptr(value.int_ptr, retain=True)
+        found._acs_keeps = value.hostbuf
+        return found
+    return value
+
+
+def _native_error(error: AcsError) -> BaseException:
+    """The error that a program of PyOpenCL's expects: what the driver raised, or one like it."""
+    cause = error.__cause__
+    if cause is not None and not isinstance(cause, AcsError):
+        return cause
+    kind = cl.LogicError if isinstance(error, UsageError) else cl.RuntimeError
+    record = _cl._ErrorRecord(
+        msg=str(error), code=cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, routine=""
+    )
+    found: BaseException = kind(record)
+    return found

@@ -1,0 +1,1 @@
+"""The scheduler on the device, its host side: tasks, epochs, segments, and the backend."""

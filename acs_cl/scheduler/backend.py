@@ -1,0 +1,737 @@
+"""The device-side scheduler as a backend: launches are collected in epochs, and an epoch is sent as
+one upload and one launch of a kernel that runs all of it.
+
+In: launches. Out: their completions, whole epochs at a time. What the scheduler cannot run, or not
+yet, goes to lanes: a host backend beside it, with the hazards between the two kept by whole events.
+
+Invariants:
+- Epochs are convex: whatever waits for the open epoch on a lane sends it, so nothing recorded later
+  into the same epoch can wait for that.
+- Epochs run in the order in which they were sent, on one in-order queue at a time; an epoch waits
+  for lanes by their events, a lane for an epoch by the event behind its last command. That one says
+  that the epoch is finished: the last launch of the scheduler in it is one that leaves only when it
+  is.
+"""
+
+# Long because: the two ways of a launch, and what keeps them in order, are one decision.
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, islice
+from math import prod
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from .. import core
+from ..backends.base import Backend, Ended, open_queues
+from ..devices.driver import STATUS, CommandQueue
+from ..errors import DeviceError
+from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
+from ..memory.blocks import Store
+from ..records import Launch
+from . import layout
+from .builds import Scheduler, Schedulers
+from .policy import FEW, HOT, Choice
+from .segment import SegmentCommand
+from .segment import Settings as SegmentSettings
+from .sender import MOST_TASKS, Epoch, Sender, Settings
+from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
+
+if TYPE_CHECKING:
+    from .cutting import Cutter
+
+MOST_ENTRIES = 1 << 18
+"""Tiles of an epoch, which is what its ready queue has to hold."""
+
+FIRST_LOOK = 192
+"""Tasks at which an epoch is sent if the device is idle; as many as were sent before once that is
+more, since every epoch costs the host as much as recording some tens of launches. On an H200, in
+turns, epochs of 192 took rigid bodies 3 to 7 % less than epochs of 128 and then twice as many each
+time; epochs of 256 took the largest 6 % less and the smallest 3 % more."""
+
+OPEN_S = 0.001
+"""How long an epoch stays open at most while the device has less than two to work on."""
+
+UNSURE_S = 0.004
+"""The same where it goes to lanes if it stays small: so many launches by Python may take as long as
+that on a slow host."""
+
+DISSOLVED = f"its epoch had fewer than {FEW} tasks"
+
+DECIDED = -9001
+"""Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
+
+REMEMBERED = 8192
+"""Launches on lanes whose reason is kept for `explain`."""
+
+ON_HOST = "it is a host task"
+
+
+class Device(Backend):
+    """Epochs for the scheduler, and lanes for the rest."""
+
+    name = "device"
+    decides = True
+
+    def __init__(
+        self,
+        context: Any,
+        device: Any,
+        lanes: Backend,
+        store: Store,
+        tier: str,
+        settings: Settings,
+        choice: Choice | None,
+        ledger: core.native.Ledger,
+    ) -> None:
+        timed = lanes.profiling or choice is not None
+        super().__init__(open_queues(context, device, 1, timed), lanes.profiling)
+        self.lanes = lanes
+        if choice is not None:
+            self.name = lanes.name  # which has the scheduler beside it
+        self._store = store
+        self._schedulers = Schedulers(context, device, tier, settings.groups)
+        on_cpu = bool(device.type & cl.device_type.CPU)
+        self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
+        self._ledger = ledger
+        self.settle: Callable[[], Any] = ledger.settle
+        """Makes quick launches what others are; the runtime knows how."""
+        self._numbers = count(1)
+        self._open: Epoch | None = None
+        self._sent: deque[Epoch] = deque()
+        self._epochs: dict[int, Epoch] = {}
+        """{number of an epoch: itself}, until its end was seen."""
+        self._next_look = FIRST_LOOK
+        self._ahead = 0
+        """Tasks sent since the device was idle and had no epoch."""
+        self._errors: dict[int, BaseException] = {}
+        self._lost: list[tuple[int, BaseException]] = []
+        self._choice = choice
+        """The rule by which launches go to the scheduler; None: all that can."""
+        self._clocked = self._clockless = self.queues
+        """The queue with the times of its commands, and the one without, if there are two."""
+        if choice is not None and not on_cpu and not lanes.profiling:
+            self._clockless = [CommandQueue(context, device)]
+        self._commands: list[Launch] = []
+        """The launches of the open epoch, where it may go to lanes as a whole."""
+        self._timed: dict[int, Any] = {}
+        self._where: dict[int, str] = {}
+        self._offered: list[Any] = []
+        self._builds = 0
+        self.cuts = 0
+        self.tasks_sent = 0
+        self.epochs_sent = 0
+        self.reasons: dict[str, int] = {}
+        """Why launches went to lanes, and how many."""
+
+    # ---- submitting ----------------------------------------------------------------------------
+
+    @property
+    def schedulers(self) -> Schedulers:
+        """What is built, and what can be."""
+        return self._schedulers
+
+    @property
+    def settings(self) -> Settings:
+        """How epochs are run."""
+        return self._sender.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._sender.settings = settings
+        self._tell()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
+        waiting = self._open.recorder.tasks if self._open is not None else 0
+        return {
+            "tasks": self.tasks_sent + waiting,
+            "epochs": self.epochs_sent,
+            "launches": self._sender.launches,
+            "cuts": self.cuts,
+        }
+
+    def where(self, number: int) -> str:
+        """Where a launch ran, or runs, and why, ending in '; '."""
+        reason = self._where.get(number)
+        if reason == ON_HOST:
+            return "on the host; "
+        if reason is not None:
+            return f"on a lane: {reason}; "
+        if self._ledger.epoch(number) or not self._where or number >= next(iter(self._where)):
+            return "in the scheduler on the device; "
+        return "in the scheduler on the device, or on a lane, too long ago to tell; "
+
+    def passes_by(self, number: int) -> None:
+        """Told, or it would be taken for one in the scheduler."""
+        self._where[number] = ON_HOST
+        forget_oldest(self._where)
+
+    def join(self, ledger: core.native.Ledger) -> None:
+        """The core makes launches for both by itself."""
+        ledger.tell(self.reasons, self._where)
+        self.lanes.join(ledger)
+
+    @property
+    def quick_queues(self) -> core.native.Queues | None:
+        """Those of the lanes."""
+        return self.lanes.quick_queues
+
+    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
+        """Some launches at a time, where the last one took a lane: what keeps a kernel there may
+        change."""
+        reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
+        if kernel.origin is None:  # no scheduler can have it
+            return -1, 0, reason
+        if reason is None or (choice is not None and choice.wants_time(key)):
+            return 0, 0, None
+        if choice is not None:
+            rests_until, _ = choice.left_alone(number, key[0])
+            if rests_until:
+                until = rests_until - 1
+            elif reason is DISSOLVED:  # the next one need not be
+                return 0, 0, None
+            elif kernel.launched < HOT:
+                left, kernel.launched = HOT - kernel.launched, HOT
+        return left, until, reason
+
+    def from_queues(self, ended: Ended) -> Ended:
+        """Some may have been timed."""
+        return self._from_lanes(ended)
+
+    def look(self) -> None:
+        """An epoch may be full."""
+        self.send_if_due()
+        forget_oldest(self._where)
+
+    def about(self) -> dict[str, Any]:
+        """Counters, reasons and schedulers, in plain values."""
+        return {
+            **self.counters,
+            "on_lanes": dict(self.reasons),
+            "builds": self._schedulers.builds,
+            "schedulers": [facts._asdict() for facts in self._schedulers.facts()],
+        }
+
+    @property
+    def unsent(self) -> bool:
+        """Whether launches wait for an epoch to be sent."""
+        return self._open is not None and self._open.recorder.tasks > 0
+
+    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+        """Into the open epoch, or to a lane."""
+        command = launch.command
+        if type(command) is SegmentCommand:
+            self._replay(launch.number, launch.upstream, command)
+            return
+        if self._builds != self._schedulers.builds:
+            self._look_again()
+        choice = self._choice
+        if choice and (reason := _at_once(choice, launch.number, command)) is not None:
+            self._to_lane(launch, reason)
+            return
+        offer = _offer(command)
+        try:
+            scheduler, task = self._task(command, offer)
+            if choice is not None:
+                key, groups = _key(command), scheduler.limits.groups
+                refusal = choice.refusal(launch.number, key, task.tiles, groups)
+                if refusal is not None:
+                    raise Unfit(refusal)
+        except Unfit as unfit:
+            if choice is not None and offer is None and type(command) is KernelCommand:
+                _look_away(command.kernel, unfit.reason)
+            self._to_lane(launch, unfit.reason)
+            return
+        epoch = self._open
+        if epoch is not None and epoch.scheduler is not scheduler:
+            home = None if offer is None else scheduler
+            found = self._as_guest(command, home, epoch.scheduler)
+            if found is not None:
+                scheduler, task = epoch.scheduler, found
+        if epoch is None or epoch.scheduler is not scheduler:
+            self._cut()
+            epoch = self._open_for(scheduler)
+        ledger = self._ledger
+        inside = []
+        for upstream in launch.upstream:
+            at = ledger.task(upstream, epoch.number)
+            if at >= 0:
+                inside.append(at)
+            else:
+                self._wait_for_lane(epoch, upstream)
+        at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
+        ledger.put(launch.number, epoch.number, at)
+        epoch.names[command.name] += 1
+        if not epoch.trusted and at < FEW:
+            self._commands.append(launch)
+        self.send_if_due()
+
+    def _as_guest(self, command: Any, home: Scheduler | None, other: Scheduler) -> Task | None:
+        """What a launch is in another scheduler, if it may as well run there: so that the epoch
+        needs no cut. From now on its kernel is at home there. One that fills the device has its
+        tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
+        64 as in groups of 256."""
+        decision = command.decision if type(command) is DecidedCommand else None
+        plain: KernelCommand = command if decision is None else command.plain
+        if decision is not None and (decision.count is not None or home is None):
+            return None
+        native = plain.kernel
+        if not self._schedulers.may_ride(native.origin, home, other):
+            return None
+        body = other.bodies[native.origin]
+        task = body.made(plain, decision, self._store.owns)
+        if 2 * task.tiles > other.limits.groups:
+            return None
+        native.offer = other, body  # in place of the one it has
+        return task
+
+    def _open_for(self, scheduler: Scheduler) -> Epoch:
+        """A new open epoch, in place of one without tasks. Its first task is not seen yet:
+        the core calls for a look when it makes that one."""
+        if self._open is not None:
+            self._ledger.shut()
+            del self._epochs[self._open.number]
+        epoch = self._open = self._new_epoch(scheduler)
+        self._tell()
+        return epoch
+
+    def _begin(self, epoch: Epoch) -> None:
+        """The open epoch has tasks."""
+        epoch.opened = perf_counter()
+        if not self._sent:
+            self._next_look, self._ahead = FIRST_LOOK, 0
+        self._tell()
+
+    def _new_epoch(self, scheduler: Scheduler) -> Epoch:
+        epoch = Epoch(scheduler, next(self._numbers))
+        epoch.trusted = self._choice is None or self._choice.trusts
+        self._epochs[epoch.number] = epoch
+        return epoch
+
+    def _tell(self) -> None:
+        """Tell the ledger of the open epoch."""
+        epoch = self._open
+        if epoch is not None:
+            self._ledger.open(
+                epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
+                self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.opened else 1,
+            )  # fmt: skip
+
+    def takes(self, key: Any, tiles: int, scheduler: Scheduler) -> bool:
+        """Whether launches of a kernel and its sizes go to the scheduler without further thought.
+        `key`: its name and the sizes."""
+        choice = self._choice
+        if choice is None:
+            return True
+        return choice.refusal(self._ledger.number, key, tiles, scheduler.limits.groups) is None
+
+    def _task(self, command: Any, offer: tuple[Scheduler, Body] | None) -> tuple[Scheduler, Task]:
+        """The task that a launch is. Raises `Unfit`."""
+        decision = None
+        if type(command) is DecidedCommand:
+            command, decision = command.plain, command.decision
+        elif type(command) is not KernelCommand:
+            raise Unfit(f"a {command.name} runs on a lane")
+        scheduler, body = offer or self._body(command)
+        try:
+            task = body.made(command, decision, self._store.owns)
+        except NeedsArena as more:
+            self._schedulers.enlarge(scheduler, more.nbytes)
+            raise
+        native = command.kernel
+        if native.offer is None:
+            native.offer = scheduler, body
+            self._offered.append(native)
+        return scheduler, task
+
+    def _body(self, command: KernelCommand) -> tuple[Scheduler, Body]:
+        origin = getattr(command.kernel, "origin", None)
+        if origin is None:
+            raise Unfit(NO_ADDRESS)
+        return self._schedulers.find(origin, prod(command.local_size or (0,)))
+
+    def _to_lane(self, launch: Launch, reason: str) -> None:
+        """Behind its upstream, epochs included: an epoch that it waits for is sent first."""
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        number = launch.number
+        self._where[number] = reason
+        forget_oldest(self._where)
+        command = launch.command
+        if self._choice is not None and self._choice.on_cpu:
+            key = _key(command)
+            if key is not None and self._choice.wants_time(key) and _has_origin(command):
+                self._timed[number] = key
+        extra = None
+        if self._epochs:
+            extra = self._epochs_above(launch)
+        self.lanes.submit(launch, extra)
+
+    def _epochs_above(self, launch: Launch) -> list[Any] | None:
+        """The events of the epochs that a launch on a lane waits for; they are sent."""
+        extra = []
+        for number in launch.upstream:
+            epoch = self._epochs.get(self._ledger.epoch(number))
+            if epoch is not None:
+                if epoch is self._open:
+                    self._cut()
+                if epoch.event is not None and epoch.event not in extra:
+                    extra.append(epoch.event)
+        return extra or None
+
+    def _wait_for_lane(self, epoch: Epoch, number: int) -> None:
+        """An epoch waits for a launch, unless that is in an epoch sent before, or has ended."""
+        event = None if self._ledger.epoch(number) else self.lanes.event(number)
+        if event is not None:
+            epoch.wait_for.append(event)
+            self._waits += 1
+
+    def _replay(self, number: int, upstream: Sequence[int], command: SegmentCommand) -> None:
+        """A recorded segment, as an epoch of its own behind the open one. What the driver refuses
+        here is its failure."""
+        self._cut()
+        epoch = self._new_epoch(command.segment.scheduler)
+        epoch.segment = command.segment
+        for other in upstream:
+            self._wait_for_lane(epoch, other)
+        self._ledger.put(number, epoch.number, 0)
+        self._choose_queue()
+        self._sent.append(epoch)
+        self.tasks_sent += len(command.segment)
+        self._sender.send(epoch, command)
+
+    def _in_hand(self) -> int:
+        """Epochs that the device has not finished. While it has two, nothing is gained by sending
+        another one."""
+        return sum(e.event is not None and e.event.get_info(STATUS) > 0 for e in self._sent)
+
+    # ---- sending -------------------------------------------------------------------------------
+
+    def _choose_queue(self) -> None:
+        """The one that keeps times only where somebody wants to know. Epochs run in order, so that
+        it is changed when none is under way."""
+        choice = self._choice
+        if choice is None or self._sent or self._clocked is self._clockless:
+            return
+        wanted = self._clocked if choice.doubts else self._clockless
+        if self.queues is not wanted and self.queues in (self._clocked, self._clockless):
+            self.queues = wanted
+            self._sender.requeue(wanted[0], self.lanes)
+
+    def send_if_due(self) -> None:
+        """Send the open epoch if it is full, or if it has some tasks and the device none."""
+        epoch = self._open
+        if epoch is None or not epoch.recorder.tasks:
+            return
+        if not epoch.opened:
+            self._begin(epoch)
+        tasks = epoch.recorder.tasks
+        if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
+            self._send_and_go_on()
+        elif 0 < self._next_look <= tasks:
+            if not self._in_hand():
+                self._ahead += tasks
+                self._next_look = min(max(FIRST_LOOK, self._ahead), MOST_TASKS)
+                self._send_and_go_on()
+            else:
+                self._next_look = tasks + FIRST_LOOK
+                self._tell()
+
+    def _send_and_go_on(self) -> None:
+        """Send the open epoch in the middle of launches: the next one needs nobody to wake."""
+        self.send()
+        if self._open is not None:
+            self._begin(self._open)
+
+    def _cut(self) -> None:
+        """Send the open epoch before its time."""
+        self.cuts += self.unsent
+        self.send()
+
+    def send(self) -> None:
+        """Send the open epoch. What the driver refuses here is the failure of all its launches. The
+        next one is open at once, where it will be sent whatever comes: launches that the core makes
+        need not stop for it."""
+        epoch = self._open
+        if epoch is None:
+            return
+        if not epoch.recorder.tasks:
+            self._rest(epoch)
+            return
+        self._open = None
+        for number in self._ledger.shut():
+            self._wait_for_lane(epoch, number)
+        if self._choice is not None:
+            few, self._commands = self._commands, []
+            newest = self._ledger.numbers(epoch.number)[-1]
+            if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
+                self._dissolve(epoch, few)
+                return
+        self._choose_queue()
+        epoch.is_clocked = self.queues is self._clocked
+        self._sent.append(epoch)
+        self.epochs_sent += 1
+        self.tasks_sent += epoch.recorder.tasks
+        self._sender.send(epoch)
+        if self._choice is None or self._choice.trusts:
+            self._open_for(epoch.scheduler)
+
+    def _rest(self, epoch: Epoch) -> None:
+        """Nothing came: whoever looks now and then need not."""
+        if epoch.opened:
+            epoch.opened = 0.0
+            self._tell()
+
+    def _look_again(self) -> None:
+        """There are new schedulers: what was offered may be in a newer one now, and what the core
+        sends to lanes in one of them."""
+        self._builds = self._schedulers.builds
+        for native in self._offered:
+            native.offer = None
+        self._offered.clear()
+        self._ledger.generation += 1
+        if self._choice is not None:
+            self._choice.look_again(self._builds)
+
+    def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
+        """An epoch too small to be sent: its launches take lanes."""
+        self._ledger.leave(epoch.number)
+        del self._epochs[epoch.number]
+        for launch in launches:
+            try:
+                self._to_lane(launch, DISSOLVED)
+            except Exception as error:
+                self._lost.append((launch.number, DeviceError(str(error))))
+
+    # ---- what has ended ------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        """Launches submitted and not yet reported."""
+        return len(self._ledger) + self.lanes.in_flight
+
+    def event(self, number: int) -> Any:
+        """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
+        epoch = self._epochs.get(self._ledger.epoch(number))
+        if epoch is None:
+            return self.lanes.event(number)
+        if epoch is self._open:
+            self.send()
+            if not self._ledger.epoch(number):
+                return self.lanes.event(number)
+        return epoch.event
+
+    def oldest(self) -> Any:
+        """An event to wait for before looking again."""
+        self.send()
+        for epoch in self._sent:
+            if epoch.event is not None:
+                return epoch.event
+        return self.lanes.oldest()
+
+    def poll(self, most: int = 64) -> Ended:
+        """Launches that have ended. An epoch that was open for long enough is sent."""
+        epoch = self._open
+        if epoch is not None:
+            most_s = OPEN_S if epoch.trusted else UNSURE_S
+            if epoch.recorder.tasks and not epoch.opened:
+                self._begin(epoch)
+            elif epoch.opened and perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
+                self.send()
+        return self._collect(lambda: self.lanes.poll(most))
+
+    def poll_up_to(self, number: int) -> Ended:
+        """The same, for a caller who waits for a launch."""
+        return self._collect(lambda: self.lanes.poll_up_to(number))
+
+    def _collect(self, poll: Callable[[], Ended]) -> Ended:
+        """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
+        that ended waited for has been seen to end. Epochs with quick launches are reported behind
+        all others, with their number below 0."""
+        ended = self._from_lanes(poll())
+        sent = self._sent
+        whole: Ended = []
+        done = False
+        while sent and (sent[0].event is None or sent[0].event.get_info(STATUS) <= 0):
+            epoch = sent.popleft()
+            one_by_one = self._end(epoch)
+            ended += one_by_one
+            if len(one_by_one) < epoch.recorder.tasks:
+                whole.append((-epoch.number, 0, epoch, -1))
+            done = True
+        if done:
+            ended += self._from_lanes(poll())
+            ended.sort(key=lambda one: one[0])
+        return ended + whole
+
+    def _from_lanes(self, ended: Ended) -> Ended:
+        """What has ended on lanes: launches to be timed, and those that never came there."""
+        timed = self._timed
+        if timed and self._choice is not None:
+            for number, status, event, _ in ended:
+                key = timed.pop(number, None)
+                if key is not None and status >= 0:
+                    took = event.profile.end - event.profile.start
+                    self._choice.timed(key, took / 1e3)
+                    self._ledger.generation += 1
+        if self._lost:
+            for number, error in self._lost:
+                self._errors[number] = error
+                ended.append((number, DECIDED, None, -1))
+            self._lost.clear()
+        return ended
+
+    def _end(self, epoch: Epoch) -> Ended:
+        """An epoch has ended: what became of its launches. If that was bad, none is quick."""
+        which, ledger = epoch.number, self._ledger
+        status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
+        if broken is not None or failures:
+            self.settle()
+        elif self._choice is not None and epoch.segment is None:
+            self._look_at(epoch, self._choice)
+        del self._epochs[which]
+        ended: Ended = []
+        for number in ledger.leave(which):
+            error = broken if broken is not None else failures.get(number)
+            if error is not None:
+                self._errors[number] = error
+            ended.append((number, status if error is None else min(status, DECIDED), epoch, -1))
+        return ended
+
+    def _look_at(self, epoch: Epoch, choice: Choice) -> None:
+        """How long an epoch took may say that its kernels belong to lanes."""
+        tasks = epoch.recorder.tasks
+        if not epoch.is_clocked:
+            choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
+            return
+        took = epoch.device_us(choice.on_cpu)
+        if took is not None:
+            names, number = partial(self._names, epoch), self._ledger.number
+            if choice.took(took, tasks, epoch.counts.width, number, names):
+                self._ledger.generation += 1
+
+    def _names(self, epoch: Epoch) -> Counter[str]:
+        """Of the kernels in it, with how many launches of each there are."""
+        return epoch.names + Counter(self._ledger.names(epoch.number))
+
+    def error(self, number: int, status: int) -> BaseException | None:
+        """What ended a launch, where the driver's status does not tell."""
+        return self._errors.pop(number, None) or self.lanes.error(number, status)
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def cutter(self) -> Cutter:
+        """What cuts recorded launches into segments for this backend."""
+        from .cutting import Cutter
+
+        settings, choice = self.settings, self._choice
+        how = SegmentSettings(
+            layout.ORDERS[settings.order], settings.window, settings.stale,
+            settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
+        )  # fmt: skip
+
+        def refusal(command: Any, tiles: int, groups: int) -> str | None:
+            if choice is None:
+                return None
+            return choice.refusal(self._ledger.number, _key(command), tiles, groups)
+
+        return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
+
+    def prepare(self, kernels: list[tuple[Any, int]]) -> None:
+        """Have kernels built into schedulers, and wait for it."""
+        for origin, group in kernels:
+            self._schedulers.ask(origin, group)
+        self._schedulers.wait()
+
+    def requeue(self, lanes: Backend, queues: list[Any] | None = None) -> tuple[Backend, list[Any]]:
+        """Other lanes, and queues that go with them; gives those before. Nothing is in flight."""
+        before = self.lanes, self.queues
+        if queues is None:
+            old = self.queues[0]
+            timed = cl.command_queue_properties.PROFILING_ENABLE
+            queues = [CommandQueue(old.context, old.device, properties=timed)]
+        self.lanes, self.queues, self.profiling = lanes, queues, lanes.profiling
+        self._sender.requeue(queues[0], lanes)
+        return before
+
+    def flush(self) -> None:
+        """Send what there is."""
+        self.send()  # which flushes
+        self.lanes.flush()
+
+    def wait_all(self) -> None:
+        """Block until everything submitted has ended."""
+        self.send()
+        self.queues[0].finish()
+        self.lanes.wait_all()
+
+    def close(self) -> None:
+        """Wait, then let go of the queues."""
+        self._schedulers.close()
+        self.wait_all()
+        self._open = None
+        self._ledger.shut()
+        self.lanes.close()
+        self._sender.let_go()
+        self._sent.clear()
+        self._epochs.clear()
+
+
+def forget_oldest(where: dict[int, str]) -> None:
+    """Half of what is remembered, when that is twice as much as it has to be: the first key of a
+    dictionary is found behind all that were taken out before."""
+    if len(where) >= 2 * REMEMBERED:
+        for number in list(islice(where, len(where) - REMEMBERED)):
+            del where[number]
+
+
+def _at_once(choice: Choice, number: int, command: Any) -> str | None:
+    """Why a launch takes a lane without further thought, if it does."""
+    until, why = choice.left_alone(number, command.name)
+    if until:
+        return why
+    if type(command) is KernelCommand and command.kernel.launched < HOT and _offer(command) is None:
+        command.kernel.launched += 1
+        reason: str = command.kernel.reason
+        return reason
+    return None
+
+
+def _offer(command: Any) -> tuple[Scheduler, Body] | None:
+    """The scheduler that the kernel of a launch was in before at these sizes, and its body
+    there."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is not KernelCommand:
+        return None
+    offer: tuple[Scheduler, Body] | None = getattr(command.kernel, "offer", None)
+    sizes = command.global_size, command.local_size, command.offset
+    return offer if offer is not None and sizes in offer[1].heads else None
+
+
+def _look_away(kernel: Any, reason: str) -> None:
+    """What keeps a kernel on lanes now will do so for its next launches: no need to ask each
+    time."""
+    kernel.launched = 0
+    kernel.reason = reason
+
+
+def _has_origin(command: Any) -> bool:
+    """Whether a scheduler could have the kernel of a launch."""
+    return type(command) is not KernelCommand or command.kernel.origin is not None
+
+
+def _key(command: Any) -> Any:
+    """A kernel and its sizes: what launches are alike for. None for other commands."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is KernelCommand:
+        return command.name, command.global_size, command.local_size
+    return None

@@ -1,0 +1,477 @@
+"""Schedulers on the device: which kernels are in them, and building them behind the program's back.
+
+In: kernels that the program launches. Out: their bodies in a scheduler that is ready, or a reason
+why there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
+takes all that was asked for since at once.
+
+Invariants: asking never waits. A scheduler that is in use is never changed: a new one takes its
+place, and epochs keep the one they were recorded for. What was refused stays refused.
+"""
+
+# Long because: who is in which scheduler, and why, is one question.
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyopencl as cl
+
+from .. import core, devices
+from ..devices.driver import OwnKernel, declare_svm
+from ..errors import AcsError
+from ..host.digest import digest
+from . import layout
+from .compiling import NAME, build_told, warm_up, warm_up_apart
+from .task import Body, Limits, Unfit
+
+if TYPE_CHECKING:
+    from ..opencl_c.functions.translation import Function, Functions
+
+MOST_BODIES = 16
+"""Kernels in one scheduler: drivers take long for big switches (an H200's 3 s for 16, 27 s for
+64)."""
+
+MOST_LOOPED_BODIES = 6
+"""The same where the compiler turns the work-items of a group into loops: with PoCL 3.0, barriers
+of 16 kernels in one switch crash the compiler."""
+
+LONG_BUILD_S = 20.0
+"""A scheduler that took this long to build takes no more kernels: where a device's compiler is
+slower than those that the numbers above are from, there are fewer."""
+
+MOST_SCHEDULERS = 8
+"""Group sizes, and lists of build options, that have schedulers of their own."""
+
+ENOUGH_GROUPS = 2
+"""Groups that run at the same time on each compute unit, with which a scheduler loses nothing by
+fewer than there were: with two, not six, it ran rigid bodies on an H200 three to four times as fast
+as lanes did."""
+
+ARENA_BYTES = 4096
+"""Local memory that a scheduler has at least, so that the next kernel needs no new one."""
+
+BATCH_S = 0.003
+"""How long a build waits for more kernels to be asked for."""
+
+IDLE_S = 5.0
+"""How long the building thread stays without work."""
+
+Origin = tuple[str, tuple[str, ...], str]
+"""A kernel: source, options, name."""
+
+_threads: dict[threading.Thread, Schedulers] = {}
+
+
+@atexit.register
+def _wait_for_builds() -> None:
+    """A thread that the interpreter ends inside a compiler takes the process with it."""
+    for thread, builds in list(_threads.items()):
+        builds.close()
+        thread.join()
+
+
+class Scheduler:
+    """One built scheduler."""
+
+    def __init__(
+        self, native: Any, limits: Limits, bodies: dict[Origin, Body], facts: Facts
+    ) -> None:
+        self.native = native
+        self.limits = limits
+        self.bodies = bodies
+        self.facts = facts
+        self.declared = -1
+        """Up to which allocation of the store the driver knows what it may follow pointers into."""
+
+    def declare(self, generation: int, addresses: Callable[[], Sequence[int]]) -> None:
+        """Tell the driver of the memory that arguments in records may point to, if it is other
+        memory than before."""
+        if generation != self.declared:
+            declare_svm(self.native, addresses())
+            self.declared = generation
+
+
+class Facts(NamedTuple):
+    """What is told of a scheduler."""
+
+    group: int
+    kernels: tuple[str, ...]
+    registers: int | None
+    local_bytes: int
+    resident_groups: int
+    build_s: float
+
+
+class _Set:
+    """The kernels of one group size and one list of options."""
+
+    def __init__(self) -> None:
+        self.functions: dict[Origin, tuple[Function, str]] = {}
+        """In the order of asking, with the program's text."""
+        self.arena_bytes = ARENA_BYTES
+        self.built: Scheduler | None = None
+        self.stale = False
+
+
+class Schedulers:
+    """All schedulers of a runtime."""
+
+    def __init__(self, context: Any, device: Any, tier: str, groups: int | None) -> None:
+        self._context = context
+        self._device = device
+        self.tier = tier
+        self._cap = groups
+        self._loops = bool(device.type & cl.device_type.CPU)
+        self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
+        self._lock = core.native.Lock()
+        self._sets: dict[tuple[int, tuple[str, ...]], _Set] = {}
+        self._programs: dict[tuple[str, tuple[str, ...]], Functions] = {}
+        self._translated: dict[Origin, tuple[Function, str, tuple[str, ...]]] = {}
+        self._reasons: dict[Origin | tuple[Origin, int], str] = {}
+        """Of kernels, or of kernels in groups of a size."""
+        self._asked: dict[tuple[Origin, int], None] = {}
+        self._pending: set[tuple[Origin, int]] = set()
+        """What was asked for and is neither built nor refused."""
+        self._apart = tier == "ptx" or (
+            tier != "levels" and device.platform.name.strip() == devices.POCL_PLATFORM
+        )
+        """Whether compiling would keep the program from launching."""
+        self._waiting = 0
+        """Threads that wait for builds, and would rather have them soon."""
+        self._thread: threading.Thread | None = None
+        self._busy = False
+        self._closed = False
+        self.builds = 0
+        """Schedulers that were put to use."""
+
+    # ---- asking --------------------------------------------------------------------------------
+
+    def find(self, origin: Origin, group: int) -> tuple[Scheduler, Body]:
+        """The scheduler that runs a kernel in groups of `group` work-items (where that matters).
+        Raises `Unfit`."""
+        reason = self.reason(origin, group)
+        if reason is not None:
+            raise Unfit(reason)
+        translated = self._translated.get(origin)
+        if translated is not None:
+            function, _, options = translated
+            if not function.tiled and group < 1:
+                raise Unfit("it works in groups and no local size was given")
+            size = self.tiled_group if function.tiled else group
+            there = self._sets.get((size, options))
+            if there is not None and there.built is not None:
+                body = there.built.bodies.get(origin)
+                if body is not None:
+                    return there.built, body
+        if (origin, group) not in self._pending:
+            self.ask(origin, group)
+        raise Unfit("its scheduler is not built yet")
+
+    def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
+        """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
+        gives first. Raises `Unfit`."""
+        found = [self.find(origin, group)]
+        function, _, options = self._translated[origin]
+        if function.tiled:
+            for (_, same), there in list(self._sets.items()):
+                built = there.built
+                if same == options and built is not None and built is not found[0][0]:
+                    body = built.bodies.get(origin)
+                    if body is not None:
+                        found.append((built, body))
+        return found
+
+    def may_ride(self, origin: Origin, home: Scheduler | None, other: Scheduler) -> bool:
+        """Whether a kernel that `home` runs may as well run in `other`: it may be cut anywhere, and
+        as many of its work-items, or half of them at least, run there at the same time. Not where a
+        group is one work-item: in others tasks take some 20 us longer there, with PoCL 3.0."""
+        if self._loops or origin not in other.bodies or not other.bodies[origin].function.tiled:
+            return False
+        if home is None:
+            home = self.find(origin, 0)[0]
+        here, there = home.limits, other.limits
+        return 2 * there.groups * there.group >= here.groups * here.group
+
+    def ask(self, origin: Origin, group: int) -> None:
+        """Have a kernel built into a scheduler, some time."""
+        with self._lock:
+            if self._closed or (origin, group) in self._asked or self.reason(origin, group):
+                return
+            self._asked[origin, group] = None
+            self._pending.add((origin, group))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="acs_cl scheduler builds", daemon=True
+                )
+                _threads[self._thread] = self
+                self._thread.start()
+            self._lock.notify()
+
+    def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
+        """A launch needs more local memory than a scheduler has. Raises `Unfit` for good if that is
+        too much."""
+        most = self._most_arena(scheduler.limits.group)
+        if nbytes > most:
+            raise Unfit(
+                f"it needs {nbytes:,} bytes of local memory; more than {most:,} would halve the "
+                "groups that run at the same time"
+            )
+        with self._lock:
+            for there in list(self._sets.values()):  # which the thread adds to
+                if there.built is scheduler and there.arena_bytes < nbytes:
+                    there.arena_bytes = min(most, max(nbytes, 2 * there.arena_bytes))
+                    there.stale = True
+            origin = next(iter(scheduler.bodies))
+            self._asked.pop((origin, scheduler.limits.group), None)
+        self.ask(origin, scheduler.limits.group)
+
+    def wait(self) -> None:
+        """Block until everything asked for is built or refused."""
+        with self._lock:
+            self._waiting += 1
+            try:
+                while not self._closed and (self._asked or self._busy):
+                    self._lock.wait()
+            finally:
+                self._waiting -= 1
+
+    def reason(self, origin: Origin, group: int) -> str | None:
+        """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
+        return self._reasons.get(origin) or self._reasons.get((origin, group))
+
+    def facts(self) -> list[Facts]:
+        """What there is."""
+        return [there.built.facts for there in list(self._sets.values()) if there.built]
+
+    def close(self) -> None:
+        """No more builds."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify()
+
+    # ---- building, in a thread -----------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not (self._asked or self._closed):
+                    self._lock.wait(0, IDLE_S)
+                if self._closed or not self._asked:
+                    self._thread = None
+                    _threads.pop(threading.current_thread(), None)
+                    return
+                self._lock.wait(0, BATCH_S)
+                asked, self._asked = list(self._asked), {}
+                self._busy = True
+            try:
+                self._build_all(asked)
+            except Exception as error:  # a fault of ours: these have lanes, others get their turn
+                for origin, group in asked:
+                    self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
+            finally:
+                with self._lock:
+                    self._busy = False
+                    self._pending.difference_update(asked)
+                    self._lock.notify()
+
+    def _build_all(self, asked: list[tuple[Origin, int]]) -> None:
+        # here, so that programs whose kernels never get hot do not load it
+        from ..opencl_c.functions.translation import CannotTranslate
+        from ..opencl_c.parse.clang import CannotParse
+
+        for origin, group in asked:
+            if self._closed:
+                return
+            try:
+                self._enter(origin, group)
+            except (Unfit, CannotParse, CannotTranslate) as refused:
+                self._refuse(origin, group, refused.reason)
+            except Exception as error:  # whatever it is, the kernel has its lane
+                self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
+        for (group, options), there in list(self._sets.items()):
+            if there.stale and not self._closed:
+                self._renew(there, group, options)
+
+    def _refuse(self, origin: Origin, group: int, reason: str) -> None:
+        """For good: a kernel that works in groups, in groups of this size."""
+        translated = self._translated.get(origin)
+        if translated is None or translated[0].tiled:
+            self._reasons[origin] = reason
+        else:
+            self._reasons[origin, group] = reason
+
+    def _enter(self, origin: Origin, group: int) -> None:
+        """Translate a kernel and put it where it belongs."""
+        if origin not in self._translated:
+            self._translate(origin)
+        function, text, options = self._translated[origin]
+        if function.local_bytes > self._most_arena(group):
+            raise Unfit(
+                f"its __local variables take {function.local_bytes:,} bytes, which would halve the "
+                "groups that run at the same time"
+            )
+        if function.blob_bytes > layout.MOST_ARGS_BYTES:
+            raise Unfit(f"its arguments take {function.blob_bytes:,} bytes")
+        if not function.tiled and not 1 <= group <= self._device.max_work_group_size:
+            return  # nothing to build before a launch says how large its groups are
+        size = self.tiled_group if function.tiled else group
+        if (size, options) not in self._sets and len(self._sets) >= MOST_SCHEDULERS:
+            raise Unfit(f"the program has {MOST_SCHEDULERS} schedulers already")
+        home = self._sets.setdefault((size, options), _Set())
+        # kernels that may be cut anywhere are in all schedulers, so that epochs need no cut for
+        # them
+        others = [there for (_, same), there in self._sets.items() if same == options]
+        if function.tiled:
+            homes = others
+        else:
+            homes = [home]
+            for other in others:
+                for known, pair in list(other.functions.items()):
+                    if pair[0].tiled and len(home.functions) < self._most_bodies(size) - 1:
+                        home.functions.setdefault(known, pair)
+        for there in homes:
+            if origin in there.functions:
+                continue
+            is_slow = there.built is not None and there.built.facts.build_s > LONG_BUILD_S
+            if is_slow or len(there.functions) >= self._most_bodies(size if there is home else 2):
+                if there is not home:
+                    continue
+                if is_slow:
+                    raise Unfit(f"its scheduler took more than {LONG_BUILD_S:.0f} s to build")
+                # who is at home elsewhere makes room for who is at home here
+                guests = [known for known, pair in there.functions.items() if pair[0].tiled]
+                if function.tiled or size == self.tiled_group or not guests:
+                    raise Unfit(f"its scheduler has {len(there.functions)} kernels already")
+                del there.functions[guests[-1]]
+            there.functions[origin] = function, text
+            there.arena_bytes = max(there.arena_bytes, function.local_bytes)
+            there.stale = True
+
+    def _translate(self, origin: Origin) -> None:
+        from ..opencl_c.functions import worker
+        from ..opencl_c.functions.translation import is_kept, translate
+
+        source, options, name = origin
+        if not source:
+            raise Unfit("the driver does not give its source")
+        found = self._programs.get((source, options))
+        if found is None:  # once, so that all its kernels stand in one and the same text
+            prefix = "k" + digest(repr((source, options)), 10) + "_"
+            if not is_kept(source, options, self._device):
+                worker.run(source, options, devices.devices().index(self._device))
+            found = translate(source, options, self._device, prefix)
+            self._programs[source, options] = found
+        if name not in found.functions:
+            raise Unfit(found.reasons.get(name, "its source has no such kernel"))
+        self._translated[origin] = found.functions[name], found.text, found.options
+
+    def _renew(self, there: _Set, group: int, options: tuple[str, ...]) -> None:
+        """Build the scheduler of a set; where that fails, without the kernel that is to blame. A
+        kernel with which half of the groups would run at the same time, or less, than did without
+        it, and fewer than are enough, stays on lanes: all others would pay for it."""
+        there.stale = False
+        enough = ENOUGH_GROUPS * int(self._device.max_compute_units)
+        before = there.built
+        aside: dict[Origin, tuple[Function, str]] = {}
+        while there.functions:
+            try:
+                built = self._build(there, group, options)
+            except Exception as error:  # of the compiler, of the driver: there are lanes
+                newest = next(reversed(there.functions))
+                function = there.functions.pop(newest)[0]
+                if not function.tiled or group == self.tiled_group:  # else it was a guest
+                    lines = str(error).splitlines()
+                    said = " ".join(lines[1:3] if isinstance(error, AcsError) else lines[:2])
+                    self._refuse(newest, group, f"its scheduler does not build: {said}")
+                continue
+            groups = built.limits.groups
+            if before is not None and 2 * groups <= before.limits.groups and groups < enough:
+                fresh = [origin for origin in there.functions if origin not in before.bodies]
+                if fresh:  # the newest, or one before it
+                    aside[fresh[-1]] = there.functions.pop(fresh[-1])
+                    continue
+            if not aside:
+                there.built = built
+                self.builds += 1
+                return
+            heavy, (function, _) = aside.popitem()
+            if not function.tiled or group == self.tiled_group:
+                self._refuse(
+                    heavy, group, f"with its registers fewer than {built.limits.groups} groups "
+                    "would run at the same time: half of them at most",
+                )  # fmt: skip
+            while aside:
+                origin, pair = aside.popitem()
+                there.functions[origin] = pair
+        there.built = None
+
+    def _build(self, there: _Set, group: int, options: tuple[str, ...]) -> Scheduler:
+        from .source import Body as Case
+        from .source import build_options, scheduler_source
+
+        started = perf_counter()
+        ordered = sorted(there.functions, key=repr)  # the same text whatever the order of asking
+        functions = [there.functions[origin][0] for origin in ordered]
+        texts = sorted({there.functions[origin][1] for origin in ordered})
+        args = max(function.blob_bytes for function in functions)
+        source = scheduler_source(
+            self.tier, group, there.arena_bytes, args,
+            [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
+        )  # fmt: skip
+        words = build_options(self.tier, options)
+        if self._apart and not self._waiting:
+            self._compile_apart(source, words, group)
+        program, registers = build_told(self._context, self._device, source, words, self.tier)
+        native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
+        limits = self._limits(group, registers, there)
+        if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
+            warm_up(self._context, self._device, native, group)
+        facts = Facts(
+            group,
+            tuple(origin[2] for origin in ordered),
+            registers,
+            int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
+            limits.groups,
+            round(perf_counter() - started, 3),
+        )
+        bodies = {
+            origin: Body(function, number, limits)
+            for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
+        }
+        return Scheduler(native, limits, bodies, facts)
+
+    def _compile_apart(self, source: str, words: list[str], group: int) -> None:
+        """Have another process compile, once: the driver keeps what it compiled on disk."""
+        from ..opencl_c import cache
+
+        about = [source, *words, str(group), self._device.name, self._device.driver_version]
+        name = digest("\0".join(["compiled", *about]))
+        if cache.load(name) is None and warm_up_apart(
+            self._device, source, words, group, self.tier
+        ):
+            cache.store(name, {})
+
+    def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
+        units = int(self._device.max_compute_units)
+        if self._loops:
+            groups = 4 * units
+        else:
+            each = min(2048 // group, 16)
+            if registers:
+                each = min(each, 65536 // (-(-registers // 8) * 8 * group))
+            groups = max(1, each) * units
+        if self._cap is not None:
+            groups = min(groups, self._cap)
+        tiles = 2 * groups if self._loops else 4 * groups
+        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
+
+    def _most_bodies(self, group: int) -> int:
+        return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
+
+    def _most_arena(self, group: int) -> int:
+        """Local memory of a group, so that four groups share a compute unit."""
+        return int(self._device.local_mem_size) // (2 if self._loops else 4)

@@ -1,0 +1,116 @@
+"""Compiling a scheduler: with what the compiler tells of it, and with its first launch, which some
+drivers compile at; and before that in a process of its own, where a driver that compiles lets
+nobody else of the process launch.
+
+In: a scheduler's kernel, or its text and what it is built with. Out: a program, and what the driver
+has now, in memory or on disk. Invariant: a process that fails, or takes too long, costs time and
+nothing else; the driver then compiles here.
+
+PoCL 3.0 compiles a kernel at its first launch, in one of the threads that run kernels, and any
+launch of the process that comes meanwhile waits: 270 to 450 ms for a scheduler of 16 kernels. With
+NVIDIA's driver (580, an H200) commands waited for up to a second. What another process has compiled
+both find on disk, in some milliseconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+from struct import pack
+from typing import Any
+
+import pyopencl as cl
+
+from .. import devices
+from ..devices.build import build
+from ..devices.driver import CommandQueue, OwnKernel, set_arguments
+from ..host import isolated
+from ..host.digest import digest
+from . import layout
+
+NAME = "acs_scheduler"
+"""Of the kernel."""
+
+_REGISTERS = re.compile(r"Used (\d+) registers")
+
+NICE = 5
+"""How far the process stands back behind the program."""
+
+
+@functools.cache
+def launch_arguments(
+    block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
+) -> tuple[Any, ...]:
+    """What the scheduler takes behind its region: indices and bytes in turns."""
+    numbers = ((block, "I"), (turns, "I"), (polls, "I"), (slice_ns, "Q"), (mode, "I"))
+    return tuple(
+        part
+        for index, (number, code) in enumerate(numbers, 1)
+        for part in (index, pack("<" + code, number))
+    )
+
+
+def build_told(
+    context: Any, device: Any, source: str, words: Sequence[str], tier: str
+) -> tuple[Any, int | None]:
+    """A program, and the registers of a work-item, where the compiler tells. A driver that has the
+    program in a cache of its own says nothing: what it said once is remembered, and if it never did
+    it has to compile again, for with more groups than there is room for, those outside wait for
+    those inside to leave."""
+    from secrets import token_hex
+
+    from ..opencl_c import cache
+
+    program = build(context, device, source, words)
+    registers = _told(program, device)
+    if tier != "ptx":
+        return program, registers
+    about = ["registers", source, *words, device.name, device.driver_version]
+    name = digest("\0".join(about))
+    if registers is None:
+        known = cache.load(name)
+        if known is not None:
+            return program, int(known["registers"])
+        mark = token_hex(16)
+        program = build(context, device, f"{source}\n/* {mark} */\n", words)
+        registers = _told(program, device)
+    if registers is not None:
+        cache.store(name, {"registers": registers})
+    return program, registers
+
+
+def _told(program: Any, device: Any) -> int | None:
+    log = program.get_build_info(device, cl.program_build_info.LOG)
+    told = _REGISTERS.search(str(log))
+    return int(told.group(1)) if told else None
+
+
+def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
+    """Launch a scheduler with an epoch of nothing."""
+    image = layout.Recorder().image(64)
+    queue = CommandQueue(context, device)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    region = cl.Buffer(context, flags, hostbuf=image.words)
+    set_arguments(native, (0, region), launch_arguments())
+    cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
+
+
+def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
+    """The same in a process of its own, which builds the scheduler first; whether it says that it
+    did."""
+    order = {"source": source, "options": list(options), "group": group, "tier": tier}
+    return isolated.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
+
+
+def main(order: dict[str, Any]) -> int:
+    """Build and launch: the process."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
+    device = devices.devices()[order["position"]]
+    devices.repair(device)
+    context = cl.Context([device])
+    program, _ = build_told(context, device, order["source"], order["options"], order["tier"])
+    warm_up(context, device, OwnKernel(program, NAME), order["group"])
+    return 0

@@ -1,0 +1,193 @@
+"""Cutting: which launches of a graph run together, in one launch of a scheduler on the device.
+
+In: the launches of a graph in program order, and the schedulers there are. Out: pieces in the same
+order: a `Segment` for each maximal run of consecutive launches that one scheduler can run, and a
+`Single` for each of the others, with the reason.
+
+Invariant: pieces one after another are the launches in program order, each of them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from ..errors import OutOfMemory
+from ..launch.commands import KernelCommand
+from ..launch.decision import DecidedCommand
+from ..records import EVERYTHING, Access, Command
+from . import layout
+from .builds import Scheduler, Schedulers
+from .segment import Recorded, Segment, Settings
+from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
+
+MOST_ENTRIES = 1 << 20
+"""Tiles of a segment."""
+
+
+TOO_FEW = "too few in a row for a segment"
+
+
+class Single(NamedTuple):
+    """Launch `place` of a graph, by itself."""
+
+    place: int
+    reason: str
+
+
+class Cutter:
+    """Cuts the launches of graphs for the schedulers of one device."""
+
+    def __init__(
+        self,
+        context: Any,
+        schedulers: Schedulers,
+        owns: Callable[[int], bool],
+        settings: Settings,
+        refusal: Callable[[Command, int, int], str | None],
+    ) -> None:
+        self._context = context
+        self._schedulers = schedulers
+        self._owns = owns
+        self._settings = settings
+        self._refusal = refusal
+
+    def pieces(self, launches: Sequence[Recorded]) -> list[Segment | Single]:
+        """All of them, in order. Waits for schedulers to be built."""
+        if not self._prepare(launches):
+            return [Single(index, TOO_FEW) for index in range(len(launches))]
+        found: list[Segment | Single] = []
+        run: list[dict[Scheduler, Task]] = []
+        common: dict[Scheduler, None] = {}
+        entries = 0
+        for index, (command, access) in enumerate(launches):
+            tasks: dict[Scheduler, Task] = {}
+            reason = ""
+            try:
+                tasks = self._tasks(command, access)
+            except Unfit as unfit:
+                reason = unfit.reason
+            tiles = max((task.tiles for task in tasks.values()), default=0)
+            left = [scheduler for scheduler in common if scheduler in tasks]
+            if not left or len(run) >= layout.MOST_TASKS or entries + tiles > MOST_ENTRIES:
+                found += self._close(launches, index, run, common)
+                run, entries = [], 0
+                left = list(tasks)
+            common = dict.fromkeys(left)
+            if tasks:
+                run.append(tasks)
+                entries += tiles
+            else:
+                found.append(Single(index, reason))
+        found += self._close(launches, len(launches), run, common)
+        return found
+
+    def _prepare(self, launches: Sequence[Recorded]) -> bool:
+        """Have all schedulers built that there will be, so that no launch is cut off from the one
+        before it by a newer one. False if no run can be long enough."""
+        origins = [_origin(command) for command, _ in launches]
+        longest = run = 0
+        for origin in origins:
+            run = run + 1 if origin is not None else 0
+            longest = max(longest, run)
+        if longest < self._settings.least:
+            return False
+        for one in dict.fromkeys(filter(None, origins)):
+            self._schedulers.ask(*one)
+        self._schedulers.wait()
+        for command, access in launches:
+            if _takes_local_memory(command):
+                with suppress(Unfit):
+                    self._tasks(command, access)
+        return True
+
+    def _close(
+        self,
+        launches: Sequence[Recorded],
+        end: int,
+        run: list[dict[Scheduler, Task]],
+        common: dict[Scheduler, None],
+    ) -> list[Segment | Single]:
+        if not run:
+            return []
+        first = end - len(run)
+        if len(run) < self._settings.least:
+            return [Single(index, TOO_FEW) for index in range(first, end)]
+        scheduler = next(iter(common))
+        levels = self._schedulers.tier == "levels"
+        tasks = [tasks[scheduler] for tasks in run]
+        try:
+            segment = Segment(
+                self._context, scheduler, first, launches[first:end], tasks, self._settings, levels
+            )
+        except cl.MemoryError as error:
+            raise OutOfMemory(f"no memory left on the device for a graph: {error}") from error
+        return [segment]
+
+    def _tasks(self, command: Command, access: Access) -> dict[Scheduler, Task]:
+        """What a launch is in each scheduler that can run it. Raises `Unfit`."""
+        found = _origin(command)
+        if found is None:
+            if type(command) in (KernelCommand, DecidedCommand):
+                raise Unfit(NO_ADDRESS)
+            raise Unfit(f"a {command.name} runs by itself")
+        if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
+            raise Unfit("it may touch any memory")
+        tasks = {}
+        for scheduler, body in self._schedulers.homes(*found):
+            try:
+                tasks[scheduler] = self.task(command, body)
+            except NeedsArena as more:
+                self._schedulers.enlarge(scheduler, more.nbytes)
+                self._schedulers.wait()
+                scheduler, body = self._schedulers.find(*found)
+                tasks[scheduler] = self.task(command, body)
+            reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
+            if reason is not None:
+                raise Unfit(reason)
+        return tasks
+
+    def task(self, command: Any, body: Body) -> Task:
+        """A launch as a record."""
+        if type(command) is DecidedCommand:
+            return body.decided(command.plain, command.decision, self._owns)
+        return body.task(command, self._owns)
+
+    def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
+        """Put another launch in the place of one in a segment, if that differs in arguments
+        only."""
+        command = launch[0]
+        found = _origin(command)
+        body = segment.scheduler.bodies.get(found[0]) if found is not None else None
+        if body is None:
+            return False
+        try:
+            return segment.patch(index - segment.first, launch, self.task(command, body))
+        except Unfit:
+            return False
+
+
+def _takes_local_memory(command: Any) -> bool:
+    if type(command) is DecidedCommand:
+        command = command.plain
+    return type(command) is KernelCommand and any(
+        isinstance(pointer, cl.LocalMemory) for pointer in command.pointers[1::2]
+    )
+
+
+def _origin(command: Any) -> tuple[Any, int] | None:
+    """Where the kernel of a command comes from, and the items of its groups."""
+    if type(command) is DecidedCommand:
+        command = command.plain
+    if type(command) is not KernelCommand:
+        return None
+    origin = getattr(command.kernel, "origin", None)
+    if origin is None:
+        return None
+    group = 1
+    for length in command.local_size or (0,):
+        group *= length
+    return origin, group

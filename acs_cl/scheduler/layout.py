@@ -1,0 +1,416 @@
+"""Epochs: a batch of launches as the words that the device-side scheduler reads.
+
+In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
+Out: one array of uint32, which is uploaded as it is. No driver, no clock. The layout is that of
+`kernels_cl/descriptor.h`, version 1, and so are the names.
+
+Invariant: references go from lower to higher tasks. A task's upstream count is what others count
+down: an heir, which waits for one task alone, is counted down by nobody.
+"""
+
+# Long because: one layout is written in one place.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from struct import Struct
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .. import core
+
+VERSION = 0xAC500001
+HEADER_WORDS = 32
+HEADER_CHECK = 14
+RECORD_WORDS = 32
+RECORD_BYTES = 4 * RECORD_WORDS
+INLINE_WORD = 16
+INLINE_BYTES = RECORD_BYTES - 4 * INLINE_WORD
+STATE_WORD = 192
+TASK_BITS = 20
+FUSED = 0x100
+GANG = 0x200
+PLAIN = 0x400
+
+MOST_TASKS = (1 << TASK_BITS) - 2
+MOST_TILES = 1 << (32 - TASK_BITS)
+MOST_ARGS_BYTES = 1024
+
+# where things are in a record
+BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
+WHEN, UPTO = 10, 14
+
+# where things are in a block, by word, and how much of its beginning the host reads back
+UNFINISHED, FAULT, STATUS_WORDS = 64, 128, 160
+
+FAULTY = 0xF0000000
+TOLD = 14
+ABOVE_UPTO, NOT_WHOLE_GROUPS = 6, 7
+FAULTS = {
+    1: "the header is not one of this version",
+    2: "a record makes no sense",
+    3: "a successor makes no sense",
+    4: "a task was counted down too often",
+    5: "the ready queue overflowed",
+}
+
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+_HEAD = Struct("<16I")
+_SHAPE = Struct("<10I")
+
+
+class Order(Protocol):
+    """A dispatch order: which of the tasks that are ready at the same time goes first.
+
+    It is given what the graph says of the tasks, and how much of the device each takes, which is
+    the one resource that they have to share here. A class of tasks is a priority."""
+
+    def __call__(self, upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+        """A priority for each task, higher first, from the edges and the tiles that each task has;
+        None for program order."""
+
+
+def first_in(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+    """Program order."""
+    return None
+
+
+def critical_path_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+    """The task with the longest way to the end goes first."""
+    height = np.zeros(len(tiles), np.uint32)
+    for above, below in zip(upstream[::-1].tolist(), downstream[::-1].tolist(), strict=True):
+        # edges are in order of `below`, and every edge out of `below` ends later
+        if height[above] <= height[below]:
+            height[above] = height[below] + 1
+    return height
+
+
+def narrow_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
+    """Two classes: tasks that one group runs go before those that take several, so that a chain of
+    them gets under way while wide tasks fill the other groups."""
+    narrow: Words = (tiles == 1).astype(np.uint32)
+    return narrow
+
+
+ORDERS: dict[str, Order] = {
+    "first_in": first_in,
+    "critical_path": critical_path_first,
+    "narrow_first": narrow_first,
+}
+
+
+class Image(NamedTuple):
+    """An epoch as words, and what the host has to know of them."""
+
+    words: Words
+    tasks: int
+    width: int
+    """How many tiles can be ready at the same time at most."""
+    block: int
+    """Where block 0 begins."""
+    block_words: int
+    levels: tuple[tuple[int, int], ...]
+    """Where the entries of each level are, and how many, if they were asked for."""
+
+
+def head(
+    body: int,
+    tiles: int,
+    items: int,
+    tile_items: int,
+    local_items: int,
+    blob_bytes: int,
+    shape: bool = False,
+    when: int = 0,
+    count: int = 0,
+    upto: int = 0,
+) -> bytes:
+    """The first 16 words of a record, without what the graph decides. Arguments that do not fit,
+    and a shape, are places relative to the epoch's extra words, plus one."""
+    plain = PLAIN if not (shape or when or count or blob_bytes > INLINE_BYTES) else 0
+    return _HEAD.pack(
+        body | plain | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
+        int(blob_bytes > INLINE_BYTES), int(shape), local_items,
+        when & 0xFFFFFFFF, when >> 32, count & 0xFFFFFFFF, count >> 32, upto, 0,
+    )  # fmt: skip
+
+
+def with_when(record: bytes, when: int) -> bytes:
+    """A record, or the head of one, that runs only if the word at an address is not zero."""
+    first = int.from_bytes(record[:4], "little") & ~PLAIN
+    return b"".join(
+        (first.to_bytes(4, "little"), record[4:40], when.to_bytes(8, "little"), record[48:])
+    )
+
+
+def shape(
+    global_size: Sequence[int], local_size: Sequence[int], offset: Sequence[int] | None
+) -> bytes:
+    """The shape of a launch of several dimensions, or one with an offset."""
+    dimensions = len(global_size)
+    filled = [*global_size, 1, 1][:3], [*local_size, 1, 1][:3], [*(offset or ()), 0, 0, 0][:3]
+    return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
+
+
+class Recorder(core.native.Recorder):
+    """Takes tasks, gives an `Image`. The core makes images of tasks in program order, and
+    `arranged` those in any other."""
+
+    def image(
+        self,
+        spare: int,
+        order: Order = first_in,
+        window: int = 0,
+        stale: int = 0,
+        blocks: int = 1,
+        gang: bool = True,
+        with_levels: bool = False,
+    ) -> Image:
+        """All of it as words. `spare`: queue slots beyond the entries, twice the groups that may
+        come. `window`: slots of the window, 0 for as many as tasks, and `stale` its reach.
+        `with_levels`: for devices that order nothing inside a launch."""
+        if window or order is not first_in or with_levels:
+            columns = self._columns()
+            return arranged(columns, spare, order, window, stale, blocks, gang, with_levels)
+        words, width, block, block_words = self._image(spare, stale, blocks, gang)
+        return Image(np.frombuffer(words, np.uint32), self.tasks, width, block, block_words, ())
+
+    def _columns(self) -> Columns:
+        return Columns(
+            words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS),
+            words_of(self._extra),
+            words_of(self._heirs),
+            words_of(self._counts),
+            words_of(self._initial),
+            words_of(self._upstream),
+            words_of(self._downstream),
+            self._patches,
+        )
+
+
+class Columns(NamedTuple):
+    """The tasks of an epoch, as a recorder has them."""
+
+    records: Words
+    """A row for each, without what `patches` names."""
+    extra: Words
+    """Arguments and shapes that records refer to."""
+    heirs: Words
+    """For each task, plus one, the first of those that wait for it alone; 0: there is none."""
+    counts: Words
+    """How many others each waits for; 0 for an heir."""
+    initial: Words
+    """Tasks that wait for none."""
+    upstream: Words
+    """Of the edges that no heir stands for: who is waited for, and below who waits."""
+    downstream: Words
+    patches: list[tuple[int, int]]
+    """Places in records, and what they refer to in `extra`."""
+
+
+def arranged(
+    columns: Columns,
+    spare: int,
+    order: Order = first_in,
+    window: int = 0,
+    stale: int = 0,
+    blocks: int = 1,
+    gang: bool = True,
+    with_levels: bool = False,
+) -> Image:
+    """Make an image of tasks in any order. The parameters are those of `Recorder.image`."""
+    records, heirs, initial = columns.records, columns.heirs, columns.initial
+    upstream, downstream, counts = columns.upstream, columns.downstream, columns.counts.copy()
+    n = len(records)
+    tiles = records[:, TILES]
+    references = _references(tiles)
+    if window or order is not first_in:
+        upstream, downstream = _all_edges(heirs, upstream, downstream)
+        counts = np.bincount(downstream, minlength=n).astype(np.uint32)
+        heirs = np.zeros(n, np.uint32)
+        priority = order(upstream, downstream, tiles)
+        if priority is not None:
+            initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
+            by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
+            upstream, downstream = upstream[by_priority], downstream[by_priority]
+        if window:
+            slots = min(window, stale + 1, n)
+            initial = initial[initial < slots]
+            counts[slots:] += 1
+        else:
+            heirs, upstream, downstream = _choose_heirs(upstream, downstream, counts)
+    successors = references[downstream[np.argsort(upstream, kind="stable")]]
+    out = np.bincount(upstream, minlength=n).astype(np.uint32) if len(upstream) else None
+    levels = _levels(n, heirs, successors, out, tiles) if with_levels else []
+    entries = _entries(initial, tiles)
+    image = _assemble(columns, successors, counts, entries, levels, spare, window, stale, blocks)
+    stored = image.words[HEADER_WORDS : HEADER_WORDS + n * RECORD_WORDS]
+    records = stored.reshape(n, RECORD_WORDS)
+    if out is not None:
+        records[:, N_SUCCESSORS] = out
+        records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
+    if len(initial) == n or window:
+        return image
+    return image._replace(width=image.width - _mark(records, heirs, references, gang))
+
+
+def _assemble(
+    columns: Columns,
+    successors: Words,
+    counts: Words,
+    entries: Words,
+    levels: list[Words],
+    spare: int,
+    window: int,
+    stale: int,
+    blocks: int,
+) -> Image:
+    records = columns.records
+    n = len(records)
+    tiles = records[:, TILES]
+    published = int(tiles.sum())
+    capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
+    rows = -(-n // 32)
+    at_records = HEADER_WORDS
+    at_successors = at_records + n * RECORD_WORDS
+    at_extra = -(-(at_successors + len(successors)) // 4) * 4
+    at_initial = at_extra + len(columns.extra)
+    at_counts = at_initial + len(entries)
+    at_levels = at_counts + n
+    at_blocks = -(-(at_levels + sum(map(len, levels))) // 32) * 32
+    block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
+    total = at_blocks + blocks * block_words
+    words = np.zeros(total, np.uint32)
+    words[:14] = (
+        VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
+        capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
+    )  # fmt: skip
+    words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
+    flat = words[at_records:at_successors]
+    flat[:] = records.reshape(-1)
+    for place, extra in columns.patches:
+        flat[place] = at_extra + extra
+    words[at_successors : at_successors + len(successors)] = successors
+    words[at_extra:at_initial] = columns.extra
+    words[at_initial:at_counts] = entries
+    words[at_counts : at_counts + n] = counts
+    places = []
+    for level in levels:
+        places.append((at_levels, len(level)))
+        words[at_levels : at_levels + len(level)] = level
+        at_levels += len(level)
+    block = words[at_blocks : at_blocks + block_words]
+    block[32] = len(entries)
+    block[UNFINISHED] = n
+    state = block[STATE_WORD:]
+    at = task_places(n)
+    state[at] = counts
+    state[32 * rows + at] = tiles
+    slots = np.arange(len(entries))
+    state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
+    return Image(words, n, published, at_blocks, block_words, tuple(places))
+
+
+def header_check(header: Sequence[int]) -> int:
+    """What tells the scheduler that its header is as it was written."""
+    check = 0
+    for word in header:
+        check = (check ^ word) * 16777619 & 0xFFFFFFFF
+    return check
+
+
+def told_counts(status: Words) -> dict[int, int]:
+    """What the counts were that tasks refused, for the first of them."""
+    many = min(int(status[FAULT + 3]), TOLD)
+    told = status[FAULT + 4 : FAULT + 4 + 2 * many].tolist()
+    return dict(zip(told[::2], told[1::2], strict=True))
+
+
+def task_places(n: int) -> Any:
+    """Where the counts of tasks 0 to n - 1 are in a block's state; those of neighbours lie
+    apart."""
+    tasks = np.arange(n)
+    return (tasks % 32) * -(-n // 32) + tasks // 32
+
+
+def words_of(column: Any) -> Words:
+    """A column of words as an array."""
+    return np.frombuffer(column, np.uint32)
+
+
+def _references(tiles: Words) -> Words:
+    """The reference of each task, as its successors' lists have it."""
+    tasks = np.arange(1, len(tiles) + 1, dtype=np.uint32)
+    return (tiles - np.uint32(1)) << np.uint32(TASK_BITS) | tasks
+
+
+def _all_edges(heirs: Words, upstream: Words, downstream: Words) -> tuple[Words, Words]:
+    """All edges in the order of the tasks that wait, those to heirs among them."""
+    having = np.flatnonzero(heirs).astype(np.uint32)
+    upstream = np.concatenate((having, upstream))
+    downstream = np.concatenate((heirs[having] - np.uint32(1), downstream))
+    in_order = np.argsort(downstream, kind="stable")
+    return upstream[in_order], downstream[in_order]
+
+
+def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Words, Words, Words]:
+    """Give every task the first of the successors that wait for it alone as its heir; the heirs,
+    and the edges that are left."""
+    alone = counts[downstream] == 1
+    heirs = np.zeros(len(counts), np.uint32)
+    # in reverse, so that the first one stays
+    heirs[upstream[alone][::-1]] = downstream[alone][::-1] + 1
+    others = heirs[upstream] != downstream + 1
+    counts[downstream[~others]] = 0
+    return heirs, upstream[others], downstream[others]
+
+
+def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
+    """Write the heirs down, and mark what is handed over without the queue: a task of one tile
+    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. How
+    many tiles cannot be ready while others are: of a chain of heirs, as many as its widest task has
+    can, so that of a task and its heir one does not count."""
+    having = np.flatnonzero(heirs)
+    theirs = references[heirs[having].astype(np.int64) - 1]
+    records[having, HEIR] = theirs
+    bodies, single = records[:, BODY], theirs >> np.uint32(TASK_BITS) == 0
+    alone = records[having, TILES] == 1
+    fused = having[alone & single & (records[having, N_SUCCESSORS] == 0)]
+    bodies[fused] |= np.uint32(FUSED)
+    if gang and not alone.all():
+        bodies[having[~alone & ~single]] |= np.uint32(GANG)
+    return int(np.minimum(records[having, TILES], (theirs >> np.uint32(TASK_BITS)) + 1).sum())
+
+
+def _entries(tasks: Words, tiles: Words) -> Words:
+    """A queue entry for every tile of some tasks."""
+    each = tiles[tasks].astype(np.int64)
+    if (each == 1).all():
+        return (tasks + 1).astype(np.uint32)
+    repeated = np.repeat(tasks + 1, each).astype(np.uint32)
+    ends = np.cumsum(each)
+    tile = np.arange(len(repeated), dtype=np.int64) - np.repeat(ends - each, each)
+    return (repeated | (tile << TASK_BITS).astype(np.uint32)).astype(np.uint32)
+
+
+def _levels(
+    n: int, heirs: Words, successors: Words, out: Words | None, tiles: Words
+) -> list[Words]:
+    """The queue entries of an epoch by level: what runs together where there is no order inside a
+    launch."""
+    level = [0] * n
+    below = iter((successors & np.uint32((1 << TASK_BITS) - 1)).tolist())
+    many = out.tolist() if out is not None else [0] * n
+    for task, heir in enumerate(heirs.tolist()):
+        deeper = level[task] + 1
+        for other in (*islice(below, many[task]), heir):
+            if other and level[other - 1] < deeper:
+                level[other - 1] = deeper
+    levels = np.array(level)
+    return [
+        _entries(np.flatnonzero(levels == one).astype(np.uint32), tiles)
+        for one in range(max(level) + 1 if n else 0)
+    ]

@@ -1,0 +1,226 @@
+"""Segments: recorded launches that one launch of the device-side scheduler runs.
+
+In: consecutive launches of a graph, as tasks of one scheduler. Out: a `Segment`, a command for each
+replay of it, and what became of that.
+
+A segment is an epoch that is compiled once and stays on the device in a region of its own. A replay
+uploads nothing: it uses one of the two blocks of the region and cleans the other for the next. What
+`update` and `swap` change are words of records, written in front of the next replay.
+
+Invariant: a replay runs with the words that the segment had when it was asked for, even if it was
+held back until after the next change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from .. import core
+from ..errors import DeviceError
+from ..launch.decision import DecidedCommand
+from ..launch.poison import lost
+from ..records import Access, Command, Launch
+from . import layout
+from .builds import Scheduler
+from .task import Task
+
+MOST_LAUNCHES = 17
+"""Launches of the scheduler that one replay may take."""
+
+MOST_WRITES = 16
+"""Changed records that are written one by one; more of them in one piece, with what is between."""
+
+Recorded = tuple[Command, Access]
+"""A launch of a graph."""
+
+
+class Settings(NamedTuple):
+    """How segments are compiled: see `epochs.Recorder.image`."""
+
+    order: layout.Order
+    window: int
+    stale: int
+    gang: bool
+    least: int = 1
+    """Fewer launches in a row stay single."""
+
+
+class SegmentError(DeviceError):
+    """Launches of a replay that did not run: `tasks`, by their numbers in the segment."""
+
+    def __init__(self, message: str, tasks: Sequence[int]) -> None:
+        super().__init__(message)
+        self.tasks = frozenset(tasks)
+
+
+class SegmentCommand(NamedTuple):
+    """One replay of a segment."""
+
+    segment: Segment
+    version: int
+    """How many changes of the segment it comes after."""
+    accesses: Sequence[Access]
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"replay of {len(self.accesses)} launches"
+
+    @property
+    def on_host(self) -> bool:
+        """On the device."""
+        return False
+
+    def enqueue(self, queue: Any, wait_for: Any) -> Any:
+        """Segments are for the scheduler alone."""
+        raise TypeError("a segment is not for a queue")
+
+
+class Segment:
+    """Launches `first` and following of a graph."""
+
+    def __init__(
+        self,
+        context: Any,
+        scheduler: Scheduler,
+        first: int,
+        launches: Sequence[Recorded],
+        tasks: Sequence[Task],
+        settings: Settings,
+        levels: bool,
+    ) -> None:
+        self.first = first
+        self.scheduler = scheduler
+        self.accesses = [access for _, access in launches]
+        self.counted = {
+            index: command for index, (command, _) in enumerate(launches) if is_counted(command)
+        }
+        recorder, hazards = layout.Recorder(), core.native.Hazards()
+        for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
+            found = hazards.enter(number, access.reads, access.writes)
+            recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
+        groups = min(scheduler.limits.groups, sum(task.tiles for task in tasks))
+        image = recorder.image(
+            2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
+            1 if levels else 2, settings.gang, levels,
+        )  # fmt: skip
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.region = cl.Buffer(context, flags, hostbuf=image.words)
+        rows = -(-image.tasks // 32)
+        self.status_words = layout.STATE_WORD + 32 * rows if self.counted else layout.STATUS_WORDS
+        self.fresh = image.words[image.block : image.block + self.status_words].copy()
+        """The beginning of a block as it is before a run."""
+        self._words = image.words[: image.block].copy()
+        self.image = image._replace(words=self.fresh)
+        self.broken = False
+        """A run of it ended as none should: nobody knows how its blocks are."""
+        self._block = 0
+        self._shared = False
+        """Whether replays keep `accesses`."""
+        self._changed: dict[int, int] = {}
+        self._changes: deque[tuple[int, list[tuple[int, layout.Words]]]] = deque()
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self.accesses)
+
+    # ---- changes -------------------------------------------------------------------------------
+
+    def patch(self, index: int, launch: Recorded, task: Task) -> bool:
+        """Launch `index` of the segment has other arguments now. False if that is another
+        segment."""
+        words = self._words
+        at = layout.HEADER_WORDS + index * layout.RECORD_WORDS
+        record, head = words[at : at + layout.RECORD_WORDS], np.frombuffer(task.head, np.uint32)
+        same = [layout.TILES, layout.ITEMS, layout.TILE_ITEMS, layout.LOCAL]
+        if (record[same] != head[same]).any() or (int(record[0]) ^ int(head[0])) & 0xFFFF00FF:
+            return False
+        blob = np.frombuffer(task.blob.ljust(-(-len(task.blob) // 4) * 4, b"\0"), np.uint32)
+        inline = len(task.blob) <= layout.INLINE_BYTES
+        place = at + layout.INLINE_WORD if inline else int(record[layout.ARGS])
+        self._change(at + layout.WHEN, head[layout.WHEN : layout.UPTO + 1])
+        self._change(place, blob)
+        command, access = launch
+        if access != self.accesses[index]:
+            if self._shared:
+                self.accesses, self._shared = [*self.accesses], False
+            self.accesses[index] = access
+        if index in self.counted:
+            self.counted[index] = command
+        return True
+
+    def _change(self, at: int, new: layout.Words) -> None:
+        if (self._words[at : at + len(new)] != new).any():
+            self._words[at : at + len(new)] = new
+            self._changed[at] = max(len(new), self._changed.get(at, 0))
+
+    def command(self) -> SegmentCommand:
+        """A replay as things stand."""
+        if self._changed:
+            places = sorted(self._changed.items())
+            if len(places) > MOST_WRITES:
+                start, end = places[0][0], max(at + n for at, n in places)
+                places = [(start, end - start)]
+            self._version += 1
+            batch = [(at, self._words[at : at + n].copy()) for at, n in places]
+            self._changes.append((self._version, batch))
+            self._changed.clear()
+        self._shared = True
+        return SegmentCommand(self, self._version, self.accesses)
+
+    def take_changes(self, version: int) -> list[tuple[int, layout.Words]]:
+        """What has to be written before a replay of that version, by place."""
+        found = []
+        while self._changes and self._changes[0][0] <= version:
+            found += self._changes.popleft()[1]
+        return found
+
+    # ---- runs ----------------------------------------------------------------------------------
+
+    def turn(self) -> int:
+        """The block that the next run uses."""
+        block, self._block = self._block, 1 - self._block
+        return block
+
+    def refused(self, status: layout.Words) -> SegmentError:
+        """Which counts were refused in a run that left this."""
+        values = status[layout.STATE_WORD :][layout.task_places(len(self))]
+        tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
+        first = tasks[0]
+        command: Any = self.counted[first]
+        wrong = command.wrong(self.first + first + 1, layout.told_counts(status).get(first))
+        return SegmentError(f"of the graph, {wrong}", tasks)
+
+
+def is_counted(command: Command) -> bool:
+    """Whether a launch may turn out to have had a wrong count, when it has ended."""
+    if type(command) is SegmentCommand:
+        return bool(command.segment.counted)
+    return type(command) is DecidedCommand and command.decision.count is not None
+
+
+# ---- failures ------------------------------------------------------------------------------------
+
+
+def failed(launch: Launch, error: BaseException) -> Launch:
+    """A replay that failed, with the bytes that are lost by it in place of all that it writes."""
+    if type(launch.command) is not SegmentCommand or not isinstance(error, SegmentError):
+        return launch
+    access = launch.access._replace(writes=lost(launch.command.accesses, error.tasks))
+    return launch._replace(access=access)
+
+
+def apart(launches: Iterable[Launch], has_run: Callable[[int], bool]) -> Iterator[Launch]:
+    """The same launches, with those that a replay consists of in place of it. One that is held back
+    is a whole still: it will not run at all if it reads what is lost."""
+    for launch in launches:
+        if type(launch.command) is SegmentCommand and has_run(launch.number):
+            for access in launch.command.accesses:
+                yield launch._replace(access=access)
+        else:
+            yield launch

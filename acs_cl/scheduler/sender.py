@@ -1,0 +1,371 @@
+"""Epochs on their way: from recorded tasks, or a recorded segment, to commands on a queue, and from
+what came back to what became of the launches.
+
+In: epochs that take no more tasks. Out: an event behind everything of an epoch, and later its
+outcome. An epoch is one upload, launches of the scheduler, and a read-back of its status; a segment
+is on the device already and needs no upload.
+
+Invariants: the last launch of the scheduler in an epoch leaves only when the epoch is finished; its
+launches before may leave work. The words of an epoch, and the memory that its status is read into,
+live until its event.
+"""
+
+# Long because: what is enqueued for an epoch, and what is made of it afterwards, belong together.
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from ..backends.base import Backend
+from ..devices import driver
+from ..devices.driver import STATUS
+from ..errors import DeviceError, InternalError
+from ..launch.decision import WrongCountError
+from ..memory.blocks import Store
+from . import layout
+from .builds import Scheduler
+from .compiling import launch_arguments
+from .segment import MOST_LAUNCHES, Segment, SegmentCommand
+from .status import Landings
+
+MOST_TASKS = 4096
+"""Tasks of an epoch: sent when there are so many."""
+
+POLLS = 4096
+"""Looks at a queue slot before a group leaves: some 3 ms on an H200. Groups that wait keep kernels
+on lanes from the compute units; but those that left are missing when a wide level of the graph
+comes, and with 256 a network of 478 kernels took four times as long."""
+
+SPARE_BYTES = 1 << 24
+"""Memory for epochs to come that is kept. On an H200 the first write into new memory takes 9 us
+more than later ones; a program that sends many epochs before it waits needs some for each."""
+
+TIMED_TASKS = 64
+"""Tasks of an epoch from which the time of a task is told."""
+
+CLEANS, MAY_NARROW = 1, 2
+
+
+class Settings(NamedTuple):
+    """How epochs are run; tests make them extreme."""
+
+    groups: int | None = None
+    """Groups of a scheduler at most."""
+    slice_s: float = 0.05
+    turns: int = 1 << 30
+    """Tasks that a group runs in one launch of the scheduler, but for the last launch of an
+    epoch."""
+    polls: int | None = None
+    most_tasks: int = MOST_TASKS
+    order: str = "first_in"
+    window: int = 0
+    stale: int = layout.MOST_TASKS
+    gang: bool = True
+
+
+class Times(NamedTuple):
+    """As an event has them, in nanoseconds."""
+
+    start: int
+    end: int
+
+
+class Epoch:
+    """Launches handed to the scheduler at once. Which they are is in the ledger, by its number."""
+
+    def __init__(self, scheduler: Scheduler, number: int) -> None:
+        self.scheduler = scheduler
+        self.number = number
+        self.recorder = layout.Recorder()
+        self.trusted = True
+        """Whether it is sent however small it is."""
+        self.wait_for: list[Any] = []
+        self.opened = 0.0
+        """When its first task was seen; 0: none was, and that one wakes who sends it."""
+        self.event: Any = None
+        self.error: BaseException | None = None
+        self.region: Any = None
+        self.words: Any = None
+        self.writing: list[Any] = []
+        """Events of the upload. PyOpenCL waits for one that nobody keeps: for all before it too."""
+        self.status: Any = None
+        self.counts: Any = None
+        self.sent = 0.0
+        self.kernel_event: Any = None
+        """Of the first launch of the scheduler."""
+        self.last_event: Any = None
+        """Of its last one."""
+        self.launches = 0
+        """Of the scheduler."""
+        self.is_clocked = True
+        """Whether its queue keeps times."""
+        self.names: Counter[str] = Counter()
+        """Of the kernels in it, but for quick launches."""
+        self.segment: Segment | None = None
+        """What it replays, if it was not collected."""
+
+    @property
+    def shared(self) -> int:
+        """What tells launches that have the times of one epoch in common; 0: these are a launch's
+        own."""
+        return 0 if self.segment is not None else self.number
+
+    @property
+    def profile(self) -> Times | None:
+        """From the start of the first launch of the scheduler to the end of the last."""
+        first, last = self.kernel_event, self.last_event
+        if first is None or last is None:
+            return None
+        return Times(first.profile.start, last.profile.end)
+
+    def device_us(self, on_cpu: bool) -> float | None:
+        """How long the device had it, if the scheduler ran once for it. On a CPU it may run twice
+        for any epoch: from the first to the end of all."""
+        first, last = self.kernel_event, self.event if on_cpu else self.kernel_event
+        most = 2 if on_cpu else 1
+        if first is None or last is None or self.launches > most:
+            return None
+        end = last.profile.start if on_cpu else last.profile.end  # of what reads the outcome
+        return (end - first.profile.start) / 1e3  # type: ignore[no-any-return]
+
+
+class Outcome(NamedTuple):
+    """What became of an epoch: `broken` for all its launches, `failures` for some of them."""
+
+    status: int
+    broken: BaseException | None
+    failures: dict[int, BaseException]
+
+
+class Sender:
+    """Sends the epochs of one queue. `lanes` is flushed where an epoch waits for it."""
+
+    def __init__(
+        self,
+        queue: Any,
+        lanes: Backend,
+        store: Store,
+        tier: str,
+        on_cpu: bool,
+        settings: Settings,
+    ) -> None:
+        self.settings = settings
+        self.launches = 0
+        """Of schedulers."""
+        self._queue = queue
+        self._lanes = lanes
+        self._store = store
+        self._levels = tier == "levels"
+        self._cpu = on_cpu
+        self._regions: list[Any] = []
+        self._spare_bytes = 0
+        self._landings = Landings(pinned=not on_cpu)
+        self._task_s = 50e-6
+
+    @property
+    def polls(self) -> int:
+        """Looks of a group at a queue slot; the same in all launches of an epoch."""
+        if self.settings.polls is not None:
+            return self.settings.polls
+        return 0 if self._cpu else POLLS
+
+    def send(self, epoch: Epoch, command: SegmentCommand | None = None) -> None:
+        """Upload and launch what was collected, or launch the segment of `command` again. What the
+        driver refuses is the failure of all launches in it; what it took before has ended then."""
+        try:
+            if command is None:
+                self._send_collected(epoch)
+            else:
+                self._send_segment(epoch, command)
+        except (cl.Error, MemoryError) as error:
+            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+            if epoch.writing or epoch.kernel_event is not None:
+                with contextlib.suppress(cl.Error):
+                    self._queue.finish()
+
+    def requeue(self, queue: Any, lanes: Backend) -> None:
+        """Use others from now on."""
+        self._queue, self._lanes = queue, lanes
+
+    def let_go(self) -> None:
+        """Of memory for epochs to come."""
+        self._regions.clear()
+        self._spare_bytes = 0
+        self._landings.let_go()
+
+    def _send_collected(self, epoch: Epoch) -> None:
+        settings = self.settings
+        groups = min(epoch.scheduler.limits.groups, epoch.recorder.entries)
+        spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
+        image = epoch.recorder.image(
+            spare, layout.ORDERS[settings.order], settings.window, settings.stale,
+            gang=settings.gang and self.polls > 0, with_levels=self._levels,
+        )  # fmt: skip
+        epoch.region = self._region(image.words.nbytes)
+        self._enqueue(epoch, image, [(0, image.words)], groups, layout.STATUS_WORDS)
+
+    def _send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
+        """No upload but of changed words."""
+        segment = command.segment
+        image, groups = segment.image, epoch.scheduler.limits.groups
+        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+        epoch.region = segment.region
+        if self._levels:  # which clean nothing, and so use one block only
+            writes.append((4 * image.block, segment.fresh))
+            self._enqueue(epoch, image, writes, groups, segment.status_words)
+        else:
+            which = segment.turn()
+            self._enqueue(epoch, image, writes, groups, segment.status_words, which, CLEANS)
+
+    def _enqueue(
+        self,
+        epoch: Epoch,
+        image: layout.Image,
+        writes: list[tuple[int, layout.Words]],
+        groups: int,
+        status_words: int,
+        which: int = 0,
+        cleans: int = 0,
+    ) -> None:
+        """Words to their places in the region, the launches in block `which`, what became of it."""
+        queue, events = self._queue, epoch.wait_for
+        wait_for = [event for event in events if event.get_info(STATUS) > 0] or None
+        if wait_for:
+            self._lanes.flush()
+        events.clear()
+        epoch.counts, epoch.words = image, writes
+        epoch.status = self._landings.take(queue, status_words)
+        for start, words in writes:
+            place = driver.Place(epoch.region, start, words.nbytes)
+            epoch.writing.append(driver.write(queue, place, words, wait_for))
+            wait_for = None  # the queue is in order
+        epoch.scheduler.declare(self._store.generation, self._store.allocations)
+        if self._levels:
+            self._launch_levels(epoch, image)
+        else:
+            self._launch(epoch, image, groups, which, cleans, wait_for)
+        start = 4 * (image.block + which * image.block_words)
+        at = driver.Place(epoch.region, start, epoch.status.nbytes)
+        epoch.event = driver.read(queue, epoch.status, at, None)
+        queue.flush()
+        epoch.sent = perf_counter()
+
+    def _launch(
+        self,
+        epoch: Epoch,
+        image: layout.Image,
+        groups: int,
+        block: int,
+        cleans: int,
+        wait_for: list[Any] | None,
+    ) -> None:
+        """Launches that may leave work, where there is reason to, and one that leaves none. The
+        first of them waits, and cleans."""
+        settings = self.settings
+        group = epoch.scheduler.limits.group
+        groups = max(1, min(groups, image.width))
+        slices = self._slices(image.tasks, groups)
+        mode = MAY_NARROW if groups > 1 else 0
+        kernel = epoch.scheduler.native
+        for left in range(slices, -1, -1):
+            values = launch_arguments(
+                block, settings.turns if left else 1 << 30, self.polls,
+                int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
+            )  # fmt: skip
+            driver.set_arguments(kernel, (0, epoch.region), values)
+            event = driver.enqueue_kernel(
+                self._queue, kernel, (groups * group,), (group,), None, wait_for, False, False
+            )
+            cleans, wait_for = 0, None
+            self.launches += 1
+            epoch.launches += 1
+            epoch.last_event = event
+            if epoch.kernel_event is None:
+                epoch.kernel_event = event
+
+    def _slices(self, tasks: int, groups: int) -> int:
+        """Launches before the one that leaves only when all is done."""
+        settings = self.settings
+        if settings.turns < tasks:
+            return 1
+        if tasks * self._task_s > settings.slice_s / 2:
+            return min(MOST_LAUNCHES - 1, 1 + int(tasks * self._task_s / settings.slice_s))
+        # on a CPU groups leave as soon as there is nothing for them: come back once
+        return 1 if self._cpu and groups > 1 else 0
+
+    def _launch_levels(self, epoch: Epoch, image: layout.Image) -> None:
+        kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
+        for first, count in image.levels:
+            driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
+            event = driver.enqueue_kernel(
+                self._queue, kernel, (count * group,), (group,), None, None, False, False
+            )
+            epoch.kernel_event, epoch.last_event = epoch.kernel_event or event, event
+            self.launches += 1
+            epoch.launches += 1
+
+    def _region(self, nbytes: int) -> Any:
+        for index, region in enumerate(self._regions):
+            if nbytes <= region.size <= 4 * nbytes + (1 << 20):
+                self._spare_bytes -= region.size
+                return self._regions.pop(index)
+        size = 1 << max(16, (nbytes - 1).bit_length())
+        return cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
+
+    def _keep(self, region: Any) -> None:
+        """For an epoch to come; the newest is the first to be taken."""
+        if self._spare_bytes + region.size <= SPARE_BYTES:
+            self._spare_bytes += region.size
+            self._regions.insert(0, region)
+
+    def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
+        """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
+        status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
+        failures: dict[int, BaseException] = {}
+        broken = epoch.error
+        if broken is None and status < 0:
+            broken = DeviceError(f"the device reports status {status}")
+        if broken is None:
+            fault = int(epoch.status[layout.FAULT])
+            if fault in layout.FAULTS:
+                broken = InternalError(
+                    f"the scheduler stopped: {layout.FAULTS[fault]} "
+                    f"(task {int(epoch.status[layout.FAULT + 1])})"
+                )
+            elif int(epoch.status[layout.UNFINISHED]):
+                left = int(epoch.status[layout.UNFINISHED])
+                broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
+            elif fault and epoch.segment is not None:
+                failures = {numbers()[0]: epoch.segment.refused(epoch.status)}
+            elif fault:
+                failures = self._refused(epoch, numbers())
+            if epoch.segment is None and epoch.region is not None:
+                self._keep(epoch.region)
+        tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
+        if broken is not None and epoch.segment is not None:
+            epoch.segment.broken = True
+        self._landings.give(epoch.status)
+        if broken is None and tasks >= TIMED_TASKS:
+            each = (perf_counter() - epoch.sent) / tasks
+            self._task_s = min(each, (self._task_s + each) / 2)
+        return Outcome(status, broken, failures)
+
+    def _refused(self, epoch: Epoch, numbers: list[int]) -> dict[int, BaseException]:
+        """Which launches' counts were refused."""
+        image: layout.Image = epoch.counts
+        state = np.empty(64 * -(-image.tasks // 32), np.uint32)
+        at = driver.Place(epoch.region, 4 * (image.block + layout.STATE_WORD), state.nbytes)
+        driver.wait_for_event(driver.read(self._queue, state, at, None))
+        values = state[layout.task_places(image.tasks)]
+        told = layout.told_counts(epoch.status)
+        return {
+            numbers[task]: WrongCountError(told.get(task))
+            for task in np.flatnonzero(values >= layout.FAULTY).tolist()
+        }

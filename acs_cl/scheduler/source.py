@@ -1,0 +1,82 @@
+"""The text of a scheduler: its kernels, the device functions it can call, and the switch over them.
+
+In: a memory-model tier, a group size, device functions. Out: OpenCL C and build options. Pure.
+Invariant: the place of a body in the list is its number in the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..opencl_c.kernel_files import kernel_source
+
+TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX", "levels": "ACS_TIER_LEVELS"}
+MOST_BODIES = 256
+
+
+class Body(NamedTuple):
+    """What the switch calls: a symbol, and whether its items may be cut anywhere."""
+
+    symbol: str
+    tiled: bool
+
+
+def scheduler_source(
+    tier: str,
+    group: int,
+    arena_bytes: int,
+    args_bytes: int,
+    bodies: Sequence[Body],
+    texts: Sequence[str],
+    steady: bool,
+) -> str:
+    """The program. `group`: work-items of its groups; `arena_bytes`: local memory of the bodies;
+    `steady`: for compilers that turn work-items into loops."""
+    space = "__global" if group == 1 else "__local"
+    macros = {
+        TIERS[tier]: "",
+        "ACS_GROUP": group,
+        "ACS_BODIES": len(bodies),
+        "ACS_ARENA": max(16, -(-arena_bytes // 16) * 16),
+        "ACS_ARGS_WORDS": max(16, -(-args_bytes // 16) * 4),
+        "ACS_BIG_ARGS": int(args_bytes > 64),
+        "ACS_STEADY": int(steady and group > 1),
+        "ACS_RECORD": "__global" if tier == "levels" else space,
+        "ACS_BLOB": space,
+        "ACS_CONTEXT": "const acs_context *acs_ctx",
+        "ACS_PASS": "acs_ctx",
+    }
+    main = "levels.cl" if tier == "levels" else "scheduler.cl"
+    parts = [
+        *(f"#define {name} {value}" for name, value in macros.items()),
+        *(kernel_source(name) for name in ("memory_model.h", "descriptor.h", "context.h")),
+        *texts,
+        kernel_source("work.h"),
+        _switch(bodies),
+        kernel_source(main),
+    ]
+    return "\n".join(parts)
+
+
+def _switch(bodies: Sequence[Body]) -> str:
+    cases = "\n".join(
+        f"    case {number}: {'ACS_TILED' if body.tiled else 'ACS_GROUPED'}({body.symbol}) break;"
+        for number, body in enumerate(bodies)
+    )
+    return (
+        "inline void acs_run(uint body, const acs_tile *tile, acs_context context, uint lane,\n"
+        "                    ACS_BLOB const uchar *blob, __local uchar *arena) {\n"
+        f"    switch (body) {{\n{cases}\n    }}\n}}\n"
+    )
+
+
+def build_options(tier: str, options: Sequence[str]) -> list[str]:
+    """The options of the bodies' programs, with the language version that the tier needs. Compilers
+    that print their warnings on the terminal have none to print: a program cannot help what they
+    say of the text made of its kernels. NVIDIA's tells registers so, and only when asked."""
+    others = [word for word in options if not word.startswith("-cl-std=")]
+    asked = [word for word in options if word.startswith("-cl-std=")]
+    if tier == "c11":
+        return [*others, "-cl-std=CL3.0", "-w"]
+    return [*others, *asked, "-cl-nv-verbose" if tier == "ptx" else "-w"]

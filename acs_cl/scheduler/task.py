@@ -1,0 +1,222 @@
+"""Tasks: a kernel command as a record of the device-side scheduler.
+
+In: a translated kernel with its number in a scheduler, and commands of it. Out: the head of the
+record, the packed arguments, the shape. Pure but for the addresses it reads off the arguments.
+
+Invariant: what a task runs is what the command would run in a queue. Where that cannot be said, or
+a queue does it better, `Unfit` says why, and the launch runs on a lane.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyopencl as cl
+
+from ..launch.commands import KernelCommand
+from ..launch.decision import Decision
+from . import layout
+
+if TYPE_CHECKING:
+    from ..opencl_c.functions.translation import Field, Function
+
+SMALLEST_TILE = 256
+"""Items of a tile at least, where one work-item runs a whole tile: taking a tile costs as much as
+running some ten of them."""
+
+MOST_HEADS = 4096
+"""Sizes of a kernel for which heads of records are kept."""
+
+NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address that lasts"
+"""Why a kernel that would be translated has no place in a scheduler."""
+
+
+LOCAL_ALIGN = 128
+"""Where the local memory of an argument begins."""
+
+
+class Unfit(Exception):  # noqa: N818  (an answer, not an error of the user)
+    """This launch is not for the scheduler; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Limits(NamedTuple):
+    """What one scheduler can take."""
+
+    group: int
+    """Work-items of its groups."""
+    arena_bytes: int
+    groups: int
+    """Groups that run at the same time."""
+    most_tiles: int
+
+
+class Task(NamedTuple):
+    """A launch as the recorder takes it."""
+
+    head: bytes
+    blob: bytes
+    shape: bytes | None
+    tiles: int
+
+
+class Body:
+    """A kernel in a scheduler."""
+
+    def __init__(self, function: Function, number: int, limits: Limits) -> None:
+        self.function = function
+        self.number = number
+        self.limits = limits
+        self.heads: dict[Any, tuple[bytes, bytes | None, int]] = {}
+        self._pack = struct.Struct("<" + _format(function.fields, function.blob_bytes))
+        self._local = any(field.kind == "local" for field in function.fields)
+
+    def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
+        """A command without a decision."""
+        key = command.global_size, command.local_size, command.offset
+        found = self.heads.get(key)
+        if found is None:
+            if len(self.heads) >= MOST_HEADS:  # a program whose sizes never repeat
+                self.heads.clear()
+            found = self.heads[key] = self._head(command, None, 0, 0)
+        head, shape, tiles = found
+        return Task(head, self._blob(command, owns), shape, tiles)
+
+    def made(
+        self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]
+    ) -> Task:
+        """A command, with a decision or without."""
+        if decision is None:
+            return self.task(command, owns)
+        return self.decided(command, decision, owns)
+
+    def decided(
+        self, command: KernelCommand, decision: Decision, owns: Callable[[int], bool]
+    ) -> Task:
+        """A command with a decision: its sizes are the bounds."""
+        when = 0 if decision.when is None else _address(decision.when.place.memory, owns)
+        if decision.count is None:
+            task = self.task(command, owns)
+            return task._replace(head=layout.with_when(task.head, when))
+        count = _address(decision.count.place.memory, owns)
+        head, shape, tiles = self._head(command, decision, when, count)
+        return Task(head, self._blob(command, owns), shape, tiles)
+
+    def _blob(self, command: KernelCommand, owns: Callable[[int], bool]) -> bytes:
+        fields = self.function.fields
+        parts: list[Any] = [0] * len(fields)
+        pointers, values = command.pointers, command.values
+        local = self.function.local_bytes
+        for at in range(0, len(pointers), 2):
+            memory = pointers[at + 1]
+            if self._local and fields[pointers[at]].kind == "local":
+                local = -(-local // LOCAL_ALIGN) * LOCAL_ALIGN
+                parts[pointers[at]] = local
+                local += memory.size
+            else:
+                parts[pointers[at]] = _address(memory, owns)
+        if local > self.limits.arena_bytes:
+            raise NeedsArena(local)
+        for at in range(0, len(values), 2):
+            parts[values[at]] = values[at + 1]
+        return self._pack.pack(*parts)
+
+    def _head(
+        self, command: KernelCommand, decision: Decision | None, when: int, count: int
+    ) -> tuple[bytes, bytes | None, int]:
+        function, limits = self.function, self.limits
+        size, offset = command.global_size, command.offset
+        local = command.local_size or function.group_size
+        local = tuple(local)[: len(size)] if local else (1,) * len(size)
+        items = prod(size)
+        counted = decision is not None and decision.count is not None
+        _check_sizes(command, function, local, items, counted)
+        local_items = prod(local)
+        if function.tiled:
+            tile_items = self._tile(items)
+        else:
+            if local_items != limits.group:
+                raise Unfit(f"its groups have {local_items} work-items, not {limits.group}")
+            tile_items = -(-items // (limits.most_tiles * limits.group)) * limits.group
+        tiles = -(-items // tile_items)
+        shape = None
+        if len(size) > 1 or (offset is not None and any(offset)):
+            shape = layout.shape(size, local, offset)
+        upto = decision.upto if decision is not None and decision.count is not None else 0
+        head = layout.head(
+            self.number, tiles, items, tile_items, local_items, self._pack.size, shape is not None,
+            when, count, upto,
+        )  # fmt: skip
+        return head, shape, tiles
+
+    def _tile(self, items: int) -> int:
+        """Items of a tile of a kernel that may be cut anywhere."""
+        group, most = self.limits.group, self.limits.most_tiles
+        least = max(group, SMALLEST_TILE if group == 1 else 0)
+        return max(least, -(-items // (most * group)) * group)
+
+
+class NeedsArena(Unfit):
+    """More local memory than the scheduler was built with."""
+
+    def __init__(self, nbytes: int) -> None:
+        super().__init__(f"it needs {nbytes:,} bytes of local memory")
+        self.nbytes = nbytes
+
+
+def _check_sizes(
+    command: KernelCommand, function: Function, local: tuple[int, ...], items: int, counted: bool
+) -> None:
+    """Leave to the driver what it may refuse, and what it knows better."""
+    size, offset = command.global_size, command.offset or ()
+    given = (*size, *(command.local_size or ()), *offset)
+    if (
+        not 1 <= len(size) <= 3
+        or not all(hasattr(one, "__index__") and 0 <= one < 1 << 31 for one in given)
+        or len(command.local_size or local) != len(size)
+        or len(local) != len(size)
+        or len(offset) > len(size)
+        or items < 1
+        or min(local) < 1
+    ):
+        raise Unfit("its sizes are for the driver to judge")
+    required = function.group_size
+    if required and command.local_size and tuple(required)[: len(size)] != local:
+        raise Unfit("its local size is not the one that the kernel requires")
+    for index, (whole, part) in enumerate(zip(size, local, strict=True)):
+        if whole % part and not (counted and index == 0):
+            raise Unfit("its global size is not a multiple of its local size")
+    if not function.tiled and not (command.local_size or required):
+        raise Unfit("it works in groups and no local size was given")
+    if items >= 1 << 31:
+        raise Unfit("it has more than 2**31 work-items")
+
+
+def _address(memory: Any, owns: Callable[[int], bool]) -> int:
+    if memory is None:
+        return 0
+    if not isinstance(memory, cl.SVMPointer):
+        raise Unfit("one of its arguments is a buffer, which has no address that lasts")
+    address: int = memory.svm_ptr
+    if not owns(address):
+        raise Unfit("one of its arguments is memory of another library")
+    return address
+
+
+def _format(fields: Sequence[Field], nbytes: int) -> str:
+    """Packed arguments as `struct` has them."""
+    parts, at = [], 0
+    codes = {"pointer": "Q", "local": "I"}
+    for field in fields:
+        parts.append(f"{field.offset - at}x" if field.offset > at else "")
+        code = codes.get(field.kind, field.kind)
+        parts.append(f"{field.size}s" if code == "value" else code)
+        at = field.offset + field.size
+    parts.append(f"{nbytes - at}x" if nbytes > at else "")
+    return "".join(parts)

@@ -1,0 +1,1 @@
+"""Commands and tools around the library: `acs-cl`, the demo, the pytest plugin."""

@@ -1,0 +1,148 @@
+"""The command ``acs-cl``: options in, an exit code out.
+
+Sub-commands stand in one table.  Each brings its options and a function; the module that does the
+work is imported when its command runs, so that ``acs-cl --version`` touches no device and no plots.
+
+Invariant: what goes wrong by the user's or the device's fault is one message on stderr and exit
+code 1, without a traceback; a bug of this library shows its traceback. Where nobody reads what a
+command prints, it ends in silence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from acs_cl._version import __version__
+from acs_cl.errors import AcsError, InternalError
+from acs_cl.host.pipes import quietly
+
+
+class Command(NamedTuple):
+    """A sub-command: a line of help, its options, and what it runs, which returns the exit code."""
+
+    help: str
+    options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    return quietly(lambda: _run(sys.argv[1:] if argv is None else list(argv)))
+
+
+def _run(words: Sequence[str]) -> int:
+    args = _parser(words).parse_args(words)
+    command: Command = COMMANDS[args.command]
+    try:
+        return command.run(args)
+    except InternalError:
+        raise
+    except AcsError as error:
+        print(f"acs-cl {args.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"acs-cl {args.command}: interrupted", file=sys.stderr)
+        from .. import at_exit  # which who only asks for help need not load
+
+        at_exit.interrupted = True
+        return 130
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser. Only commands that are named have their options, some of which are a load."""
+    parser = argparse.ArgumentParser(
+        prog="acs-cl",
+        description="Launch OpenCL kernels in program order; the independent ones run together.",
+    )
+    parser.add_argument("--version", action="version", version=f"acs-cl {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        one = commands.add_parser(name, help=command.help, description=command.help)
+        if name in words:
+            command.options(one)
+    return parser
+
+
+def _device_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="SPEC", help="index, or a part of 'platform name / device name'"
+    )
+
+
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    _device_option(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--fresh", action="store_true", help="measure again, whatever is cached")
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    _device_option(parser)
+    parser.add_argument("--backend", metavar="NAME", help="the concurrent backend to show")
+    parser.add_argument("--out", metavar="FILE.png", help="where the timeline picture goes")
+    parser.add_argument("--quick", action="store_true", help="a smaller problem, for a first look")
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", metavar="NAME", help="the backend of its queues")
+    parser.add_argument("--no-trace", action="store_true", help="no times, and so no overlap")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="run it three times, twice of them on its own queues, and say how long each took",
+    )
+    parser.add_argument("--out", metavar="FILE", help="where the report goes, in place of stderr")
+    parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
+    parser.add_argument("program", metavar="PROGRAM", help="a script of PyOpenCL's")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own")
+
+
+def _runs(module: str) -> Callable[[argparse.Namespace], int]:
+    """The ``main(args)`` of a module that is imported only when it is needed."""
+
+    def run(args: argparse.Namespace) -> int:
+        code: int = importlib.import_module(module).main(args)
+        return code
+
+    return run
+
+
+def _has(module: str) -> Callable[[argparse.ArgumentParser], None]:
+    """The ``options(parser)`` of a module, in the same way."""
+
+    def options(parser: argparse.ArgumentParser) -> None:
+        importlib.import_module(module).options(parser)
+
+    return options
+
+
+COMMANDS: dict[str, Command] = {
+    "doctor": Command(
+        "say what devices there are, and what auto chooses on them",
+        _doctor_options,
+        _runs("acs_cl.tools.doctor"),
+    ),
+    "demo": Command(
+        "run an input-dependent pipeline, serial and concurrent, and draw both",
+        _demo_options,
+        _runs("acs_cl.tools.demo"),
+    ),
+    "bench": Command(
+        "time the workloads on every backend, beside PyOpenCL by itself",
+        _has("acs_cl.benchmarks.bench"),
+        _runs("acs_cl.benchmarks.bench"),
+    ),
+    "emu": Command(
+        "run, compare and sweep simulated machines",
+        _has("acs_cl.benchmarks.emulator"),
+        _runs("acs_cl.benchmarks.emulator"),
+    ),
+    "run": Command(
+        "run a program of PyOpenCL's on our queues, and say what it gained",
+        _run_options,
+        _runs("acs_cl.tools.run_script"),
+    ),
+}

@@ -1,0 +1,170 @@
+"""``acs-cl doctor``: every device, what was measured on it, and what ``auto`` makes of it.
+
+In: the options ``device``, ``json`` and ``fresh``.  Out: text or one JSON document on stdout, and
+the exit code: 0 if there is a device that works, 1 if not.
+
+Invariant: the text and the document are made of the same report, and a device that cannot be
+measured is reported with its error beside the others, not in place of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+from acs_cl import core, devices
+from acs_cl._version import __version__
+from acs_cl.devices import probe
+from acs_cl.errors import DeviceError
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the report; the exit code."""
+    report = examine(args.device, fresh=args.fresh, announce=_announce)
+    print(json.dumps(report, indent=1) if args.json else text(report))
+    return 0 if any("probe" in entry for entry in report["devices"]) else 1
+
+
+def examine(
+    spec: devices.Spec = None,
+    *,
+    fresh: bool = False,
+    announce: Callable[[cl.Device], None] | None = None,
+) -> dict[str, Any]:
+    """The report as plain values: every device, or the one that *spec* names."""
+    there = devices.devices()
+    report: dict[str, Any] = {
+        "acs_cl": __version__,
+        "pyopencl": cl.VERSION_TEXT,
+        "core": core.ABOUT,
+        "asked": None if spec is None else str(spec),
+        "chosen": None,
+        "devices": [],
+    }
+    try:
+        chosen = devices.choose(spec)
+    except DeviceError as error:
+        report["error"] = str(error)
+        return report
+    report["chosen"] = devices.full_name(chosen)
+    # Equal devices of one host share a key: they are measured once.
+    known: dict[str, probe.Probe] = {}
+    for index, device in enumerate(there):
+        if spec is not None and device != chosen:
+            continue
+        entry = _declared(index, device, chosen=device == chosen)
+        report["devices"].append(entry)
+        key = devices.key(device)
+        try:
+            if key not in known:
+                cached = None if fresh else probe.quick(device)
+                if cached is None and announce is not None:
+                    announce(device)
+                known[key] = cached or probe.probe(device, fresh=True)
+        except DeviceError as error:
+            entry["error"] = str(error)
+        else:
+            entry["probe"] = known[key].to_json()
+    return report
+
+
+def text(report: dict[str, Any]) -> str:
+    """The report for people."""
+    from tabulate import tabulate  # only this command draws tables
+
+    parts = [
+        f"acs_cl {report['acs_cl']}, PyOpenCL {report['pyopencl']}, core: {report['core']}",
+    ]
+    if "error" in report:
+        parts.append(report["error"])
+    for entry in report["devices"]:
+        mark = "  (taken by default)" if entry["chosen"] and report["asked"] is None else ""
+        parts.append(f"\n[{entry['index']}] {entry['platform']} / {entry['device']}{mark}")
+        units = entry["compute_units"]
+        rows = [
+            ("kind", f"{entry['kind']}, {units} compute unit{'s' * (units != 1)}"),
+            ("memory", f"{entry['memory_bytes'] / 2**30:.1f} GiB"),
+            ("version", entry["version"]),
+            ("driver", entry["driver"]),
+        ]
+        if entry["repair"]:
+            rows.append(("repaired", entry["repair"]))
+        found = probe.Probe.from_json(entry["probe"]) if "probe" in entry else None
+        rows += _rows(found) if found else [("not measured", entry["error"])]
+        parts.append(tabulate(rows, tablefmt="plain", disable_numparse=True))
+        if found:
+            parts.append(found.sentence)
+    return "\n".join(parts)
+
+
+def _announce(device: cl.Device) -> None:
+    print(f"measuring {devices.full_name(device)} ...", file=sys.stderr, flush=True)
+
+
+def _declared(index: int, device: cl.Device, *, chosen: bool) -> dict[str, Any]:
+    return {
+        "index": index,
+        "platform": device.platform.name.strip(),
+        "device": device.name.strip(),
+        "kind": devices.kind(device),
+        "version": device.version.strip(),
+        "driver": device.driver_version.strip(),
+        "compute_units": device.max_compute_units,
+        "memory_bytes": device.global_mem_size,
+        "chosen": chosen,
+        "repair": devices.repair(device),
+    }
+
+
+def _rows(found: probe.Probe) -> list[tuple[str, str]]:
+    lanes = ", ".join(f"{gain.lanes}: {gain.gain:.2f}x" for gain in found.lane_gains)
+    slabs = ", ".join(f"{gain.lanes}: {gain.gain:.2f}x" for gain in found.lane_slab_gains)
+    rows = [
+        ("measured", f"{found.measured_on}, in {found.took_s:.1f} s"),
+        ("out of order", _single(found)),
+        ("in-order queues", f"{lanes or 'not measured'}{_overlap(found.lane_overlap)}"),
+        ("same, in a slab", slabs or "not measured"),
+        (
+            "launch",
+            f"{_us(found.launch_us)} in order, {_us(found.launch_with_event_us)} with an event, "
+            f"{_us(found.launch_out_of_order_us)} out of order",
+        ),
+        (
+            "launch and read",
+            f"{_us(found.read_us)} for 4 bytes, 99th percentile {_us(found.read_p99_us)}",
+        ),
+        ("memory model", found.memory_model),
+        ("a group may poll", f"{_yes(found.may_poll)} ({found.may_poll_note})"),
+        ("argument info", _yes(found.argument_info)),
+        ("SVM", found.svm),
+        ("command buffers", _yes(found.command_buffers)),
+        ("sub-buffers", f"aligned to {found.sub_buffer_align_bytes} bytes"),
+    ]
+    return rows + [("note", note) for note in found.notes]
+
+
+def _single(found: probe.Probe) -> str:
+    if not found.out_of_order_accepted:
+        return "refused by the driver"
+    if found.out_of_order_gain is None:
+        return "not measured"
+    slab = found.out_of_order_slab_gain
+    in_slab = f", {slab:.2f}x in a slab" if slab is not None else ""
+    return f"{found.out_of_order_gain:.2f}x{in_slab}{_overlap(found.out_of_order_overlap)}"
+
+
+def _overlap(value: float | None) -> str:
+    return "" if value is None else f" ({value:.2f} kernels in flight by the device's clock)"
+
+
+def _us(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.1f} us"
+
+
+def _yes(value: bool | None) -> str:
+    return {True: "yes", False: "no", None: "not tried"}[value]

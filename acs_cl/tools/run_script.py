@@ -1,0 +1,250 @@
+"""``acs-cl run``: a program of PyOpenCL's, from outside, on our queues.
+
+In: a script, or a module with ``-m``, and its arguments. Out: its exit code, and on stderr what the
+queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
+
+``--compare`` says what was gained in time. The program runs on its own queues before and after, in
+processes of their own whose output is dropped: the first run fills the caches of the driver for
+both others, the last one is compared. Nothing is traced then, since tracing takes time.
+
+Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
+``sys.path``), and whatever it raises or exits with is its own; if nobody reads what it prints, that
+ends it in silence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import runpy
+import subprocess
+import sys
+import tempfile
+import traceback
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pyopencl as cl
+
+from .. import devices
+from ..errors import UsageError
+from ..host.pipes import LEFT, nobody_reads
+from ..queue import patch, queue
+from ..queue.queue import Queue
+from ..runtime import Runtime
+
+HOW_TO_COMPARE = "  --compare says what that gained in time\n"
+CHECKED = "launches", "kernels", "runs", "passed", "found"
+"""What is said of checks."""
+
+
+class Account:
+    """What the queues of a program did, also those that are gone."""
+
+    def __init__(self) -> None:
+        self.queues = 0
+        self.not_understood: Counter[str] = Counter()
+        self._runtimes: weakref.WeakKeyDictionary[Runtime, list[Any]] = weakref.WeakKeyDictionary()
+        self._stats: list[list[Any]] = []
+
+    def opens(self, opened: Any) -> None:
+        """A queue was made."""
+        self.queues += 1
+        runtime = opened.runtime
+        if runtime not in self._runtimes:
+            entry: list[Any] = [None]
+            self._runtimes[runtime] = entry
+            self._stats.append(entry)
+        weakref.finalize(opened, self._note, runtime, opened.not_understood)
+
+    def _note(self, runtime: Runtime, not_understood: Counter[str]) -> None:
+        self.not_understood += not_understood
+        self._runtimes[runtime][0] = runtime.stats()
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Of each runtime there was."""
+        for runtime, entry in list(self._runtimes.items()):
+            entry[0] = runtime.stats()
+        return [entry[0] for entry in self._stats if entry[0] is not None]
+
+
+@contextlib.contextmanager
+def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
+    """In the block every ``pyopencl.CommandQueue(…)`` makes a queue of ours."""
+    account = Account()
+
+    class CommandQueue(Queue):
+        __doc__ = cl.CommandQueue.__doc__
+
+        def __init__(self, context: Any, device: Any = None, properties: Any = None) -> None:
+            super().__init__(context, device, properties)
+            account.opens(self)
+
+    original, cl.CommandQueue = cl.CommandQueue, CommandQueue  # type: ignore[misc]
+    before = dict(queue.defaults)
+    queue.defaults.update(options)
+    try:
+        with patch.kept():
+            yield account
+    finally:
+        queue.defaults.clear()
+        queue.defaults.update(before)
+        if cl.CommandQueue is CommandQueue:
+            cl.CommandQueue = original  # type: ignore[misc]
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run it; its exit code."""
+    program = Path(args.program)
+    if not args.module and not program.exists():
+        raise UsageError(f"there is no program {args.program!r}")
+    if not args.module and program.is_dir() and not (program / "__main__.py").exists():
+        raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
+    for device in devices.devices():
+        devices.repair(device)
+    options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}
+    if args.backend:
+        options["backend"] = args.backend
+    if args.compare:
+        _seconds_of_its_own(args)
+    with replaced_queues(options) as account:
+        began = perf_counter()
+        code = _run(args.program, args.module, args.arguments)
+        took_s = perf_counter() - began
+        text = report(account)
+    if args.compare:
+        own_s = _seconds_of_its_own(args) if code == 0 else None
+        text = text.removesuffix(HOW_TO_COMPARE) + compared(took_s, own_s)
+    if args.out:
+        Path(args.out).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="", file=sys.stderr)
+    return code
+
+
+_ALONE = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+from acs_cl.tools.run_script import alone
+sys.exit(alone(*sys.argv[1:4], sys.argv[4:]))
+"""
+
+
+def _seconds_of_its_own(args: argparse.Namespace) -> float | None:
+    """How long the program takes on its own queues, in another process; None if it failed there."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "seconds")
+        told = [args.program, "module" if args.module else "", str(out), *args.arguments]
+        done = subprocess.run(
+            [sys.executable, "-c", _ALONE, *told],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+        return float(out.read_text("ascii")) if done.returncode == 0 and out.exists() else None
+
+
+def alone(program: str, module: str, out: str, arguments: list[str]) -> int:
+    """Run it on its own queues, and write to a file how long it took."""
+    for device in devices.devices():
+        devices.repair(device)
+    began = perf_counter()
+    code = _run(program, bool(module), arguments)
+    Path(out).write_text(repr(perf_counter() - began), "ascii")
+    return code
+
+
+def compared(took_s: float, own_s: float | None) -> str:
+    """What a program gained, for people."""
+    if own_s is None:
+        return f"  took {took_s:.3f} s; no run on its own queues to compare with: one failed\n"
+    ratio = own_s / max(took_s, 1e-9)
+    return f"  took {took_s:.3f} s, on its own queues {own_s:.3f} s: {ratio:.2f}x (one run each)\n"
+
+
+def _run(program: str, is_module: bool, arguments: list[str]) -> int:
+    """As Python runs it."""
+    argv, path = sys.argv[:], sys.path[:]
+    sys.argv[:] = [program, *arguments]
+    sys.path.insert(0, "" if is_module else str(Path(program).resolve().parent))
+    try:
+        if is_module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or 0
+        print(leaving.code, file=sys.stderr)
+        return 1
+    except Exception as error:
+        if isinstance(error, BrokenPipeError) and nobody_reads():
+            return LEFT
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv[:], sys.path[:] = argv, path
+    return 0
+
+
+def report(account: Account) -> str:
+    """What the queues gained, for people."""
+    stats = account.stats()
+    if not stats:
+        return "acs-cl run: the program made no queue\n"
+    launches = sum(one["launches"] for one in stats)
+    edges: Counter[str] = Counter()
+    where: Counter[str] = Counter()
+    for one in stats:
+        edges.update(one["edges"])
+        where[one["backend"]] += one["launches"] - one.get("scheduler", {}).get("tasks", 0)
+        where["scheduler on the device"] += one.get("scheduler", {}).get("tasks", 0)
+    lines = [
+        f"acs-cl run: {account.queues} queues, {launches} launches, {sum(edges.values())} edges "
+        f"({_counts(edges)}), {sum(one['event_waits'] for one in stats)} events waited for",
+        f"  ran on: {_counts(where)}",
+    ]
+    straight = sum(one["straight"] for one in stats)
+    if straight:
+        lines.append(f"  went straight to the driver, having nothing to run beside: {straight}")
+    lines += _in_flight([one["timed"] for one in stats if one.get("timed", {}).get("slices")])
+    unseen = account.not_understood
+    lines.append(f"  waited for everything, not being understood: {_counts(unseen) or 'nothing'}")
+    elsewhere = patch.seen_elsewhere
+    if elsewhere:
+        names = Counter({name.strip("_"): count for name, count in elsewhere.items()})
+        lines.append(f"  on queues that are not ours: {_counts(names)}")
+    checks = [one["check"] for one in stats if "check" in one]
+    if checks:
+        sums = {name: sum(one[name] for one in checks) for name in CHECKED}
+        unchecked: Counter[str] = Counter()
+        for one in checks:
+            unchecked.update(one["unchecked"])
+        lines.append(
+            f"  checked ({checks[0]['modes']}): "
+            + ", ".join(f"{name} {sums[name]}" for name in CHECKED)
+            + f"; not checked: {_counts(unchecked) or 'nothing'}"
+        )
+    lines += sorted({f"  {one['why']}" for one in stats})
+    return "\n".join(lines) + "\n" + HOW_TO_COMPARE
+
+
+def _in_flight(timed: list[dict[str, Any]]) -> list[str]:
+    """What was timed, and of what only the whole was."""
+    total = sum(one["slices"] for one in timed)
+    if not total:
+        return []
+    overlap = sum(one["overlap"] * one["slices"] for one in timed) / total
+    line = f"  commands in flight on the device while there are any: {overlap:.2f}"
+    tasks, epochs = (sum(one[key] for one in timed) for key in ("in_epochs", "epochs"))
+    if tasks:
+        line += f" ({tasks} of them in {epochs} epochs of the scheduler, each counted as one)"
+    return [line]
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common() if count)

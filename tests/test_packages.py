@@ -1,0 +1,146 @@
+"""Rooms of the library, and who may import whom.
+
+Data passes through rooms in one direction, so a room imports only those above it in the table.
+That keeps each of them readable alone. A rule that gets in the way is changed here, in view of
+everybody.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from imports import FOLDERS, MODULES, circles, imported, own, sources
+
+BASE = ("__init__", "_version", "errors", "records", "ranges", "core")
+
+# Modules at the top of the package belong to rooms too: a line each, with their names.
+TOP = {
+    **dict.fromkeys(BASE, "base"),
+    **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "reading"), "kernel"),
+    **dict.fromkeys(("waiting", "at_exit"), "waiting"),
+    **dict.fromkeys(("options", "configuration", "factory"), "options"),
+    "runtime": "runtime",
+    "__main__": "tools",
+}
+
+# What a room may import besides itself. Read downwards it is the direction of data.
+ROOMS = {
+    "base": "",
+    "host": "base",
+    "devices": "base host",
+    "opencl_c": "base host devices",
+    "memory": "base devices",
+    "access": "base host devices opencl_c memory",
+    "launch": "base devices memory access",
+    "backends": "base devices launch emu",
+    "scheduler": "base host devices opencl_c memory access launch backends",
+    "waiting": "base host devices access launch",
+    "kernel": "base host devices opencl_c memory access launch scheduler",
+    "observe": "base host access waiting",
+    "graph": "base devices memory access launch scheduler waiting kernel observe",
+    "check": "base host devices opencl_c memory access launch scheduler waiting",
+    "options": "base host devices backends scheduler check",
+    "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
+    " options",
+    "queue": "base host devices access launch waiting kernel runtime",
+    "testing": "base host devices opencl_c access launch scheduler waiting kernel graph options"
+    " runtime queue",
+    "tools": "base host devices opencl_c memory waiting observe runtime queue benchmarks",
+}
+
+# The emulator runs on the library's records and models; benchmarks look at what they measure.
+FOLDERS_MAY_IMPORT = {
+    "kernels_cl": "",
+    "emu": "base host launch observe scheduler",
+    "benchmarks": "base host devices opencl_c access launch observe scheduler kernels_cl emu",
+}
+
+# Pure: values in, values out. Nothing here may reach a driver, a thread or a clock.
+PURE = {"host.intervals", "records", "ranges", "launch.window", "launch.poison", "errors"}
+PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
+IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
+
+IN_CIRCLES = 45
+"""Modules that annotations tie in circles: they name what the user holds (`Runtime`, `Kernel`),
+which imports them. The number may only fall."""
+
+
+def room_of(name: str) -> str:
+    """Name the room of a module: 'launch' of 'launch.window', 'base' of 'errors'."""
+    first = name.partition(".")[0]
+    return TOP.get(name, first)
+
+
+LIBRARY = sorted(name for name in MODULES if name.partition(".")[0] not in FOLDERS[1:])
+OTHERS = sorted(set(MODULES) - set(LIBRARY))
+
+
+def test_every_module_has_a_room() -> None:
+    homeless = sorted(name for name in LIBRARY if room_of(name) not in ROOMS)
+    assert not homeless, f"say in TOP or ROOMS where these belong: {homeless}"
+    top = [name for name in LIBRARY if "." not in name and MODULES[name].name != "__init__.py"]
+    assert len(top) <= 22, f"the top of the package is for few: {top}"
+
+
+def test_the_table_points_one_way() -> None:
+    above = set(FOLDERS[1:])
+    for room, may in ROOMS.items():
+        assert set(may.split()) <= above, f"{room} may import {set(may.split()) - above}, not above"
+        above.add(room)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_module_imports_rooms_above(name: str) -> None:
+    room = room_of(name)
+    if name == "__init__":
+        return  # it hands out what the other rooms make
+    beyond = {other for other in own(MODULES[name]) if room_of(other) != room}
+    beyond = {other for other in beyond if room_of(other) not in ROOMS[room].split()}
+    assert not beyond, f"{name} imports {sorted(beyond)}; {room} may import {ROOMS[room]}"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_folder_imports_what_it_may(name: str) -> None:
+    folder = name.partition(".")[0]
+    may = {folder, *FOLDERS_MAY_IMPORT[folder].split()}
+    beyond = sorted(other for other in own(MODULES[name]) if room_of(other) not in may)
+    assert not beyond, f"{name} imports {beyond}; {folder} may import {sorted(may)}"
+
+
+def test_nothing_is_imported_in_a_circle() -> None:
+    assert not circles(types=False)
+
+
+def test_annotations_tie_no_more_modules_in_circles_than_they_did() -> None:
+    tied = sorted(name for circle in circles(types=True) for name in circle)
+    assert len(tied) <= IN_CIRCLES, f"{len(tied)} modules: {tied}"
+
+
+def test_backends_know_nothing_of_calls() -> None:
+    earlier = {"runtime", "kernel", "access", "memory"}
+    for name in LIBRARY:
+        if room_of(name) == "backends":
+            assert not {room_of(other) for other in own(MODULES[name], types=True)} & earlier, name
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_the_middle_is_pure(name: str) -> None:
+    outside = {other.partition(".")[0] for other in imported(MODULES[name], types=True)}
+    assert not outside & IMPURE, f"{name} imports {sorted(outside & IMPURE)}"
+    assert own(MODULES[name], types=True) <= PURE, name
+
+
+def test_folders_are_imported_by_their_installed_names() -> None:
+    """`import emu` works in the sources and not in a wheel; so does `import acs_cl.tests`."""
+    for path in [*MODULES.values(), *sources("tests")]:
+        for name in imported(path, types=True):
+            first, _, rest = name.partition(".")
+            assert first not in FOLDERS[1:], f"{path.name} imports {name}, not acs_cl.{name}"
+            assert first != "acs_cl" or rest.partition(".")[0] not in ("tests", "acs_cl"), name
+
+
+def test_rooms_say_what_they_are_for() -> None:
+    for room in ROOMS:
+        if (package := MODULES.get(room)) and package.name == "__init__.py":
+            assert ast.get_docstring(ast.parse(package.read_text("utf-8"))), room
