@@ -56,6 +56,9 @@ FOLDERS_MAY_IMPORT = {
     "benchmarks": "base host devices opencl_c access launch observe scheduler kernels_cl emu",
 }
 
+# Rooms of the benchmarks, in the same direction; the modules above them are commands.
+BENCHMARKS = ("workloads", "peers", "suite", "validation", "figures")
+
 # Pure: values in, values out. Nothing here may reach a driver, a thread or a clock.
 PURE = {"host.intervals", "records", "ranges", "launch.window", "launch.poison", "errors"}
 PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
@@ -106,6 +109,18 @@ def test_folder_imports_what_it_may(name: str) -> None:
     may = {folder, *FOLDERS_MAY_IMPORT[folder].split()}
     beyond = sorted(other for other in own(MODULES[name]) if room_of(other) not in may)
     assert not beyond, f"{name} imports {beyond}; {folder} may import {sorted(may)}"
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name.split(".")[1:2]])
+def test_rooms_of_the_benchmarks_point_one_way(name: str) -> None:
+    folder, room, *_ = name.split(".")
+    if folder != "benchmarks" or room not in BENCHMARKS:
+        return  # a command may use all rooms
+    others = {
+        other.split(".")[1] for other in own(MODULES[name]) if other.startswith("benchmarks.")
+    }
+    beyond = others - set(BENCHMARKS[: BENCHMARKS.index(room) + 1])
+    assert not beyond, f"{name} imports {sorted(beyond)}"
 
 
 def test_nothing_is_imported_in_a_circle() -> None:
