@@ -50,7 +50,7 @@ venv: $(STAMP)
 
 CORE := acs_cl/_core
 BUILD_TOOLS := "cmake>=3.18" "nanobind>=2.4" "ninja>=1.11" "scikit-build-core>=0.11"
-$(STAMP): pyproject.toml $(wildcard $(CORE)/*)
+$(STAMP): pyproject.toml $(wildcard $(CORE)/* $(CORE)/*/*)
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip --disable-pip-version-check install --quiet $(BUILD_TOOLS)
 	$(RUN) -m pip --disable-pip-version-check install --quiet --no-build-isolation \

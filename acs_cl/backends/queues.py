@@ -7,8 +7,8 @@
   between queues.
 
 In: launches. Out: their ends. The core picks lanes, sets arguments, enqueues and keeps the events;
-`_core/queues.hpp` says how. Every command but a plain kernel, and what the driver refuses, goes by
-the command's own `enqueue`.
+`_core/driver/queues.hpp` says how. Every command but a plain kernel, and what the driver refuses,
+goes by the command's own `enqueue`.
 """
 
 from __future__ import annotations

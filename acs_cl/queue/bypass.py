@@ -2,8 +2,8 @@
 
 In: a command on a queue with an open section, and calls that set a kernel's arguments. Out: the
 driver's event, and the arguments once somebody asks. Both happen at every command of a program that
-has nothing to overlap, so the core does the plain cases itself (`_core/commands.cpp`); what is here
-is used where a call is not plain.
+has nothing to overlap, so the core does the plain cases itself (`_core/queue/commands.cpp`); what
+is here is used where a call is not plain.
 
 Invariants:
 - While a command passes, its section does not end: `Passing.lock` is held, or in the core the GIL.

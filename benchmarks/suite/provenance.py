@@ -113,9 +113,10 @@ def _of_checkout(root: Path) -> str:
 def tree_core_digest(root: Path) -> str:
     """What `core_digest` is for a core that is built from this tree; CMake does the same."""
     whole = sha256()
-    for path in sorted((root / "acs_cl/_core").iterdir(), key=lambda path: path.name.encode()):
-        if path.suffix in (".cpp", ".hpp"):
-            whole.update(f"{path.name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    core_folder = root / "acs_cl/_core"
+    names = [path.relative_to(core_folder).as_posix() for path in core_folder.rglob("*.?pp")]
+    for name in sorted(names, key=str.encode):
+        whole.update(f"{name} {sha256((core_folder / name).read_bytes()).hexdigest()}\n".encode())
     return whole.hexdigest()[:DIGITS]
 
 

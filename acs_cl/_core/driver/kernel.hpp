@@ -1,0 +1,310 @@
+// Kernels as queues take them: arguments and sizes from Python to the driver, through the loader
+// that PyOpenCL has loaded.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "launch/sizes.hpp"
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+// What is called of the driver, in the order of `functions` in acs_cl/devices/driver.py.
+struct Driver {
+    using Info = std::int32_t (*)(void *, std::uint32_t, std::size_t, void *, std::size_t *);
+    std::int32_t (*set_argument)(void *, std::uint32_t, std::size_t, const void *);
+    std::int32_t (*set_svm_argument)(void *, std::uint32_t, const void *);
+    std::int32_t (*enqueue)(void *, void *, std::uint32_t, const std::size_t *,
+                            const std::size_t *, const std::size_t *, std::uint32_t,
+                            void *const *, void **);
+    Info event_info;
+    std::int32_t (*release_event)(void *);
+    std::int32_t (*flush)(void *);
+    Info kernel_info;
+    void *(*create_kernel)(void *, const char *, std::int32_t *);
+    std::int32_t (*release_kernel)(void *);
+    std::int32_t (*marker)(void *, std::uint32_t, void *const *, void **);
+    std::int32_t (*read_buffer)(void *, void *, std::uint32_t, std::size_t, std::size_t, void *,
+                                std::uint32_t, void *const *, void **);
+    std::int32_t (*copy_svm)(void *, std::uint32_t, void *, const void *, std::size_t,
+                             std::uint32_t, void *const *, void **);
+    std::int32_t (*retain_event)(void *);
+    std::int32_t (*wait_for_events)(std::uint32_t, void *const *);
+    std::int32_t (*write_buffer)(void *, void *, std::uint32_t, std::size_t, std::size_t,
+                                 const void *, std::uint32_t, void *const *, void **);
+    Info queue_info, device_info;
+};
+
+inline Driver driver;
+
+inline void open_driver(const std::vector<std::uintptr_t> &functions) {
+    if (functions.size() * sizeof(functions[0]) != sizeof(driver))
+        throw std::invalid_argument("these are not the functions of the driver");
+    std::memcpy(&driver, functions.data(), sizeof(driver));
+}
+
+// From CL/cl.h.
+constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194,
+                        EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
+                        DEVICE_TYPE = 0x1000;
+constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
+
+inline std::int32_t event_status(void *event) {
+    std::int32_t status = 0;
+    std::int32_t failed = driver.event_info(event, EVENT_STATUS, sizeof(status), &status, nullptr);
+    return failed ? failed : status;
+}
+
+inline void *address(nb::handle number) {
+    void *found = PyLong_AsVoidPtr(number.ptr());
+    if (!found && PyErr_Occurred()) throw nb::python_error();
+    return found;
+}
+
+// Python's classes of arguments and of the command.
+struct Classes {
+    explicit Classes(nb::tuple all)
+        : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]) {}
+    PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
+
+    nb::object svm, memory, local, sampler, command;
+};
+
+inline bool is_a(nb::handle object, const nb::object &type) {
+    return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
+}
+
+// Bytes of memory as the driver takes it, and where on the host they go.
+struct From {
+    nb::handle memory;
+    std::size_t offset;
+    void *to;
+    std::size_t nbytes;
+    void *start = nullptr;
+    bool is_svm = false;
+
+    // False where it is neither a buffer nor at an address.
+    bool find(const Classes &classes) {
+        is_svm = PyObject_IsInstance(memory.ptr(), classes.svm.ptr()) == 1;
+        if (!is_svm && PyObject_IsInstance(memory.ptr(), classes.memory.ptr()) != 1) return false;
+        start = address(memory.attr(is_svm ? "svm_ptr" : "int_ptr"));
+        return true;
+    }
+
+    // The driver's status.
+    std::int32_t enqueue(void *queue, const std::vector<void *> &behind, void **event) const {
+        auto many = std::uint32_t(behind.size());
+        void *const *events = many ? behind.data() : nullptr;
+        if (is_svm) return driver.copy_svm(queue, 0, to, start, nbytes, many, events, event);
+        return driver.read_buffer(queue, start, 0, offset, nbytes, to, many, events, event);
+    }
+};
+
+// Bytes as they were, and where in a buffer they go.
+struct Into {
+    void *start;
+    std::size_t offset;
+    nb::bytes from;
+
+    // The driver's status.
+    std::int32_t enqueue(void *queue, const std::vector<void *> &behind, void **event) const {
+        auto many = std::uint32_t(behind.size());
+        return driver.write_buffer(queue, start, 0, offset, from.size(), from.c_str(), many,
+                                   many ? behind.data() : nullptr, event);
+    }
+};
+
+// A `commands.KernelCommand`. Plain: its sizes are one to three numbers, as many in each.
+struct KernelFields {
+    explicit KernelFields(nb::handle command)
+        : kernel(field(command, 1)), pointers(field(command, 4)), values(field(command, 5)) {
+        nb::handle first = field(command, 6);
+        plain = take_sizes(field(command, 2).ptr(), field(command, 3).ptr(), sizes) &&
+                (first.is_none() || (take_size(first.ptr(), numbers_, 0) && numbers_[0] == sizes[0]));
+        offset = first.is_none() ? nullptr : &numbers_[1];
+    }
+    KernelFields(const KernelFields &) = delete;
+    KernelFields &operator=(const KernelFields &) = delete;
+
+    nb::handle kernel, pointers, values;
+    Sizes sizes;
+    const std::size_t *offset;
+    bool plain;
+
+private:
+    static nb::handle field(nb::handle command, int at) {
+        return PyTuple_GET_ITEM(command.ptr(), at);
+    }
+
+    std::size_t numbers_[4];
+};
+
+// A kernel of the driver's that nobody else sets arguments of, so that those which stay the same
+// need not be set again. It keeps what they refer to alive: OpenCL does not.
+class QueueKernel {
+public:
+    // A second one of the program and name of `kernel`.
+    explicit QueueKernel(void *kernel) {
+        void *program = nullptr;
+        char name[1024];
+        std::int32_t failed =
+            driver.kernel_info(kernel, KERNEL_PROGRAM, sizeof(program), &program, nullptr) |
+            driver.kernel_info(kernel, KERNEL_FUNCTION_NAME, sizeof(name), name, nullptr);
+        if (!failed) kernel_ = driver.create_kernel(program, name, &failed);
+        if (failed) throw std::runtime_error("the driver makes no second kernel");
+    }
+    ~QueueKernel() { driver.release_kernel(kernel_); }
+    QueueKernel(const QueueKernel &) = delete;
+    QueueKernel &operator=(const QueueKernel &) = delete;
+
+    // The one that a kernel of ours keeps: made for its first launch, False where there can be
+    // none. Null for a kernel of others.
+    static QueueKernel *of(nb::handle kernel) {
+        nb::object kept = nb::getattr(kernel, "queued", nb::borrow(Py_False));
+        if (kept.is_none()) {
+            try {
+                kept = nb::cast(new QueueKernel(address(kernel.attr("int_ptr"))),
+                                nb::rv_policy::take_ownership);
+            } catch (const std::runtime_error &) {
+                kept = nb::borrow(Py_False);
+            }
+            nb::setattr(kernel, "queued", kept);
+        }
+        QueueKernel *found = nullptr;
+        nb::try_cast(kept, found);
+        return found;
+    }
+
+    // Tuples of index and argument in turns. False where an argument is of no known kind, or the
+    // driver refuses it.
+    bool set(nb::handle pointers, nb::handle values, const Classes &classes) {
+        auto each = [](nb::handle turns, auto &&set_one) {
+            for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(turns.ptr()); at += 2)
+                if (!set_one(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(turns.ptr(), at)),
+                             nb::handle(PyTuple_GET_ITEM(turns.ptr(), at + 1))))
+                    return false;
+            return true;
+        };
+        return each(pointers,
+                    [&](std::size_t at, nb::handle one) { return set_memory(at, one, classes); }) &&
+               each(values, [&](std::size_t at, nb::handle one) {
+                   return PyBytes_CheckExact(one.ptr()) &&
+                          set_value(at, {PyBytes_AS_STRING(one.ptr()),
+                                         std::size_t(PyBytes_GET_SIZE(one.ptr()))});
+               });
+    }
+
+    bool set_memory(std::size_t index, nb::handle object, const Classes &classes) {
+        Slot &slot = this->slot(index);
+        if (slot.memory.is(object)) return true;
+        slot = Slot();
+        std::int32_t failed;
+        if (is_a(object, classes.svm)) {
+            void *pointer = address(object.attr("svm_ptr"));
+            failed = driver.set_svm_argument(kernel_, std::uint32_t(index), pointer);
+        } else if (is_a(object, classes.local)) {
+            std::size_t nbytes = nb::cast<std::size_t>(object.attr("size"));
+            failed = driver.set_argument(kernel_, std::uint32_t(index), nbytes, nullptr);
+        } else if (is_a(object, classes.memory) || is_a(object, classes.sampler)) {
+            void *handle = address(object.attr("int_ptr"));
+            failed = driver.set_argument(kernel_, std::uint32_t(index), sizeof(handle), &handle);
+        } else {
+            return false;
+        }
+        if (!failed) slot.memory = nb::borrow(object);
+        return !failed;
+    }
+
+    // Memory at an address, which `owner` keeps there.
+    bool set_address(std::size_t index, std::uint64_t address, PyObject *owner) {
+        Slot &slot = this->slot(index);
+        if (slot.memory.is_valid() && slot.address == address) return true;
+        slot = Slot();
+        if (driver.set_svm_argument(kernel_, std::uint32_t(index), reinterpret_cast<void *>(address)))
+            return false;
+        slot.memory = nb::borrow(owner);
+        slot.address = address;
+        return true;
+    }
+
+    bool set_value(std::size_t index, std::string_view bytes) {
+        Slot &slot = this->slot(index);
+        if (slot.value == bytes) return true;
+        bool failed = driver.set_argument(kernel_, std::uint32_t(index), bytes.size(), bytes.data());
+        slot.value = failed ? "" : bytes;
+        return !failed;
+    }
+
+    // The driver's status.
+    std::int32_t enqueue(void *queue, const Sizes &sizes, const std::vector<void *> &wait_for,
+                         void **event, const std::size_t *offset = nullptr) const {
+        return driver.enqueue(queue, kernel_, std::uint32_t(sizes[0]), offset, &sizes[1],
+                              sizes[4] ? &sizes[5] : nullptr, std::uint32_t(wait_for.size()),
+                              wait_for.empty() ? nullptr : wait_for.data(), event);
+    }
+
+private:
+    struct Slot {
+        nb::object memory;
+        std::uint64_t address = 0;  // where that is known
+        std::string value;  // one of the two, or none where it is not known what is set
+    };
+
+    Slot &slot(std::size_t index) {
+        if (index >= slots_.size()) slots_.resize(index + 1);
+        return slots_[index];
+    }
+
+    void *kernel_ = nullptr;
+    std::vector<Slot> slots_;
+};
+
+// The same enqueues from C, for benchmarks: memory and one value of each launch, one work-item, on
+// queues in turns. `events`: with an event for each, looked at and released as a runtime would.
+class FromC {
+public:
+    FromC(std::vector<std::uintptr_t> queues, std::uintptr_t kernel, bool svm,
+          std::vector<std::vector<std::uintptr_t>> memory, std::uint32_t value, bool events)
+        : queues_(std::move(queues)), memory_(std::move(memory)),
+          kernel_(reinterpret_cast<void *>(kernel)), value_(value), svm_(svm), events_(events) {}
+
+    std::int32_t run() const {
+        std::int32_t failed = 0;
+        std::size_t one = 1, turn = 0;
+        for (const auto &launch : memory_) {
+            std::uint32_t index = 0;
+            for (const std::uintptr_t &memory : launch) {
+                auto *pointer = reinterpret_cast<void *>(memory);
+                failed |= svm_ ? driver.set_svm_argument(kernel_, index, pointer)
+                               : driver.set_argument(kernel_, index, sizeof(memory), &memory);
+                index++;
+            }
+            failed |= driver.set_argument(kernel_, index, sizeof(value_), &value_);
+            auto *queue = reinterpret_cast<void *>(queues_[turn++ % queues_.size()]);
+            void *event = nullptr;
+            failed |= driver.enqueue(queue, kernel_, 1, nullptr, &one, &one, 0, nullptr,
+                                     events_ ? &event : nullptr);
+            if (event) event_status(event), driver.release_event(event);
+        }
+        return failed;
+    }
+
+private:
+    std::vector<std::uintptr_t> queues_;
+    std::vector<std::vector<std::uintptr_t>> memory_;
+    void *kernel_;
+    std::uint32_t value_;
+    bool svm_, events_;
+};
+
+}  // namespace acs_cl

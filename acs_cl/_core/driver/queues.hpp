@@ -1,0 +1,458 @@
+// Queues of one device and what is in flight on them, for the three host backends of
+// acs_cl/backends/queues.py. `serial` is lanes, one of them.
+//
+// A launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
+// is its wait: most edges of a chain need no event. Else it takes the lane with the least in flight,
+// the latest one if that is idle, since drivers are quickest where they were last. It waits for
+// upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a
+// queue that was never flushed while another queue waits for it for ever. emu/reference/lanes.py is
+// the model of these choices.
+//
+// Every command but a plain kernel, and whatever the driver refuses, goes by the command's own
+// `enqueue` in Python, which knows every case and raises PyOpenCL's errors. The caller holds the
+// runtime's lock.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "driver/kernel.hpp"
+#include "driver/spread.hpp"
+#include "table/ledger.hpp"
+
+namespace acs_cl {
+
+// Launches in flight on a queue from which on its driver may make an enqueue wait for room, so that
+// it goes without the GIL. Below it the GIL is kept: another busy thread would take it for
+// milliseconds, once for each launch.
+constexpr std::size_t CROWDED = 512;
+
+// On some drivers an event costs a third of an enqueue. Where nobody asked for one in the last
+// UNASKED launches, and the device keeps up, so that the host is what limits, only every SPARSE-th
+// launch of an in-order lane has its own. The next one stands for those before it, or a marker does.
+constexpr int UNASKED = 64, SPARSE = 4;
+constexpr std::size_t KEEPS_UP = 8;  // launches in flight on a lane, after a look at what has ended
+
+class Queues {
+public:
+    // A launch in flight; number 0: nobody's. `owner`: Python's event, where that is what keeps the
+    // launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
+    struct Flying {
+        std::int64_t number = 0;
+        void *event = nullptr;
+        PyObject *owner = nullptr;
+        std::uint32_t lane = 0;
+        PyObject *bytes = nullptr;
+    };
+
+    struct Lane {
+        void *queue;
+        nb::object python;
+        std::deque<std::int64_t> queued;  // in flight, in the order of submission
+        std::int64_t used = 0, last_seen = 0;
+        int bare = 0;  // launches since the last one with an event
+        bool unflushed = false;
+    };
+
+    // `event`: makes Python's event of the driver's, and whether to retain it.
+    Queues(nb::list queues, bool out_of_order, bool profiling, nb::tuple classes, nb::object event)
+        : classes_(classes), event_(std::move(event)), out_of_order_(out_of_order),
+          profiling_(profiling) {
+        for (nb::handle queue : queues)
+            lanes_.push_back({address(queue.attr("int_ptr")), nb::borrow(queue), {}});
+    }
+    ~Queues() { forget(); }
+    Queues(const Queues &) = delete;
+    Queues &operator=(const Queues &) = delete;
+
+    std::int64_t waits = 0;  // events that launches were made to wait for
+    std::int64_t bare = 0;  // launches without an event of their own
+    int unasked_enough = UNASKED;
+
+    // ---- submitting ---------------------------------------------------------------------------
+
+    // A `records.Launch`, and events of other queues that it goes behind.
+    void submit(nb::handle launch, nb::handle behind) {
+        std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
+        nb::handle command = PyTuple_GET_ITEM(launch.ptr(), 1);
+        wait_for_.clear();
+        upstream_.clear();
+        for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
+            if (const Flying *one = find(whole_number(other))) upstream_.push_back(*one);
+        Lane &lane = place();
+        if (!behind.is_none())
+            for (PyObject *event : Items(behind.ptr()))
+                wait_for_.push_back(address(nb::handle(event).attr("int_ptr")));
+        if (!upstream_.empty()) waits += std::int64_t(wait_for_.size());
+        if (command.type().is(classes_.command)) {
+            KernelFields kernel(command);
+            QueueKernel *own = kernel.plain ? QueueKernel::of(kernel.kernel) : nullptr;
+            if (own && own->set(kernel.pointers, kernel.values, classes_)) {
+                void *event = nullptr;
+                if (!enqueue(lane, *own, kernel.sizes, event, kernel.offset)) {
+                    add(lane, number, event, nullptr);
+                    return;
+                }
+            }
+        }
+        nb::object wait_list = nb::none();
+        if (!wait_for_.empty()) wait_list = nb::list();
+        for (void *event : wait_for_) wait_list.attr("append")(made(event));
+        nb::object event = command.attr("enqueue")(lane.python, wait_list);
+        void *driver_event = address(event.attr("int_ptr"));
+        add(lane, number, driver_event, event.release().ptr());
+    }
+
+    // A launch of the core's own, which is in the hazards from now on. False: no queue has it, since
+    // what it follows is held, or the driver refuses it, and Python has to finish it.
+    bool launch(const Touched &touched, const QueueKernel &kernel, const Sizes &sizes,
+                PyObject *name, const nb::object &reason) {
+        return launch(touched, name, reason, [&](Lane &lane, void *&event) {
+            return enqueue(lane, kernel, sizes, event);
+        });
+    }
+
+    // The same of a read, which has an event.
+    bool launch(const Touched &touched, const From &from, void *&event, PyObject *name) {
+        static PyObject *const reason = PyUnicode_InternFromString("a read runs on a lane");
+        return launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&made) {
+            std::int32_t failed = from.enqueue(lane.queue, wait_for_, &made);
+            if (!failed) driver.retain_event(event = made);
+            return failed;
+        });
+    }
+
+    // The same of a write.
+    bool launch(const Touched &touched, const Into &into, PyObject *name) {
+        static PyObject *const reason = PyUnicode_InternFromString("a write runs on a lane");
+        bool is_on_queue =
+            launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&event) {
+                return into.enqueue(lane.queue, wait_for_, &event);
+            });
+        if (is_on_queue) find(ledger_->number)->bytes = Py_NewRef(into.from.ptr());
+        return is_on_queue;
+    }
+
+    // What the newest of these follows.
+    const std::vector<Edge> &edges() const { return *edges_; }
+
+    // The books of launches that the core makes.
+    void join(nb::object ledger) {
+        ledger_ = nb::cast<Ledger *>(ledger);
+        ledger_object_ = std::move(ledger);
+    }
+
+    const Classes &classes() const { return classes_; }
+    Ledger *ledger() const { return ledger_; }
+
+    // ---- asking -------------------------------------------------------------------------------
+
+    std::size_t in_flight() const { return in_flight_; }
+
+    nb::list used() const {
+        nb::list used;
+        for (const Lane &lane : lanes_) used.append(lane.used);
+        return used;
+    }
+
+    // None where the launch is not in flight.
+    nb::object event(std::int64_t number) {
+        const Flying *one = find(number);
+        if (one) one = covering(*one);
+        if (!one) return nb::none();
+        return one->owner ? nb::borrow(one->owner) : made(one->event);
+    }
+
+    nb::object oldest() { return event(first_); }
+
+    // ---- what has ended -----------------------------------------------------------------------
+
+    nb::list poll(std::size_t most) {
+        if (out_of_order_) {
+            collect(lanes_[0], std::min(most, lanes_[0].queued.size()));
+        } else {
+            // a look that finds nothing more has seen all that is upstream of what others found
+            while (collect_heads()) {
+            }
+            mark_idle();
+            std::sort(ended_.begin(), ended_.end(), [](const auto &a, const auto &b) {
+                return a.first.number < b.first.number;
+            });
+        }
+        behind_ = in_flight_ > KEEPS_UP * lanes_.size();
+        return ended();
+    }
+
+    nb::list poll_up_to(std::int64_t number) {
+        if (!out_of_order_) return poll(0);
+        const auto &queued = lanes_[0].queued;
+        auto after = std::find_if(queued.begin(), queued.end(),
+                                  [&](std::int64_t other) { return other > number; });
+        collect(lanes_[0], std::size_t(after - queued.begin()));
+        return ended();
+    }
+
+    void flush() {
+        nb::gil_scoped_release others;
+        for (Lane &lane : lanes_)
+            if (lane.unflushed) start(lane);
+    }
+
+    // Have the device start on a launch that will be waited for.
+    void flush_for(std::int64_t number) {
+        const Flying *one = find(number);
+        if (one && lanes_[one->lane].unflushed) start(lanes_[one->lane]);
+    }
+
+    // Memory that the driver has lives until this launch has ended.
+    void keep(std::int64_t number, nb::handle memory) {
+        Flying *one = find(number);
+        if (one && !one->bytes) one->bytes = Py_NewRef(memory.ptr());
+    }
+
+    // Let go of all events.
+    void forget() {
+        for (Flying &one : rows_) release(one);
+        rows_.clear();
+        for (Lane &lane : lanes_) lane.queued.clear();
+        in_flight_ = 0;
+    }
+
+private:
+    template <typename Enqueue>
+    bool launch(const Touched &touched, PyObject *name, const nb::object &reason,
+                Enqueue &&enqueue_on) {
+        edges_ = &ledger_->enter(touched);
+        if (!ledger_->may_follow(*edges_)) return false;
+        wait_for_.clear();
+        upstream_.clear();
+        for (const Edge &edge : *edges_)
+            if (const Flying *one = find(edge.upstream)) upstream_.push_back(*one);
+        Lane &lane = place();
+        void *event = nullptr;
+        if (enqueue_on(lane, event)) return false;
+        waits += std::int64_t(wait_for_.size());
+        add(lane, ledger_->number, event, nullptr);
+        ledger_->put_loose(ledger_->number, name, touched);
+        if (ledger_->reasons.is_valid() && !reason.is_none()) ledger_->note(reason);
+        return true;
+    }
+
+    // ---- lanes --------------------------------------------------------------------------------
+
+
+    // Where a launch goes that follows `upstream_`, and what it waits for there.
+    Lane &place() {
+        Lane &chosen = out_of_order_ ? lanes_[0] : choose();
+        for (const Flying &other : upstream_) {
+            Lane &lane = lanes_[other.lane];
+            if (!out_of_order_ && &lane == &chosen) continue;
+            if (const Flying *one = covering(other)) wait_for_.push_back(one->event);
+            if (!out_of_order_ && lane.unflushed) start(lane);
+        }
+        return chosen;
+    }
+
+    // Behind the newest of its upstream that is the last one on its lane; else where least is in
+    // flight. The latest lane, where they overlap nothing.
+    Lane &choose() {
+        if (lanes_.size() > 1 && spread_.is_due()) look_back();
+        if (!spread_.wide) return lanes_[latest_];
+        for (auto other = upstream_.rbegin(); other != upstream_.rend(); ++other)
+            if (lanes_[other->lane].queued.back() == other->number) return lanes_[other->lane];
+        std::size_t best = latest_, least = lanes_[latest_].queued.size();
+        for (std::size_t step = 1; least && step < lanes_.size(); step++) {
+            std::size_t lane = (latest_ + step) % lanes_.size();
+            if (lanes_[lane].queued.size() < least) {
+                best = lane;
+                least = lanes_[lane].queued.size();
+            }
+        }
+        return lanes_[latest_ = best];
+    }
+
+    // Whether a launch some launches ago has ended, of those in flight: where that one has no event,
+    // one before it.
+    void look_back() {
+        int many = 0;
+        for (auto one = rows_.rbegin(); one != rows_.rend(); ++one) {
+            many += one->number != 0;
+            if (many < spread_.back() || !one->event) continue;
+            spread_.note(event_status(one->event) <= 0);
+            return;
+        }
+        if (many < spread_.back()) spread_.note(true);
+    }
+
+    // The driver's status.
+    std::int32_t enqueue(Lane &lane, const QueueKernel &kernel, const Sizes &sizes, void *&event,
+                         const std::size_t *offset = nullptr) {
+        void **wanted = wants_event(lane) ? &event : nullptr;
+        auto now = [&] { return kernel.enqueue(lane.queue, sizes, wait_for_, wanted, offset); };
+        if (lane.queued.size() < CROWDED) return now();
+        nb::gil_scoped_release others;
+        return now();
+    }
+
+    bool wants_event(const Lane &lane) const {
+        return out_of_order_ || profiling_ || behind_ || unasked_ < unasked_enough ||
+               lane.bare + 1 >= SPARSE;
+    }
+
+    // The launch of its lane whose event says that `one` has ended: the next that has an event, or
+    // the last one, which gets a marker's. Null where the driver refuses even that.
+    const Flying *covering(const Flying &one) {
+        unasked_ = 0;
+        if (one.event) return &one;
+        Lane &lane = lanes_[one.lane];
+        auto at = std::find(lane.queued.begin(), lane.queued.end(), one.number);
+        for (; at != lane.queued.end(); ++at)
+            if (find(*at)->event) return find(*at);
+        return mark(lane) ? nullptr : find(lane.queued.back());
+    }
+
+    std::int32_t mark(Lane &lane) {
+        void **event = &find(lane.queued.back())->event;
+        std::int32_t failed = driver.marker(lane.queue, 0, nullptr, event);
+        if (!failed) lane.bare = 0;
+        lane.unflushed = true;
+        return failed;
+    }
+
+    // In this order: without the GIL, what another thread puts there meanwhile is not forgotten.
+    static void start(Lane &lane) {
+        lane.unflushed = false;
+        driver.flush(lane.queue);
+    }
+
+    // ---- launches in flight -------------------------------------------------------------------
+
+    Flying *find(std::int64_t number) {
+        std::uint64_t at = std::uint64_t(number - first_);
+        return at < rows_.size() && rows_[at].number ? &rows_[at] : nullptr;
+    }
+
+    void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
+        if (rows_.empty()) first_ = number;
+        for (; number < first_; first_--) rows_.emplace_front();
+        std::size_t at = std::size_t(number - first_);
+        if (at >= rows_.size()) rows_.resize(at + 1);
+        Flying &one = rows_[at];
+        one.number = number;
+        one.event = event;
+        one.owner = owner;
+        one.lane = std::uint32_t(&lane - lanes_.data());
+        in_flight_++;
+        lane.queued.push_back(number);
+        lane.unflushed = true;
+        lane.used++;
+        unasked_ += unasked_ < UNASKED;
+        lane.bare = event ? 0 : lane.bare + 1;
+        bare += !event;
+    }
+
+    void take(std::int64_t number, std::int32_t status) {
+        ended_.emplace_back(std::exchange(*find(number), Flying()), status);
+        in_flight_--;
+    }
+
+    // What has ended at the heads of in-order lanes; whether anything has.
+    bool collect_heads() {
+        std::size_t before = ended_.size();
+        for (Lane &lane : lanes_) {
+            auto &queued = lane.queued;
+            std::size_t covered = 0;
+            for (std::size_t at = 0; at < queued.size(); at++) {
+                void *event = find(queued[at])->event;
+                if (!event) continue;
+                std::int32_t status = event_status(event);
+                if (status > 0) break;
+                for (; covered <= at; covered++) take(queued[covered], status);
+            }
+            queued.erase(queued.begin(), queued.begin() + std::ptrdiff_t(covered));
+        }
+        return ended_.size() > before;
+    }
+
+    // A lane whose launches have no event, and that nothing went to since the last look, gets one.
+    void mark_idle() {
+        for (Lane &lane : lanes_) {
+            auto &queued = lane.queued;
+            if (queued.empty()) continue;
+            std::int32_t failed = 0;
+            if (lane.last_seen == queued.back() && lane.bare == int(queued.size()))
+                failed = mark(lane);
+            lane.last_seen = queued.back();
+            for (; failed && !queued.empty(); queued.pop_front()) take(queued.front(), failed);
+        }
+    }
+
+    // Of the first launches of an out-of-order queue, newest first: whatever is upstream of one seen
+    // to have ended has then ended too. Those left move up, to where they are looked at next.
+    void collect(Lane &lane, std::size_t most) {
+        std::size_t left = most;
+        for (std::size_t at = most; at-- > 0;) {
+            std::int64_t number = lane.queued[at];
+            std::int32_t status = event_status(find(number)->event);
+            if (status > 0) lane.queued[--left] = number;
+            else take(number, status);
+        }
+        lane.queued.erase(lane.queued.begin(), lane.queued.begin() + std::ptrdiff_t(left));
+        std::reverse(ended_.begin(), ended_.end());
+    }
+
+    // (number, status, event where somebody may ask for times, lane); the core's own launches that
+    // ended well are told of all at once, as number 0.
+    nb::list ended() {
+        nb::list list;
+        std::int64_t quick = 0;
+        for (const auto &[one, status] : ended_) {
+            if (status >= 0 && ledger_ && ledger_->end_loose(one.number)) {
+                quick++;
+                release(one);
+                continue;
+            }
+            nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
+            if (profiling_ && !one.owner) event = made(one.event);
+            list.append(nb::make_tuple(one.number, status, event, one.lane));
+            release(one);
+        }
+        if (quick) list.append(nb::make_tuple(0, quick, nb::none(), 0));
+        ended_.clear();
+        while (!rows_.empty() && !rows_.front().number) {
+            rows_.pop_front();
+            first_++;
+        }
+        return list;
+    }
+
+    static void release(const Flying &one) {
+        if (one.owner) Py_DECREF(one.owner);
+        else if (one.event) driver.release_event(one.event);
+        Py_XDECREF(one.bytes);
+    }
+
+    nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
+
+    std::vector<Lane> lanes_;
+    std::deque<Flying> rows_;  // by number, from the oldest in flight, which is `first_`
+    std::int64_t first_ = 0;
+    std::size_t in_flight_ = 0, latest_ = 0;
+    Spread spread_;
+    int unasked_ = 0;  // launches since somebody asked for an event
+    const std::vector<Edge> *edges_ = nullptr;
+    std::vector<Flying> upstream_;  // of the launch being submitted, in flight
+    std::vector<void *> wait_for_;
+    std::vector<std::pair<Flying, std::int32_t>> ended_;
+    Classes classes_;
+    nb::object event_, ledger_object_;
+    Ledger *ledger_ = nullptr;
+    bool out_of_order_, profiling_, behind_ = false;
+};
+
+}  // namespace acs_cl

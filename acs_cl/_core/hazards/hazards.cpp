@@ -1,0 +1,480 @@
+#include "hazards/hazards.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "hazards/bits.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+// As `bit_length` of the hull's size in Python: sizes in a class differ by less than two.
+int size_class(const Span &span) {
+    int bits = 0;
+    for (std::int64_t size = span.end() - span.start; size > 0; size >>= 1) bits++;
+    return bits;
+}
+
+// Bits of `many` words, farther up by 1 to 64, and into one word more where there is `room`.
+ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
+                             const std::uint64_t *__restrict from, int many, int by) {
+    if (!many) return;
+    to[0] |= from[0] << 1 << (by - 1);
+    for (int at = 1; at < many; at++)
+        to[at] |= from[at] << 1 << (by - 1) | from[at - 1] >> (64 - by);
+    if (room > many) to[many] |= from[many - 1] >> (64 - by);
+}
+
+bool span_less(const Node *a, const Node *b) { return a->span < b->span; }
+
+template <typename List, typename Value>
+bool contains(const List &list, const Value &value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+// ---- footprints ---------------------------------------------------------------------------------
+
+Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
+                     const std::vector<Span> &writes, std::shared_ptr<Marks> marks)
+    : mark(of), marks_(std::move(marks)) {
+    std::vector<Span> written;
+    for (const Span &span : writes)
+        if (!contains(written, span)) written.push_back(span);
+    for (const Span &span : reads)
+        if (!contains(written, span)) fresh.emplace_back(span, false);
+    for (const Span &span : written) fresh.emplace_back(span, true);
+    for (const auto &[span, _] : fresh) bases.insert(span.base);
+}
+
+Footprint::~Footprint() {
+    marks_->dropped.push_back(mark);
+    auto found = marks_->by_number.find(mark);
+    if (found != marks_->by_number.end()) found->second.footprint = nullptr;
+}
+
+std::unique_ptr<Footprint> Hazards::footprint(const std::vector<Span> &reads,
+                                              const std::vector<Span> &writes,
+                                              const Footprint *before) {
+    forget_dropped();
+    auto made = std::make_unique<Footprint>(newest_mark_ - 1, reads, writes, marks_);
+    std::int64_t last = before ? marks_->by_number.at(before->mark).last : 0;
+    newest_mark_--;
+    live_.add(made->mark);
+    marks_->by_number[made->mark] = {last, made.get()};
+    return made;
+}
+
+const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint &footprint) {
+    Marks::Mark &mark = mark_of(footprint);
+    begin(number);
+    for (std::int64_t base : footprint.bases) find_reuse(base);
+    find(barrier_, ANY);
+    find(live_.find_use(mark.last), WAW);
+    if (footprint.met_all || !footprint.met.empty() || !footprint.fresh.empty())
+        look_again(footprint);
+    footprint.met_all = false;
+    footprint.met.clear();
+    mark.last = number;
+    if (!crowded_.empty()) make_room();
+    prune();
+    return kept_;
+}
+
+void Hazards::move(Footprint &footprint, std::int64_t base,
+                   const std::vector<std::pair<Span, bool>> &spans) {
+    std::int64_t last = mark_of(footprint).last;
+    Use latest{last, live_.find(last)};
+    auto unmark = [&](Use &use) {
+        if (use.number == footprint.mark) use = latest;
+    };
+    for (const auto &[own, _] : std::vector(footprint.nodes.items)) {
+        if (!own || own->span.base != base) continue;
+        footprint.nodes.erase(own.get());
+        footprint.met.erase(own.get());
+        if (own->writer_number == footprint.mark) own->set_writer(latest);
+        std::for_each(own->readers.begin(), own->readers.end(), unmark);
+    }
+    auto &fresh = footprint.fresh;
+    auto moved = [&](const std::pair<Span, bool> &one) { return one.first.base == base; };
+    fresh.erase(std::remove_if(fresh.begin(), fresh.end(), moved), fresh.end());
+    fresh.insert(fresh.end(), spans.begin(), spans.end());
+    footprint.bases.erase(base);
+    for (const auto &[span, _] : spans) footprint.bases.insert(span.base);
+}
+
+Marks::Mark &Hazards::mark_of(Footprint &footprint) {
+    auto mark = marks_->by_number.find(footprint.mark);
+    if (mark == marks_->by_number.end() || mark->second.footprint != &footprint)
+        throw std::invalid_argument("a footprint belongs to the hazards that made it");
+    return mark->second;
+}
+
+void Hazards::look_again(Footprint &footprint) {
+    NodeMap met = footprint.met_all ? footprint.nodes : std::move(footprint.met);
+    auto spans = std::exchange(footprint.fresh, {});
+    for (auto [node, written] : std::vector(met.items))
+        if (node && !has(*node)) {  // it was swept when it had lost its mark
+            spans.emplace_back(node->span, written);
+            met.erase(node.get());
+            footprint.nodes.erase(node.get());
+        }
+    for (const auto &[span, written] : spans) {
+        const NodePointer &own = node(span);
+        footprint.nodes.set(own, written);
+        met.set(own, written);
+    }
+    std::vector<Node *> looked_at;
+    for (const auto &[node, written] : met.items)
+        if (node) {
+            looked_at.push_back(node.get());
+            find_near(*node, written);
+        }
+    Use mark = live_.find_use(footprint.mark);
+    auto is_own = [&](const auto &one) { return one.first.number == mark.number; };
+    met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
+    const Nodes looked{looked_at.data(), looked_at.size()};
+    resolve(&looked, {});
+    for (const auto &[node, written] : met.items) {
+        if (!node) continue;
+        if (written) {
+            write(*node, mark);
+            continue;
+        }
+        auto is_mark = [&](const Use &use) { return use.number == mark.number; };
+        if (std::none_of(node->readers.begin(), node->readers.end(), is_mark))
+            node->readers.push_back(mark);
+    }
+}
+
+// Launches in place of marks; footprints are told where they were met. No nodes: anywhere.
+void Hazards::resolve(const Nodes *read, Nodes written) {
+    for (const auto &[use, kind] : met_) {
+        auto [last, footprint] = marks_->by_number.at(use.number);
+        find(live_.find_use(last), kind);
+        if (!footprint || footprint->met_all) continue;
+        if (!read) {
+            footprint->met_all = true;
+            continue;
+        }
+        auto note = [to = footprint](const Node *node) {
+            if (auto own = to->nodes.find(node)) to->met.set(own->first, own->second);
+        };
+        for (const Nodes &nodes : {*read, written})
+            for (const Node *node : nodes) {
+                note(node);
+                for (const Node *near : node->near()) note(near);
+            }
+    }
+}
+
+void Hazards::forget_dropped() {
+    auto &[by_number, dropped] = *marks_;
+    for (std::size_t left = dropped.size(); left; left--) {
+        std::int64_t mark = dropped.front();
+        dropped.pop_front();
+        auto found = by_number.find(mark);
+        if (found == by_number.end()) continue;
+        if (is_live(found->second.last)) {
+            dropped.push_back(mark);
+        } else {
+            by_number.erase(found);
+            live_.remove(mark);
+        }
+    }
+}
+
+// ---- launches -----------------------------------------------------------------------------------
+
+const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
+    begin(number);
+    for (const Node *node : reads) find_near(*node, false);
+    if (!heirs_.empty())
+        for (const Nodes &nodes : {reads, writes})
+            for (const Node *node : nodes) find_reuse(node->span.base);
+    find(barrier_, ANY);
+    for (const Node *node : writes) find_near(*node, true);
+    if (!met_.empty()) resolve(&reads, writes);
+    Use self = prune();
+    for (Node *node : reads) {
+        node->readers.push_back(self);
+        if (node->readers.size() > node->sweep_at) {
+            keep_live(node->readers);
+            node->sweep_at = std::uint32_t(std::max<std::size_t>(16, 2 * node->readers.size()));
+        }
+    }
+    for (Node *node : writes) write(*node, self);
+    if (!crowded_.empty()) make_room();
+    return kept_;
+}
+
+const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
+    begin(number);
+    for (std::uint32_t at = live_.oldest(); at != NOBODY; at = live_.after(at))
+        find({live_.number(at), at}, ANY);
+    for (const auto &[mark, _] : marks_->by_number) find(live_.find_use(mark), ANY);
+    resolve(nullptr, {});
+    barrier_ = prune();
+    return kept_;
+}
+
+void Hazards::retire(std::int64_t number) {
+    live_.remove(number);
+    if (live() == 0) {
+        barrier_ = {};
+        heirs_.clear();
+    }
+}
+
+std::vector<std::int64_t> Hazards::users(std::int64_t base) {
+    std::vector<std::int64_t> users;
+    auto add = [&](const Use &use) {
+        auto mark = marks_->by_number.find(use.number);
+        std::int64_t number = mark == marks_->by_number.end() ? use.number : mark->second.last;
+        if (number && is_live(number)) users.push_back(number);
+    };
+    auto heirs = heirs_.find(base);
+    if (heirs != heirs_.end()) std::for_each(heirs->second.begin(), heirs->second.end(), add);
+    auto index = bases_.find(base);
+    if (index != bases_.end())
+        for (const auto &[_, nodes] : index->second.by_size)
+            for (const Node *node : nodes) {
+                add(node->writer());
+                for (const Use &reader : node->readers) add(reader);
+            }
+    add(barrier_);
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    return users;
+}
+
+void Hazards::forget(std::int64_t base) {
+    heirs_.erase(base);
+    auto index = bases_.find(base);
+    if (index == bases_.end()) return;
+    for (const auto &[_, nodes] : index->second.by_size)
+        for (Node *node : nodes) {
+            node->index = 0;
+            nodes_.erase(Span(node->span));
+        }
+    bases_.erase(index);
+}
+
+void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users) {
+    std::vector<Use> uses;
+    for (std::int64_t user : users)
+        if (Use use = live_.find_use(user); use.number) uses.push_back(use);
+    if (!uses.empty()) heirs_[base] = std::move(uses);
+}
+
+std::size_t Hazards::held() const {
+    std::size_t held = 0;
+    for (const auto &[_, node] : nodes_) held += node->readers.size() + node->near().size();
+    return held;
+}
+
+// ---- the search for edges -----------------------------------------------------------------------
+
+// The first kind that a launch is found by is the kind of its edge.
+void Hazards::begin(std::int64_t number) {
+    if (number <= live_.newest_number())
+        throw std::invalid_argument("launches enter in order of their numbers");
+    number_ = number;
+    std::uint32_t oldest = live_.oldest();
+    std::int64_t reach = oldest == NOBODY ? 0 : std::min(number - live_.number(oldest), REMEMBERED);
+    words_ = int((reach + 63) / 64);
+    if (near_words_) near_.fill(0);  // the search before ended early
+    near_words_ = 0;
+    far_.clear();
+    met_.clear();
+}
+
+// An edge to a live launch, if there is none yet. Without branches: which of the uses that nodes
+// remember are live is as good as random.
+inline void Hazards::find(const Use &use, Kind kind) {
+    std::uint64_t is_live = live_.has(use), distance = std::uint64_t(number_ - 1 - use.number);
+    if (is_live & ((use.number < 0) | (distance >= REMEMBERED))) return find_far(use, kind);
+    std::size_t at = distance % REMEMBERED;
+    std::uint64_t bit = is_live << at % 64, is_new = (bit & ~near_[at / 64]) != 0;
+    near_[at / 64] |= bit;
+    near_words_ |= is_live << at / 64;
+    found_[at] ^= (found_[at] ^ (std::uint64_t(use.place) << 8 | kind)) & -is_new;
+    pruned += is_new;  // less those that are kept
+}
+
+void Hazards::find_far(const Use &use, Kind kind) {
+    auto is_same = [&](const auto &one) { return one.first.number == use.number; };
+    if (use.number > 0)
+        far_.emplace_back(use, kind);
+    else if (std::none_of(met_.begin(), met_.end(), is_same))
+        met_.emplace_back(use, kind);
+}
+
+inline void Hazards::find_near(const Node &node, bool written) {
+    auto find_in = [&](const Node &other) {
+        find(other.writer(), written ? WAW : RAW);
+        if (written)
+            for (const Use &reader : other.readers) find(reader, WAR);
+    };
+    find_in(node);
+    if (node.around)
+        for (const Node *near : node.around->near) find_in(*near);
+}
+
+void Hazards::find_reuse(std::int64_t base) {
+    auto heirs = heirs_.find(base);
+    if (heirs == heirs_.end()) return;
+    keep_live(heirs->second);
+    for (const Use &user : heirs->second) find(user, REUSE);
+    if (heirs->second.empty()) heirs_.erase(heirs);
+}
+
+// The launch is live from now on. Drops what another upstream already waits for, and remembers what
+// the launch waits for: only as far back as launches live, since nobody asks for the others.
+Use Hazards::prune() {
+    kept_.clear();
+    std::uint32_t place = live_.add(number_);
+    std::uint64_t *mask = live_.ancestors(place);
+    int &words = live_.words(place);
+    auto use = [&](int many) {
+        while (words < many) mask[words++] = 0;
+    };
+    for (; near_words_; near_words_ &= near_words_ - 1) {
+        int word = lowest_bit(near_words_);
+        const std::uint64_t found = std::exchange(near_[word], 0);
+        use(word + 1);
+        while (std::uint64_t left = found & ~mask[word]) {
+            int bit = lowest_bit(left), distance = 64 * word + bit;
+            mask[word] |= 1ull << bit;
+            std::uint32_t upstream = std::uint32_t(found_[distance] >> 8);
+            int many = std::min(live_.words(upstream), words_ - word);
+            use(std::min(word + many + 1, words_));
+            add_shifted(mask + word, words - word, live_.ancestors(upstream), many, bit + 1);
+            keep(number_ - 1 - distance, Kind(found_[distance] & 0xFF));
+        }
+    }
+    pruned -= kept_.size();
+    if (!far_.empty()) keep_far();
+    return {number_, place};
+}
+
+void Hazards::keep_far() {
+    std::stable_sort(far_.begin(), far_.end(), [](const auto &a, const auto &b) {
+        return a.first.number > b.first.number;
+    });
+    for (std::size_t at = 0; at < far_.size(); at++)
+        if (!at || far_[at].first.number != far_[at - 1].first.number)
+            keep(far_[at].first.number, far_[at].second);
+}
+
+inline void Hazards::keep(std::int64_t upstream, Kind kind) {
+    kept_.push_back({upstream, kind});
+    edges[kind]++;
+}
+
+void Hazards::write(Node &node, const Use &use) {
+    node.set_writer(use);
+    node.readers.clear();
+    if (!node.around) return;
+    for (Node *covered : node.around->covered) {
+        covered->set_writer({});
+        covered->readers.clear();
+    }
+}
+
+// ---- the index ----------------------------------------------------------------------------------
+
+void Hazards::Base::add(Node *node) {
+    int size = size_class(node->span);
+    auto same = [&](const SizeClass &one) { return one.first == size; };
+    auto found = std::find_if(by_size.begin(), by_size.end(), same);
+    if (found == by_size.end()) found = by_size.insert(found, {size, {}});
+    auto &nodes = found->second;
+    nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), node, span_less), node);
+    count++;
+}
+
+const NodePointer &Hazards::node(const Span &span) {
+    auto found = nodes_.find(span);
+    return found != nodes_.end() ? found->second : new_node(span);
+}
+
+const NodePointer &Hazards::new_node(const Span &span) {
+    if (span.base == EVERYTHING)
+        throw std::invalid_argument("memory that nobody can name has no place in an index");
+    Base &index = bases_[span.base];
+    if (index.count >= index.sweep_at || nodes_.size() >= sweep_at_) crowded_.push_back(span.base);
+    NodePointer made(new Node(span, index_));
+    for (const auto &[size, nodes] : index.by_size) {
+        const std::int64_t low = span.start - (std::int64_t(1) << size);
+        auto starts_before = [](const Node *node, std::int64_t start) { return node->span.start < start; };
+        auto at = std::lower_bound(nodes.begin(), nodes.end(), low, starts_before);
+        for (; at != nodes.end() && (*at)->span.start < span.end(); ++at) {
+            Node *other = *at;
+            if (!overlap(span, other->span)) continue;
+            made->meet(other, covers(span, other->span));
+            other->meet(made.get(), covers(other->span, span));
+        }
+    }
+    index.add(made.get());
+    return nodes_[span] = std::move(made);
+}
+
+// Sweep bases that grew past their mark; never while a launch is half entered.
+void Hazards::make_room() {
+    auto crowded = std::exchange(crowded_, {});
+    if (nodes_.size() < sweep_at_) {
+        for (std::int64_t base : crowded) sweep(base);
+        return;
+    }
+    crowded.clear();
+    for (const auto &[base, _] : bases_) crowded.push_back(base);
+    for (std::int64_t base : crowded) sweep(base);
+    sweep_at_ = std::max(SWEPT_AT, 2 * nodes_.size());
+}
+
+// Drop the nodes of `base` that no live launch stands on. Those of arrays that live stay, where
+// nobody else has to look at them: the next launch would make them again.
+void Hazards::sweep(std::int64_t base) {
+    auto place = bases_.find(base);
+    if (place == bases_.end()) return;
+    Base kept;
+    std::vector<Node *> idle;
+    for (const auto &[_, nodes] : place->second.by_size)
+        for (Node *node : nodes) {
+            if (!live_.has(node->writer())) node->set_writer({});
+            keep_live(node->readers);
+            bool is_wanted = node->arrays && node->near().empty();
+            if (node->writer_number || !node->readers.empty() || is_wanted) {
+                kept.add(node);
+            } else {
+                node->index = 0;
+                idle.push_back(node);
+            }
+        }
+    auto gone = [](const Node *node) { return !node->index; };
+    if (!idle.empty())
+        for (const auto &[_, nodes] : kept.by_size)
+            for (Node *node : nodes) {
+                if (!node->around) continue;
+                for (auto *list : {&node->around->near, &node->around->covered})
+                    list->erase(std::remove_if(list->begin(), list->end(), gone), list->end());
+            }
+    for (Node *node : idle) nodes_.erase(Span(node->span));
+    kept.sweep_at = std::max<std::size_t>(64, 2 * kept.count);
+    if (kept.count)
+        place->second = std::move(kept);
+    else
+        bases_.erase(place);
+}
+
+template <typename Uses>
+void Hazards::keep_live(Uses &uses) const {
+    auto ended = [&](const Use &use) { return !live_.has(use); };
+    uses.erase(std::remove_if(uses.begin(), uses.end(), ended), uses.end());
+}
+
+}  // namespace acs_cl

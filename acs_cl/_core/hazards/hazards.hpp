@@ -1,0 +1,198 @@
+// Hazards and footprints. Their models, emu/reference/hazards.py and footprints.py, say what all of
+// this is and why. Same results, edge by edge, kind by kind; and sweep by sweep, but for nodes that
+// arrays hold.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "hazards/live.hpp"
+#include "hazards/node.hpp"
+#include "hazards/span.hpp"
+
+namespace acs_cl {
+
+constexpr std::size_t SWEPT_AT = 16384;
+
+enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
+
+struct Edge {
+    std::int64_t upstream;
+    Kind kind;
+};
+
+// Nodes in the order in which they came, each with whether it is written.
+class NodeMap {
+public:
+    std::vector<std::pair<NodePointer, bool>> items;  // null where one was taken out
+
+    const std::pair<NodePointer, bool> *find(const Node *node) const {
+        auto found = places_.find(node);
+        return found == places_.end() ? nullptr : &items[found->second];
+    }
+
+    void set(const NodePointer &node, bool written) {
+        auto [place, is_new] = places_.try_emplace(node.get(), items.size());
+        if (is_new)
+            items.emplace_back(node, written);
+        else
+            items[place->second].second = written;
+    }
+
+    void erase(const Node *node) {
+        auto found = places_.find(node);
+        if (found == places_.end()) return;
+        items[found->second].first = {};
+        places_.erase(found);
+    }
+
+    void clear() {
+        items.clear();
+        places_.clear();
+    }
+
+    bool empty() const { return places_.empty(); }
+
+private:
+    std::unordered_map<const Node *, std::size_t> places_;
+};
+
+// Some nodes, one after another in memory.
+struct Nodes {
+    Node *const *first = nullptr;
+    std::size_t many = 0;
+
+    Node *const *begin() const { return first; }
+    Node *const *end() const { return first + many; }
+};
+
+class Footprint;
+
+// Live marks, which stand for whole replays: negative numbers.
+struct Marks {
+    struct Mark {
+        std::int64_t last = 0;  // the latest launch that it stands for
+        Footprint *footprint = nullptr;  // null when that is gone
+    };
+
+    std::unordered_map<std::int64_t, Mark> by_number;
+    std::deque<std::int64_t> dropped;
+};
+
+// What a segment touches.
+class Footprint {
+public:
+    Footprint(std::int64_t mark, const std::vector<Span> &reads, const std::vector<Span> &writes,
+              std::shared_ptr<Marks> marks);
+    ~Footprint();
+    Footprint(const Footprint &) = delete;
+    Footprint &operator=(const Footprint &) = delete;
+
+    const std::int64_t mark;
+    NodeMap nodes, met;
+    bool met_all = true;  // `met` may be everything
+    std::vector<std::pair<Span, bool>> fresh;  // spans that have no nodes yet
+    std::unordered_set<std::int64_t> bases;
+
+private:
+    std::shared_ptr<Marks> marks_;
+};
+
+class Hazards {
+public:
+    Hazards() : marks_(std::make_shared<Marks>()) {}
+    Hazards(const Hazards &) = delete;
+    Hazards &operator=(const Hazards &) = delete;
+
+    // The node of a span, which is not `EVERYTHING`; a new one if need be.
+    const NodePointer &node(const Span &span);
+    // Whether it is still in this index.
+    bool has(const Node &node) const { return node.index == index_; }
+    std::uint32_t index() const { return index_; }
+
+    // The edges of launch `number`, which is live from now on. Good until the next call.
+    const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);
+    // The same for one that may touch any memory.
+    const std::vector<Edge> &enter_barrier(std::int64_t number);
+    const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
+
+    std::unique_ptr<Footprint> footprint(const std::vector<Span> &reads,
+                                         const std::vector<Span> &writes, const Footprint *before);
+
+    // From the next replay on it has these spans, some of them written, in place of those in `base`.
+    void move(Footprint &footprint, std::int64_t base,
+              const std::vector<std::pair<Span, bool>> &spans);
+
+    void retire(std::int64_t number);
+    std::vector<std::int64_t> users(std::int64_t base);
+    void forget(std::int64_t base);
+    void inherit(std::int64_t base, const std::vector<std::int64_t> &users);
+    bool is_live(std::int64_t number) const { return live_.find(number) != 0; }
+
+    std::size_t live() const { return live_.size() - marks_->by_number.size(); }
+    std::size_t spans() const { return nodes_.size(); }
+    std::size_t held() const;  // entries of all lists of all nodes
+
+    std::uint64_t edges[KINDS] = {};
+    std::uint64_t pruned = 0;
+
+private:
+    struct Base {
+        using SizeClass = std::pair<int, std::vector<Node *>>;  // by `Span`
+        std::vector<SizeClass> by_size;  // in the order in which they came
+        std::size_t count = 0, sweep_at = 64;
+
+        void add(Node *node);
+    };
+
+    void begin(std::int64_t number);
+    void find(const Use &use, Kind kind);
+    void find_far(const Use &use, Kind kind);
+    void find_reuse(std::int64_t base);
+    void find_near(const Node &node, bool written);
+    Marks::Mark &mark_of(Footprint &footprint);
+    void look_again(Footprint &footprint);
+    void resolve(const Nodes *read, Nodes written);
+    Use prune();
+    void keep(std::int64_t upstream, Kind kind);
+    void keep_far();
+    void write(Node &node, const Use &use);
+    const NodePointer &new_node(const Span &span);
+    void make_room();
+    void sweep(std::int64_t base);
+    template <typename Uses>
+    void keep_live(Uses &uses) const;
+    void forget_dropped();
+
+    inline static std::uint32_t newest_index_ = 0;
+    const std::uint32_t index_ = ++newest_index_;
+    Live live_;
+    std::unordered_map<Span, NodePointer, HashOfSpan> nodes_;
+    std::unordered_map<std::int64_t, Base> bases_;
+    std::unordered_map<std::int64_t, std::vector<Use>> heirs_;
+    std::shared_ptr<Marks> marks_;
+    Use barrier_;
+    std::int64_t newest_mark_ = 0;
+    std::size_t sweep_at_ = SWEPT_AT;
+    std::vector<std::int64_t> crowded_;
+
+    // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
+    // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.
+    std::int64_t number_ = 0;
+    int words_ = 0;  // as far back as launches live
+    std::array<std::uint64_t, WORDS> near_ = {};
+    std::uint64_t near_words_ = 0;  // those that are not 0
+    std::array<std::uint64_t, REMEMBERED> found_;  // place and kind, by distance
+    std::vector<std::pair<Use, Kind>> far_, met_;  // those that are farther away; marks
+    std::vector<Edge> kept_;
+};
+
+}  // namespace acs_cl

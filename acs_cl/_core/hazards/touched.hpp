@@ -1,0 +1,56 @@
+// What a launch touches: nodes of its arrays' bytes, and which of them are read and written, by bits.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "python/spans.hpp"
+
+namespace acs_cl {
+
+constexpr int MOST_SPANS = 17;  // sixteen pointers; and what decides
+
+struct Touched {
+    Node *nodes[MOST_SPANS];
+    std::uint32_t many = 0, reads = 0, writes = 0;
+
+    Touched() = default;
+    Touched(const Touched &other) { *this = other; }
+    Touched &operator=(const Touched &other) {  // no more than there is
+        std::copy_n(other.nodes, other.many, nodes);
+        many = other.many;
+        reads = other.reads;
+        writes = other.writes;
+        return *this;
+    }
+
+    void add(Node *node, bool read, bool written) {
+        reads |= std::uint32_t(read) << many;
+        writes |= std::uint32_t(written) << many;
+        nodes[many++] = node;
+    }
+
+    void hold() const { std::for_each_n(nodes, many, [](Node *node) { node->holders++; }); }
+    // Those that were taken out of the index since are in it again.
+    void renew(Hazards &hazards) {
+        for (std::uint32_t at = 0; at < many; at++) {
+            if (hazards.has(*nodes[at])) continue;
+            Node *now = hazards.node(nodes[at]->span).get();
+            now->holders++;
+            std::exchange(nodes[at], now)->let_go();
+        }
+    }
+    void let_go() const { std::for_each_n(nodes, many, [](Node *node) { node->let_go(); }); }
+};
+
+// Spans of some nodes, as Python has them.
+inline nb::tuple spans_of(Node *const *nodes, std::uint32_t many, std::uint32_t which) {
+    nb::list chosen;
+    for (std::uint32_t at = 0; at < many; at++)
+        if (which >> at & 1) chosen.append(object_of(nodes[at]->span));
+    return nb::tuple(chosen);
+}
+
+}  // namespace acs_cl

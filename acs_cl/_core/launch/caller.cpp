@@ -1,0 +1,172 @@
+#include "launch/caller.hpp"
+
+#include <new>
+
+namespace acs_cl {
+
+namespace {
+
+PyObject *call_name, *finish_name, *look_name, *when_name;
+
+nb::object new_handle() {
+    return nb::steal(handle_type->tp_alloc(handle_type, 0));
+}
+
+PyObject *filled(nb::object made, PyObject *runtime, const Route &route, const Touched &touched) {
+    auto *handle = reinterpret_cast<Handle *>(made.ptr());
+    handle->number = route.ledger->number;
+    handle->runtime = runtime;
+    handle->name = route.name.ptr();
+    Py_INCREF(handle->runtime);
+    Py_INCREF(handle->name);
+    handle->touched = touched;
+    touched.hold();
+    return made.release().ptr();
+}
+
+// A plain launch for the scheduler; null without an error where it is not one, and nothing has
+// changed.
+PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when) {
+    ToScheduler &to = *self->to_scheduler;
+    if (!to.may_launch() || many != to.parameters.size() + 2) return nullptr;
+    Sizes sizes;
+    const Head *head = take_sizes(args[0], args[1], sizes) ? to.heads.find(sizes) : nullptr;
+    if (!head) return nullptr;
+    Record record(to, *head);
+    Touched touched;
+    Arena arena = to.arena;
+    const Home home = to.home(self->runtime);
+    args += 2;
+    for (const Parameter &parameter : to.parameters) {
+        PyObject *value = *args++;
+        bool is_plain = parameter.code == 'L' ? arena.take(parameter, value, record.bytes)
+                                              : take(parameter, value, home, record.bytes, touched);
+        if (!is_plain) return nullptr;
+    }
+    if (when && !take_flag(when, home, record.bytes, touched)) return nullptr;
+    nb::object handle = new_handle();
+    if (!handle.is_valid()) return nullptr;
+    record.enter(to, *head, touched);
+    return filled(std::move(handle), self->runtime, to, touched);
+}
+
+// A plain launch for a queue, with the runtime's lock, so that the driver may be waited for without
+// the GIL. Where the queue does not take it after all, it is in the hazards already and Python has
+// to finish it: `left` is what it has to know, and the lock is still taken, or another thread would
+// see a launch that is nowhere.
+PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
+                  PyObject *&left) {
+    ToQueues &to = *self->to_queues;
+    ToQueues::Use use(to);
+    Ledger &ledger = *to.ledger;
+    QueueKernel *kernel = when ? to.gated : to.kernel;
+    if (!kernel || !to.stay.lasts(ledger) || !to.is_new() || many != to.parameters.size() + 2 ||
+        !ledger.is_plain())
+        return nullptr;
+    nb::object handle = new_handle();
+    Sizes sizes;
+    OnQueues *size = take_sizes(args[0], args[1], sizes) ? to.known.find(sizes) : nullptr;
+    if (!size || !handle.is_valid()) return nullptr;
+    args += 2;
+    char values[8 * MOST_PARAMETERS] = {};
+    Touched touched;
+    const Home home = to.home(self->runtime);
+    for (std::size_t at = 0; at < to.parameters.size(); at++) {
+        const Parameter &parameter = to.parameters[at];
+        bool is_plain = parameter.code == 'L'
+                            ? Py_TYPE(args[at]) == to.queues->classes().local_type()
+                            : take(parameter, args[at], home, values, touched);
+        if (!is_plain) return nullptr;
+    }
+    if (!to.narrow(*size, values, args, touched)) return nullptr;
+    Flag flag;
+    if (when && !flag.take(when, home, to.by_address, touched)) return nullptr;
+    if (!ledger.lock->try_take()) return nullptr;
+    Taken taken(ledger.lock);
+    handle = nb::steal(filled(std::move(handle), self->runtime, to, touched));  // holds the spans
+    if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
+    to.stay.use();
+    bool is_on_queue = to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason);
+    reinterpret_cast<Handle *>(handle.ptr())->number = ledger.number;
+    if (is_on_queue) return handle.release().ptr();
+    nb::object decides = when ? nb::borrow(when) : nb::none();
+    left = nb::make_tuple(ledger.number, upstream_of(to.queues->edges()), decides, to.ledger_object)
+               .release().ptr();
+    taken.leave();
+    return nullptr;
+}
+
+PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
+    auto *self = reinterpret_cast<Caller *>(object);
+    std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
+    bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
+                    PyTuple_GET_ITEM(keywords, 0) == when_name;
+    PyObject *left = nullptr;
+    if ((self->to_scheduler || self->to_queues) && (!keywords || has_when)) {
+        PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
+        PyObject *handle = nullptr;
+        Ledger *ledger = self->to_scheduler ? self->to_scheduler->ledger : self->to_queues->ledger;
+        try {
+            if (self->to_scheduler) handle = launch(self, args, many, when);
+            if (!handle && self->to_queues && !PyErr_Occurred())
+                handle = enqueue(self, args, many, when, left);
+        } catch (const std::bad_alloc &) {
+            return PyErr_NoMemory();
+        } catch (const PythonError &) {  // which is set
+            return nullptr;
+        }
+        // nothing is on this stack that has to be let go, should the interpreter end
+        if (handle && ledger->should_look()) {
+            PyObject *looked = PyObject_CallMethodNoArgs(self->runtime, look_name);
+            if (!looked) Py_CLEAR(handle);
+            Py_XDECREF(looked);
+        }
+        if (handle || PyErr_Occurred()) return handle;
+    }
+    std::vector<PyObject *> all{object};
+    if (left)
+        for (int at = 0; at < 3; at++) all.push_back(PyTuple_GET_ITEM(left, at));
+    std::size_t given = many + (keywords && !left ? PyTuple_GET_SIZE(keywords) : 0);
+    all.insert(all.end(), args, args + given);
+    if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
+    PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 4, nullptr);
+    nb::cast<Ledger *>(nb::handle(PyTuple_GET_ITEM(left, 3)))->lock->give_back();
+    Py_DECREF(left);  // and the ledger, which keeps the lock
+    return finished;
+}
+
+PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
+    auto *self = reinterpret_cast<Caller *>(type->tp_alloc(type, 0));
+    if (self) self->vectorcall = call;
+    return reinterpret_cast<PyObject *>(self);
+}
+
+PyMemberDef caller_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
+    {"_runtime", T_OBJECT_EX, offsetof(Caller, runtime), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyTypeObject *caller_type;
+
+}  // namespace
+
+Caller *caller(nb::handle object) {
+    if (!PyObject_TypeCheck(object.ptr(), caller_type))
+        throw nb::type_error("expected a kernel");
+    return reinterpret_cast<Caller *>(object.ptr());
+}
+
+void add_caller(nb::module_ &module) {
+    call_name = PyUnicode_InternFromString("_call");
+    finish_name = PyUnicode_InternFromString("_finish");
+    look_name = PyUnicode_InternFromString("_look");
+    when_name = PyUnicode_InternFromString("when");
+    nb::object type = nb::steal(
+        new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,
+                         {{Py_tp_new, slot(caller_new)}, {Py_tp_members, caller_members}}));
+    caller_type = reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr());
+    module.attr("Caller") = type;
+    module.attr("Handle") = nb::steal(new_handle_type());
+    module.attr("View") = nb::steal(new_view_type());
+}
+
+}  // namespace acs_cl

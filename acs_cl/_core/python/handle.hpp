@@ -1,0 +1,73 @@
+// What a launch gives back: a type of Python's own kind, since one is made for every launch.
+
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "hazards/touched.hpp"
+#include "python/types.hpp"
+
+namespace acs_cl {
+
+inline PyTypeObject *handle_type;  // the class in Python
+
+struct Handle {
+    PyObject_HEAD
+    PyObject *runtime, *name, *result, *access;  // null: nothing, or by `touched`
+    long long number;
+    Touched touched;
+
+    auto objects() { return std::array{&runtime, &name, &result, &access}; }
+    void end() { touched.let_go(); }
+};
+
+inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
+    static const char *names[] = {"runtime", "number", "name", "access", "result", nullptr};
+    PyObject *runtime, *name, *access, *result = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLOO|O", const_cast<char **>(names), &runtime,
+                                     &self->number, &name, &access, &result))
+        return -1;
+    for (auto [place, value] : {std::pair(&self->runtime, runtime), {&self->name, name},
+                                {&self->access, access}, {&self->result, result}}) {
+        Py_INCREF(value);
+        Py_XSETREF(*place, value);
+    }
+    return 0;
+}
+
+inline PyObject *handle_access(Handle *self, void *) {
+    if (!self->access) {
+        const Touched &touched = self->touched;
+        try {
+            nb::object make = nb::module_::import_("acs_cl.records").attr("Access");
+            nb::object made = make(spans_of(touched.nodes, touched.many, touched.reads),
+                                   spans_of(touched.nodes, touched.many, touched.writes));
+            self->access = made.release().ptr();
+        } catch (nb::python_error &error) {
+            error.restore();
+            return nullptr;
+        }
+    }
+    Py_INCREF(self->access);
+    return self->access;
+}
+
+inline PyMemberDef handle_members[] = {
+    {"_runtime", T_OBJECT_EX, offsetof(Handle, runtime), READONLY, nullptr},
+    {"_result", T_OBJECT, offsetof(Handle, result), READONLY, nullptr},
+    {"name", T_OBJECT_EX, offsetof(Handle, name), READONLY, nullptr},
+    {"number", T_LONGLONG, offsetof(Handle, number), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+inline PyGetSetDef handle_properties[] = {
+    {"access", getter(handle_access), nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+inline PyObject *new_handle_type() {
+    return new_type<Handle>("acs_cl._core.Handle", BASE,
+                            {{Py_tp_init, slot(handle_init)},
+                             {Py_tp_new, slot(PyType_GenericNew)},
+                             {Py_tp_members, handle_members},
+                             {Py_tp_getset, handle_properties}});
+}
+
+}  // namespace acs_cl

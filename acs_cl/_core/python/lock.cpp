@@ -1,0 +1,176 @@
+#include "python/lock.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+
+#include "python/types.hpp"
+#include "python/waiting.hpp"
+
+namespace acs_cl {
+
+struct Moved {
+    std::mutex mutex;
+    std::condition_variable changed;
+    unsigned long turns = 0;  // changes only while the lock is held, too
+};
+
+void Lock::end() {
+    if (lock) PyThread_free_lock(lock);
+    delete moved;
+}
+
+namespace {
+
+bool is_main_thread() { return PyThread_get_thread_ident() == signals::main_thread; }
+
+// False with an error: a signal came while somebody else had it.
+bool take_in_slices(Lock *self) {
+    while (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
+        PyThreadState *saved = PyEval_SaveThread();
+        auto slice_us = static_cast<PY_TIMEOUT_T>(SLICE_S * 1e6);
+        bool has_taken =
+            PyThread_acquire_lock_timed(self->lock, slice_us, 0) == PY_LOCK_ACQUIRED;
+        PyEval_RestoreThread(saved);
+        if (has_taken) break;
+        if (PyErr_CheckSignals()) return false;
+    }
+    return true;
+}
+
+// False with an error, and nothing taken.
+bool take(Lock *self, long depth) {
+    if (self->is_owned()) {
+        self->depth += depth;
+        return true;
+    }
+    if (is_main_thread() && !signals::inside) signals::hook();
+    while (take_in_slices(self)) {
+        if (self->has_taken(depth)) return true;
+        if (PyErr_CheckSignals()) return false;
+    }
+    return false;
+}
+
+PyObject *acquire(Lock *self, PyObject *) {
+    if (!take(self, 1)) return nullptr;
+    Py_RETURN_TRUE;
+}
+
+PyObject *release(Lock *self, PyObject *) {
+    if (!self->is_owned()) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
+        return nullptr;
+    }
+    self->give_back();
+    Py_RETURN_NONE;
+}
+
+PyObject *leave(Lock *self, PyObject *const *, Py_ssize_t) { return release(self, nullptr); }
+
+PyObject *is_owned(Lock *self, PyObject *) { return PyBool_FromLong(self->is_owned()); }
+
+PyObject *notify(Lock *self, PyObject *) {
+    {
+        std::lock_guard held(self->moved->mutex);
+        self->moved->turns++;
+    }
+    self->moved->changed.notify_all();
+    Py_RETURN_NONE;
+}
+
+Wait wait_for_turn(Moved *moved, unsigned long turn, double seconds) {
+    using Seconds = std::chrono::duration<double>;
+    const auto began = std::chrono::steady_clock::now();
+    for (;;) {
+        double slice_s = SLICE_S;
+        if (seconds >= 0) {
+            Seconds gone = std::chrono::steady_clock::now() - began;
+            slice_s = std::min(slice_s, seconds - gone.count());
+            if (slice_s <= 0) return Wait::LATE;
+        }
+        PyThreadState *saved = PyEval_SaveThread();
+        bool has_moved;
+        {
+            std::unique_lock held(moved->mutex);
+            has_moved =
+                moved->changed.wait_for(held, Seconds(slice_s), [&] { return moved->turns != turn; });
+        }
+        PyEval_RestoreThread(saved);
+        if (has_moved) return Wait::ENDED;
+        if (PyErr_CheckSignals()) return Wait::RAISED;
+    }
+}
+
+void take_again(Lock *self, long depth) {
+    if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
+        PyThreadState *saved = PyEval_SaveThread();
+        PyThread_acquire_lock(self->lock, WAIT_LOCK);
+        PyEval_RestoreThread(saved);
+    }
+    self->owner = PyThread_get_thread_ident();
+    self->depth = depth;
+}
+
+// Until a driver's event has ended, or without one until somebody notifies; for so many seconds at
+// most. Without the lock, however often it was taken, which is taken again whatever happens: nothing
+// can come between, as it could in Python.
+PyObject *wait(Lock *self, PyObject *args) {
+    unsigned long long event = 0;
+    double seconds = -1;
+    if (!PyArg_ParseTuple(args, "|Kd", &event, &seconds)) return nullptr;
+    if (!self->is_owned()) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot wait with an un-acquired lock");
+        return nullptr;
+    }
+    const long depth = self->depth;
+    const unsigned long turn = self->moved->turns;
+    self->depth = 0;
+    PyThread_release_lock(self->lock);
+    const int before = is_main_thread() ? signals::pause() : 0;
+    Wait found = event ? wait_for_event(reinterpret_cast<void *>(event), seconds)
+                       : wait_for_turn(self->moved, turn, seconds);
+    take_again(self, depth);
+    if (is_main_thread()) signals::enter_again(before);
+    if (found != Wait::RAISED)
+        return PyErr_CheckSignals() ? nullptr : PyBool_FromLong(found == Wait::ENDED);
+    PyObject *type, *value, *trace;  // another signal may have come
+    PyErr_Fetch(&type, &value, &trace);
+    if (PyErr_CheckSignals()) PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    return nullptr;
+}
+
+PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
+    auto *self = reinterpret_cast<Lock *>(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    self->lock = PyThread_allocate_lock();
+    self->moved = new (std::nothrow) Moved;
+    if (!self->lock || !self->moved) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return reinterpret_cast<PyObject *>(self);
+}
+
+PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
+                         {"release", method(release), METH_NOARGS, nullptr},
+                         {"__enter__", method(acquire), METH_NOARGS, nullptr},
+                         {"__exit__", method(leave), METH_FASTCALL, nullptr},
+                         {"_is_owned", method(is_owned), METH_NOARGS, nullptr},
+                         {"wait", method(wait), METH_VARARGS, nullptr},
+                         {"notify", method(notify), METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+// For as long as the process lives; null with an error.
+PyTypeObject *lock_type() {
+    static PyObject *type = new_type<Lock>("acs_cl._core.Lock", 0,
+                                           {{Py_tp_new, slot(make)}, {Py_tp_methods, methods}});
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
+}  // namespace acs_cl

@@ -1,0 +1,256 @@
+// What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "driver/queues.hpp"
+#include "epoch/recorder.hpp"
+#include "hazards/python_hazards.hpp"
+#include "launch/caller.hpp"
+#include "launch/reading.hpp"
+#include "python/lock.hpp"
+#include "python/waiting.hpp"
+#include "queue/bypass.hpp"
+#include "queue/tracking.hpp"
+#include "table/ledger.hpp"
+
+namespace acs_cl {
+
+using namespace nb::literals;
+
+namespace {
+
+// The recorder as Python has it: bytes and sequences of numbers.
+class PythonRecorder : public Recorder {
+public:
+    std::uint32_t add(nb::bytes record, nb::handle blob, nb::handle shape, nb::handle upstream) {
+        std::string_view blob_bytes, shape_bytes;
+        upstream_.clear();
+        for (PyObject *other : Items(upstream.ptr())) {
+            std::int64_t number = whole_number(other);
+            if (number < 0 || number >= tasks())
+                throw std::out_of_range("a task follows only those before it");
+            upstream_.push_back(std::uint32_t(number));
+        }
+        return Recorder::add({record.c_str(), record.size()}, some(blob, blob_bytes),
+                             some(shape, shape_bytes), upstream_);
+    }
+
+    template <auto column>
+    nb::bytes words() const {
+        const auto &values = this->*column;
+        return nb::bytes(reinterpret_cast<const char *>(values.data()),
+                         values.size() * sizeof(values[0]));
+    }
+
+    // Its words, the tiles that can be ready at the same time, and where block 0 is and how long.
+    nb::tuple image(std::uint32_t spare, std::uint32_t stale, std::uint32_t blocks, bool gang) const {
+        Layout at = layout(spare, blocks);
+        nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
+        if (!words.is_valid()) throw nb::python_error();
+        char *bytes = PyByteArray_AS_STRING(words.ptr());
+        std::memset(bytes, 0, 4 * std::size_t(at.words));
+        write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
+        return nb::make_tuple(words, at.width, at.blocks, at.block_words);
+    }
+
+private:
+    static const std::string_view *some(nb::handle object, std::string_view &place) {
+        if (object.is_none()) return nullptr;
+        nb::bytes bytes = nb::cast<nb::bytes>(object);
+        place = {bytes.c_str(), bytes.size()};
+        return &place;
+    }
+
+    std::vector<std::uint32_t> upstream_;
+};
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
+    for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
+
+    module.attr("INTERFACE") = 24;  // as acs_cl/core.py expects it
+    module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
+
+    nb::register_exception_translator([](const std::exception_ptr &error, void *) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const PythonError &) {  // it is set already
+        }
+    });
+
+    nb::class_<Footprint>(module, "Footprint").def_ro("mark", &Footprint::mark);
+
+    nb::class_<PythonHazards>(module, "Hazards")
+        .def(nb::init<>())
+        .def("enter", &PythonHazards::enter, "number"_a, "reads"_a, "writes"_a)
+        .def("_measure", &PythonHazards::measure, "number"_a, "accesses"_a, "window"_a)
+        .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a,
+             "before"_a = nb::none())
+        .def("enter_footprint", &PythonHazards::enter_footprint, "number"_a, "footprint"_a)
+        .def("move", &PythonHazards::move, "footprint"_a, "base"_a, "spans"_a)
+        .def("users", &PythonHazards::users, "base"_a)
+        .def("retire", &Hazards::retire)
+        .def("forget", &Hazards::forget)
+        .def("inherit", &Hazards::inherit)
+        .def("is_live", &Hazards::is_live)
+        .def_prop_ro("live", &Hazards::live)
+        .def_prop_ro("spans", &Hazards::spans)
+        .def_prop_ro("edges", &PythonHazards::counted)
+        .def_ro("pruned", &Hazards::pruned)
+        .def_prop_ro("_held", &Hazards::held);
+
+    nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
+    if (!lock.is_valid()) throw nb::python_error();
+    module.attr("Lock") = lock;
+    module.def("use_main_thread", [](unsigned long thread) {
+        signals::use_main_thread(thread);
+        forget_waiters();
+    }, "thread"_a);
+    module.def("signals", &signals::many);
+    module.def("hook_signals", &signals::hook_all);
+    module.def("end_process", [](double seconds, int status) {
+        std::thread([seconds, status] {
+            std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+            std::_Exit(status);
+        }).detach();
+    }, "seconds"_a, "status"_a);
+    // Python can be interrupted before the first line of what it calls: here it cannot.
+    module.def("call_to_the_end", [](nb::object call) {
+        for (bool interrupted = false;; interrupted = true) {
+            nb::object done = nb::steal(PyObject_CallFunctionObjArgs(
+                call.ptr(), interrupted ? Py_True : Py_False, nullptr));
+            if (done) return;
+            if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw PythonError();
+            PyErr_Clear();
+        }
+    }, "call"_a);
+    module.def("wait_for_event", [](std::uintptr_t event, double seconds) {
+        Wait found = wait_for_event(reinterpret_cast<void *>(event), seconds);
+        if (found == Wait::RAISED) throw PythonError();
+        return found == Wait::ENDED;
+    }, "event"_a, "seconds"_a = -1);
+
+    nb::class_<Ledger>(module, "Ledger")
+        .def(nb::init<>())
+        .def_rw("number", &Ledger::number)
+        .def("put", &Ledger::put)
+        .def("epoch", &Ledger::epoch)
+        .def("task", &Ledger::task)
+        .def("numbers", &Ledger::numbers)
+        .def("names", &Ledger::names)
+        .def("leave", &Ledger::leave)
+        .def("__len__", &Ledger::placed)
+        .def("join", [](Ledger &self, nb::object hazards, nb::object lock, nb::handle launches,
+                        nb::object slots, nb::object watched, nb::list empty, std::size_t backlog,
+                        std::optional<std::size_t> window, bool ready_first) {
+            self.hazards = nb::cast<PythonHazards *>(hazards);
+            if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
+            self.lock = reinterpret_cast<Lock *>(lock.ptr());
+            self.hazards_object = std::move(hazards);
+            self.lock_object = std::move(lock);
+            self.launches = launches;
+            self.slots = std::move(slots);
+            self.watched = std::move(watched);
+            self.backlog = backlog;
+            self.window = window.value_or(SIZE_MAX);
+            self.ready_first = ready_first;
+            self.empty.clear();
+            for (nb::handle one : empty) self.empty.push_back(nb::borrow(one));
+        })
+        .def("tell", [](Ledger &self, nb::object reasons, nb::object where) {
+            self.reasons = std::move(reasons);
+            self.where = std::move(where);
+        })
+        .def_rw("usable", &Ledger::usable)
+        .def_rw("generation", &Ledger::generation)
+        .def_ro("most", &Ledger::most)
+        .def_prop_ro("quick", &Ledger::quick)
+        .def("has_quick", &Ledger::has_quick)
+        .def("quick_numbers", &Ledger::quick_numbers)
+        .def("newest_quick", &Ledger::newest_quick)
+        .def("oldest_quick", &Ledger::oldest_quick)
+        .def("retire", &Ledger::retire)
+        .def("settle", &Ledger::settle)
+        .def("open", [](Ledger &self, std::uint32_t epoch, nb::object recorder, nb::object scheduler,
+                        std::size_t least_tasks, std::size_t most_tasks, std::size_t most_entries,
+                        std::size_t next_look) {
+            self.recorder = nb::cast<PythonRecorder *>(recorder);
+            self.recorder_object = std::move(recorder);
+            self.scheduler = std::move(scheduler);
+            self.open = epoch;
+            self.least_tasks = least_tasks;
+            self.most_tasks = most_tasks;
+            self.most_entries = most_entries;
+            self.next_look = next_look;
+        })
+        .def("shut", [](Ledger &self) {
+            self.open = 0;
+            self.recorder_object.reset();
+            self.scheduler.reset();
+            return std::exchange(self.strangers, {});
+        });
+
+    add_caller(module);
+    add_teaching(module);
+    add_many(module);
+    add_way(module);
+    add_given(module);
+    add_commands(module);
+    add_joining(module);
+
+    // `_image` is in program order; for other orders the columns are as `epochs.Recorder.image` reads
+    // them.
+    nb::class_<PythonRecorder>(module, "Recorder")
+        .def(nb::init<>())
+        .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
+             "upstream"_a)
+        .def("_image", &PythonRecorder::image, "spare"_a, "stale"_a, "blocks"_a, "gang"_a)
+        .def_prop_ro("tasks", &Recorder::tasks)
+        .def_ro("entries", &Recorder::entries)
+        .def_prop_ro("_records", [](PythonRecorder &self) {
+            self.records.resize(self.tasks());
+            return nb::make_tuple(self.words<&Recorder::records>());
+        })
+        .def_prop_ro("_extra", &PythonRecorder::words<&Recorder::extra>)
+        .def_prop_ro("_heirs", &PythonRecorder::words<&Recorder::heirs>)
+        .def_prop_ro("_counts", &PythonRecorder::words<&Recorder::counts>)
+        .def_prop_ro("_initial", &PythonRecorder::words<&Recorder::initial>)
+        .def_prop_ro("_upstream", &PythonRecorder::words<&Recorder::upstream>)
+        .def_prop_ro("_downstream", &PythonRecorder::words<&Recorder::downstream>)
+        .def_ro("_patches", &Recorder::patches);
+
+    module.def("open_driver", &open_driver, "functions"_a);
+    nb::class_<QueueKernel>(module, "QueueKernel");
+    using Numbers = std::vector<std::uintptr_t>;
+    nb::class_<FromC>(module, "FromC")
+        .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())
+        .def("run", &FromC::run);
+    nb::class_<Queues>(module, "Queues")
+        .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
+        .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
+        .def("join", &Queues::join, "ledger"_a)
+        .def("read_now", &read_now, "runtime"_a, "array"_a, "host"_a)
+        .def("event", &Queues::event, "number"_a)
+        .def("oldest", &Queues::oldest)
+        .def("poll", &Queues::poll, "most"_a = 64)
+        .def("poll_up_to", &Queues::poll_up_to, "number"_a)
+        .def("flush", &Queues::flush)
+        .def("forget", &Queues::forget)
+        .def("used", &Queues::used)
+        .def_ro("waits", &Queues::waits)
+        .def_ro("bare", &Queues::bare)
+        .def_rw("_unasked_enough", &Queues::unasked_enough)
+        .def_prop_ro("in_flight", &Queues::in_flight);
+}
+
+}  // namespace acs_cl

@@ -1,0 +1,175 @@
+#include "python/signals.hpp"
+
+#include <Python.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#ifdef _WIN32
+
+namespace acs_cl::signals {  // where a signal's handler never runs in the main thread
+
+bool enter() { return ++inside, true; }
+void leave() { inside--; }
+int pause() { return std::exchange(inside, 0); }
+void hook() {}
+void hook_all() {}
+long many() { return 0; }
+void use_main_thread(unsigned long thread) { main_thread = thread; }
+
+}  // namespace acs_cl::signals
+
+#else
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <initializer_list>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace acs_cl::signals {
+
+namespace {
+
+constexpr int LAST = 31;  // of the signals that have names
+constexpr std::time_t PATIENCE_S = 2;
+constexpr auto HOOK_EVERY = std::chrono::milliseconds(20);
+
+void (*python)(int);  // Python's own handler
+volatile std::sig_atomic_t waiting[LAST + 1], some_wait;
+volatile std::sig_atomic_t come;
+volatile std::sig_atomic_t passed;  // counts what Python's handler was called with
+volatile std::time_t waits_since;
+std::sig_atomic_t seen;
+std::chrono::steady_clock::time_point hooked_at;
+
+void pass_on(int number) {
+    passed = passed + 1;
+    python(number);
+}
+
+std::time_t now_s() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+// The driver has not come back to us since the first Ctrl-C: nothing else would end the program.
+[[noreturn]] void give_up() {
+    static const char text[] =
+        "acs_cl: interrupted again while a call of the OpenCL driver does not return; "
+        "the process ends here\n";
+    if (write(2, text, sizeof(text) - 1) < 0) _exit(131);
+    _exit(130);
+}
+
+void wait_for_the_lock(int number) {
+    if (!some_wait) waits_since = now_s();
+    else if (number == SIGINT && waiting[SIGINT] && now_s() - waits_since >= PATIENCE_S) give_up();
+    waiting[number] = 1;
+    some_wait = 1;
+}
+
+// In the main thread only: another one would have to ask what that one is doing, which changes.
+extern "C" void on_signal(int number) {
+    const int error = errno;
+    if (!pthread_equal(pthread_self(), pthread_t(main_thread))) {
+        pthread_kill(pthread_t(main_thread), number);
+    } else {
+        come = come + 1;
+        if (inside) wait_for_the_lock(number);
+        else pass_on(number);
+    }
+    errno = error;
+}
+
+// What tells of a fault of the very instruction is nobody's to put off.
+bool is_of_the_program(int number) {
+    static constexpr int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL, SIGABRT,
+                                     SIGTRAP, SIGSYS, SIGKILL, SIGSTOP};
+    return std::find(std::begin(faults), std::end(faults), number) == std::end(faults);
+}
+
+// Python's handler, found by a signal that means nothing: LLVM, in a driver's compiler, puts its own
+// before it now and then, takes that away at the first signal, and raises the signal again.
+void find_python() {
+    PyObject *module = PyImport_ImportModule("_signal");
+    PyObject *before = module ? PyObject_CallMethod(module, "getsignal", "i", SIGURG) : nullptr;
+    PyObject *some = before ? PyObject_GetAttrString(module, "default_int_handler") : nullptr;
+    PyObject *set = some ? PyObject_CallMethod(module, "signal", "iO", SIGURG, some) : nullptr;
+    struct sigaction now;
+    if (set && !sigaction(SIGURG, nullptr, &now)) python = now.sa_handler;
+    PyObject *back = set ? PyObject_CallMethod(module, "signal", "iO", SIGURG, before) : nullptr;
+    for (PyObject *one : {module, before, some, set, back}) Py_XDECREF(one);
+    PyErr_Clear();  // not the main thread, or a handler that is not Python's
+}
+
+// A handler that is neither Python's nor ours was put there by somebody who knows why.
+void hook(int number) {
+    struct sigaction now;
+    if (sigaction(number, nullptr, &now) || now.sa_handler != python) return;
+    now.sa_handler = on_signal;
+    sigaction(number, &now, nullptr);
+    seen = passed - 1;  // what came before may not have been handled
+}
+
+void deliver() {
+    some_wait = 0;
+    for (int number = 1; number <= LAST; number++) {
+        if (!waiting[number]) continue;
+        waiting[number] = 0;
+        pass_on(number);
+    }
+}
+
+}  // namespace
+
+void hook() {
+    if (python) hook(SIGINT);
+    if (std::chrono::steady_clock::now() - hooked_at > HOOK_EVERY) hook_all();
+}
+
+void hook_all() {
+    hooked_at = std::chrono::steady_clock::now();
+    if (!python) find_python();
+    for (int number = 1; python && number <= LAST; number++)
+        if (is_of_the_program(number)) hook(number);
+}
+
+long many() { return come; }
+
+bool enter() {
+    inside++;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (inside > 1 || passed == seen) return true;
+    seen = passed;
+    return false;
+}
+
+void leave() {
+    inside--;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (!inside && some_wait) deliver();
+}
+
+int pause() {
+    int before = inside;
+    inside = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (some_wait) deliver();
+    return before;
+}
+
+void use_main_thread(unsigned long thread) {
+    main_thread = thread;
+    inside = 0;
+    if (PyThread_get_thread_ident() == thread) hook_all();
+}
+
+}  // namespace acs_cl::signals
+
+#endif

@@ -1,0 +1,64 @@
+// Spans as Python has them.
+
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+#include <nanobind/nanobind.h>
+
+#include "hazards/hazards.hpp"
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+struct PythonError {};  // an exception is set
+
+inline std::int64_t whole_number(PyObject *value) {
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (number == -1 && PyErr_Occurred()) throw PythonError();
+    return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : number;  // all there is, or more
+}
+
+inline Span span_of(PyObject *object) {
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 5) {
+        PyErr_Format(PyExc_TypeError, "got %R, expected a span", object);
+        throw PythonError();
+    }
+    auto number = [&](int index) { return whole_number(PyTuple_GET_ITEM(object, index)); };
+    const Span span{number(0), number(1), number(2), number(3), number(4)};
+    if (!is_valid(span)) {
+        PyErr_Format(PyExc_ValueError,
+                     "got %R, expected rows, a width, and a pitch above 0 for several rows", object);
+        throw PythonError();
+    }
+    return bounded(span);
+}
+
+// The same for Python: a `records.Span`.
+inline nb::object object_of(const Span &span) {
+    static nb::handle type = nb::object(nb::module_::import_("acs_cl.records").attr("Span")).release();
+    return type(span.base, span.start, span.pitch, span.rows, span.width);
+}
+
+// The items of a tuple or a list; other sequences are made into one. It is held meanwhile.
+class Items {
+public:
+    explicit Items(PyObject *sequence) : held_(PySequence_Fast(sequence, "expected spans")) {
+        if (!held_) throw PythonError();
+    }
+    ~Items() { Py_DECREF(held_); }
+    Items(const Items &) = delete;
+    Items &operator=(const Items &) = delete;
+
+    PyObject *const *begin() const { return PySequence_Fast_ITEMS(held_); }
+    PyObject *const *end() const { return begin() + PySequence_Fast_GET_SIZE(held_); }
+
+private:
+    PyObject *held_;
+};
+
+}  // namespace acs_cl

@@ -1,0 +1,81 @@
+// What an array is for the core: a type of Python's own kind, which the class in Python inherits from.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "python/spans.hpp"
+#include "python/types.hpp"
+
+namespace acs_cl {
+
+// What a launch looks at comes first.
+struct View {
+    PyObject_HEAD
+    PyObject *home;  // its runtime, while it can be passed to a kernel as it is
+    unsigned long long address;
+    NodePointer node;  // of its bytes, where they are one span and a launch asked for it; or null
+    PyObject *spans, *argument, *runtime, *place, *dtype;
+    long long size, nbytes;
+
+    // The bytes of an array that is one span; null where it is not, or these are all memory.
+    Node *node_in(Hazards &hazards) {
+        return node && hazards.has(*node) ? node.get() : look_up(hazards);
+    }
+
+    auto objects() {
+        return std::array{&home, &spans, &argument, &runtime, &place, &dtype};
+    }
+    void end() { keep({}); }
+
+private:
+    void keep(const NodePointer &now) {
+        if (node) node->arrays--;
+        node = now;
+        if (node) node->arrays++;
+    }
+
+    Node *look_up(Hazards &hazards) {
+        if (!spans || !PyTuple_Check(spans) || PyTuple_GET_SIZE(spans) != 1) return nullptr;
+        const Span span = span_of(PyTuple_GET_ITEM(spans, 0));
+        if (span.base == EVERYTHING) return nullptr;
+        keep(hazards.node(span));
+        return node.get();
+    }
+};
+
+inline PyTypeObject *array_type;  // the class in Python
+
+// An array, if that is what an object is.
+inline View *view_of(PyObject *object) {
+    return Py_TYPE(object) == array_type ? reinterpret_cast<View *>(object) : nullptr;
+}
+
+// Who holds the node: it, the index, and launches. For tests.
+inline PyObject *view_holders(View *self, void *) {
+    return PyLong_FromUnsignedLong(self->node ? self->node->holders : 0);
+}
+
+inline PyGetSetDef view_properties[] = {
+    {"_holders", getter(view_holders), nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+inline PyMemberDef view_members[] = {
+    {"_home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
+    {"_address", T_ULONGLONG, offsetof(View, address), 0, nullptr},
+    {"_spans", T_OBJECT_EX, offsetof(View, spans), 0, nullptr},
+    {"_argument", T_OBJECT_EX, offsetof(View, argument), 0, nullptr},
+    {"_runtime", T_OBJECT_EX, offsetof(View, runtime), 0, nullptr},
+    {"_place", T_OBJECT_EX, offsetof(View, place), 0, nullptr},
+    {"dtype", T_OBJECT_EX, offsetof(View, dtype), 0, nullptr},
+    {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
+    {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+inline PyObject *new_view_type() {
+    return new_type<View>("acs_cl._core.View", BASE | COLLECTED,
+                          {{Py_tp_new, slot(PyType_GenericNew)},
+                           {Py_tp_members, view_members},
+                           {Py_tp_getset, view_properties}});
+}
+
+}  // namespace acs_cl

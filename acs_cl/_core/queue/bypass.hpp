@@ -1,0 +1,124 @@
+// What PyOpenCL's functions and setters are replaced by while there is an `acs.Queue`, where that is
+// called often: commands that go to the driver's own queue as they are, and what a kernel was given.
+// Types of Python's own kind, as for launches.
+//
+// A call that is not plain, for whatever reason, goes on to Python (acs_cl/queue/bypass.py and
+// acs_cl/queue/patch.py), which knows every case and every error, and finds everything as it was.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "driver/kernel.hpp"
+#include "python/lock.hpp"
+#include "python/types.hpp"
+#include "queue/sample.hpp"
+
+namespace acs_cl {
+
+inline double now_s() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
+inline void *handle_of(PyObject *object) {
+    static PyObject *name = PyUnicode_InternFromString("int_ptr");
+    PyObject *number = PyObject_GetAttr(object, name);
+    void *found = number ? PyLong_AsVoidPtr(number) : nullptr;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return found;
+}
+
+// PyOpenCL's two classes of events, that of queues of ours with the places of its slots, and what
+// makes one of the first from a handle.
+enum EventSlot { QUEUE, NUMBER, KIND, KEEPS, TIMED, SETTLED, EVENT_SLOTS };
+struct Events {
+    PyObject *plain, *nanny, *own, *of_handle;
+    Py_ssize_t slots[EVENT_SLOTS];
+
+    PyObject **slot(PyObject *event, int which) const {
+        return reinterpret_cast<PyObject **>(reinterpret_cast<char *>(event) + slots[which]);
+    }
+};
+inline Events events;
+
+constexpr std::size_t EVENTS = 128;
+
+// What a section needs while commands pass. It is found by the queue object that they are called
+// with, which lives as long as commands may pass.
+struct Passing {
+    PyObject_HEAD
+    PyObject *queue;  // borrowed
+    PyObject *lock;
+    PyObject *in_flight;  // an event of some commands ago, or null
+    PyObject *look_object;  // at launches outside of the section
+    Look *look;
+    void *native, *in_flight_handle;
+    long long passed;
+    int left, behind;
+    int wanted, satisfied;  // launches of a look; launches until the next one begins
+    double began;  // when this one did
+    double rests_until;
+    bool keeps_events;  // once a wait list named some
+    PyObject *events[EVENTS];  // of the last commands, where an event's address says; or null
+
+    PyObject *&place_of(PyObject *event) {
+        return events[(reinterpret_cast<std::uintptr_t>(event) >> 5) % EVENTS];
+    }
+
+    auto objects() { return std::array{&lock, &in_flight, &look_object}; }
+    void end();
+
+    // A command has passed. Where the one some commands ago has not ended, work is waiting.
+    void count(PyObject *event, void *handle);
+
+    void forget_events() {
+        Py_CLEAR(in_flight);
+        if (!keeps_events) return;
+        keeps_events = false;
+        for (PyObject *&event : events) Py_CLEAR(event);
+    }
+};
+
+// The open way of a queue, or null.
+Passing *way_of(PyObject *queue);
+
+// Setters of several arguments, and then of one each, of the first some.
+constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
+
+struct Taught;  // joining.hpp
+void forget(Taught *taught);
+void not_current(Taught *taught);
+
+// What a kernel's arguments were set from, in each place the last, until somebody asks: tuples, and
+// of single arguments the objects.
+struct Given {
+    PyObject_HEAD
+    PyObject *kernel;  // borrowed: it holds this
+    PyObject *last[PLACES];
+    unsigned long long turns[PLACES];
+    void *handle;
+    long long generation;
+    Taught *taught;  // what the core knows of its launches, or null
+
+    std::array<PyObject **, PLACES> objects() {
+        std::array<PyObject **, PLACES> all;
+        for (int place = 0; place < PLACES; place++) all[place] = &last[place];
+        return all;
+    }
+    void end();
+};
+
+// What a kernel was given since functions were replaced, or null, without an error.
+Given *given_of(PyObject *kernel);
+
+void add_way(nb::module_ &module);
+void add_given(nb::module_ &module);
+void add_commands(nb::module_ &module);
+
+}  // namespace acs_cl

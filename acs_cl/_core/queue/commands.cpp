@@ -1,0 +1,316 @@
+// Commands that pass, or join as launches: functions of PyOpenCL's that take a queue.
+
+#include <algorithm>
+#include <array>
+
+#include "python/waiting.hpp"
+#include "queue/tracking.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+PyObject *wait_name;
+
+// A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
+// parameters, -1: it has none.
+struct Command {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *original, *otherwise, *name, *doc, *parameters, *waits_name, *blocks_name;
+    int queue_at, waits_at, blocks_at;
+    int joins;  // a launch of ours as what, where it does not pass: see `Joins`
+
+    auto objects() {
+        return std::array{&original, &otherwise, &name, &doc, &parameters, &waits_name,
+                          &blocks_name};
+    }
+    void end() {}
+};
+
+// The arguments of a call, some of them changed.
+struct Arguments {
+    Arguments(PyObject *const *args, Py_ssize_t positional, PyObject *keywords)
+        : positional(positional), keywords(keywords),
+          many(positional + (keywords ? PyTuple_GET_SIZE(keywords) : 0)), args(args) {}
+    ~Arguments() {
+        Py_XDECREF(list);
+        Py_XDECREF(names);
+    }
+    Arguments(const Arguments &) = delete;
+    Arguments &operator=(const Arguments &) = delete;
+
+    // Where a parameter's argument is, or -1.
+    Py_ssize_t find(Py_ssize_t at, PyObject *name) const {
+        if (at < positional) return at;
+        for (Py_ssize_t index = positional; index < many; index++) {
+            PyObject *given = PyTuple_GET_ITEM(keywords, index - positional);
+            if (given == name) return index;
+            if (!PyUnicode_CHECK_INTERNED(given) && PyUnicode_Compare(given, name) == 0)
+                return index;
+        }
+        return -1;
+    }
+
+    // False: there is no room.
+    bool change(Py_ssize_t at, PyObject *name, PyObject *value) {
+        if (many + 1 > Py_ssize_t(changed.size())) return false;
+        if (args != changed.data()) std::copy(args, args + many, changed.begin());
+        args = changed.data();
+        if (at < 0) {
+            at = many;
+            PyObject *more = PyTuple_New(many - positional + 1);
+            if (!more) return PyErr_Clear(), false;
+            for (Py_ssize_t index = positional; index < many; index++)
+                PyTuple_SET_ITEM(more, index - positional,
+                                 Py_NewRef(PyTuple_GET_ITEM(keywords, index - positional)));
+            PyTuple_SET_ITEM(more, many - positional, Py_NewRef(name));
+            Py_XDECREF(names);
+            keywords = names = more;
+            many++;
+        }
+        changed[std::size_t(at)] = value;
+        return true;
+    }
+
+    Py_ssize_t positional;
+    PyObject *keywords;
+    Py_ssize_t many;
+    PyObject *const *args;
+    PyObject *list = nullptr, *names = nullptr;  // what it has made itself
+    std::array<PyObject *, 16> changed;
+};
+
+bool is_empty(PyObject *wait_for) {
+    return wait_for == Py_None || (PyList_CheckExact(wait_for) && !PyList_GET_SIZE(wait_for)) ||
+           (PyTuple_CheckExact(wait_for) && !PyTuple_GET_SIZE(wait_for));
+}
+
+enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
+
+// What is left of a wait list without the commands of this queue, which are before anyway.
+// FOR_SOME: events of the driver, and others that PyOpenCL cannot take.
+Waits look_at(Passing *way, PyObject *wait_for) {
+    if (is_empty(wait_for)) return Waits::FOR_NOTHING;
+    if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
+    Waits found = Waits::FOR_NOTHING;
+    bool has_own = false;
+    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
+        PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
+        if (way->place_of(event) == event) continue;
+        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
+        if (type == events.plain || type == events.nanny) {
+            found = Waits::AS_GIVEN;
+            way->keeps_events = true;
+            continue;
+        }
+        if (type != events.own || *events.slot(event, QUEUE) != way->queue)
+            return Waits::UNCLEAR;
+        has_own = true;
+    }
+    return has_own && found == Waits::AS_GIVEN ? Waits::FOR_SOME : found;
+}
+
+bool are_of_the_driver(PyObject *all) {
+    if (!PyList_CheckExact(all) && !PyTuple_CheckExact(all)) return false;
+    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(all); index++) {
+        auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(all, index)));
+        if (type != events.plain && type != events.nanny) return false;
+    }
+    return true;
+}
+
+// The argument at `at`, or what is left of it. False: there was no memory.
+bool take_wait_list(Waits what, Arguments &args, Py_ssize_t at) {
+    if (what == Waits::AS_GIVEN) return true;
+    if (what == Waits::FOR_NOTHING) return args.change(at, nullptr, Py_None);
+    PyObject *wait_for = args.args[at];
+    args.list = PyList_New(0);
+    for (Py_ssize_t index = 0; args.list && index < PySequence_Fast_GET_SIZE(wait_for); index++) {
+        PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
+        if (reinterpret_cast<PyObject *>(Py_TYPE(event)) != events.own &&
+            PyList_Append(args.list, event))
+            Py_CLEAR(args.list);
+    }
+    if (!args.list) return PyErr_Clear(), false;
+    return args.change(at, nullptr, args.list);
+}
+
+// A kernel whose arguments were noted, as PyOpenCL would enqueue it. Null, without an error: it is
+// not that plain, or the driver refuses it; PyOpenCL says why, or finds memory. Nobody comes
+// between the look at the way and the driver's call, for the GIL is held.
+PyObject *pass_kernel(Passing *way, PyObject *const *args) {
+    if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False) return nullptr;
+    const Given *given = given_of(args[1]);
+    if (!given || !given->handle) return nullptr;
+    Sizes sizes;
+    if (!take_sizes(args[2], args[3], sizes)) return nullptr;
+    void *handle = nullptr;
+    if (driver.enqueue(way->native, given->handle, std::uint32_t(sizes[0]), nullptr, &sizes[1],
+                       sizes[4] ? &sizes[5] : nullptr, 0, nullptr, &handle))
+        return nullptr;
+    PyObject *number = PyLong_FromVoidPtr(handle);
+    PyObject *turns[] = {number, Py_False};  // its reference goes to the event
+    PyObject *event = number ? PyObject_Vectorcall(events.of_handle, turns, 2, nullptr) : nullptr;
+    Py_XDECREF(number);
+    if (event) way->count(event, handle);
+    return event;
+}
+
+// Waits for a blocking transfer. False with an error: a signal's handler has raised, and the event,
+// which keeps the memory, is kept until the driver has done with that.
+bool wait_here(PyObject *event) {
+    static PyObject *const kept = PyList_New(0);
+    void *handle = handle_of(event);
+    if (!handle) return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();
+    if (wait_for_event(handle) != Wait::RAISED) {
+        if (event_status(handle) >= 0) return true;
+        return nb::steal(PyObject_CallMethodNoArgs(event, wait_name)).is_valid();  // says what failed
+    }
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (Py_ssize_t at = PyList_GET_SIZE(kept); at-- > 0;)
+        if (event_status(handle_of(PyList_GET_ITEM(kept, at))) <= 0) PySequence_DelItem(kept, at);
+    PyList_Append(kept, event);
+    PyErr_Restore(type, value, trace);
+    return false;
+}
+
+// Any command, made by PyOpenCL; a blocking one waits outside of the lock. False: not here.
+bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
+    Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
+    if (at >= 0) {
+        Waits what = look_at(way, args.args[at]);
+        if (what == Waits::UNCLEAR || !take_wait_list(what, args, at)) return false;
+    }
+    bool blocks = false;
+    if (self->blocks_at >= 0) {
+        at = args.find(self->blocks_at, self->blocks_name);
+        PyObject *given = at < 0 ? Py_True : args.args[at];
+        if (given != Py_True && given != Py_False) return false;
+        blocks = given == Py_True;
+        if (blocks && !args.change(at, self->blocks_name, Py_False)) return false;
+    }
+    auto *lock = reinterpret_cast<Lock *>(way->lock);
+    if (!lock->try_take()) return false;
+    Py_INCREF(way);
+    event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
+                                args.keywords);
+    if (event) way->count(event, nullptr);
+    lock->give_back();
+    Py_DECREF(way);
+    if (event && blocks && !wait_here(event)) Py_CLEAR(event);
+    return true;
+}
+
+// All arguments of a kernel's enqueue, or of a transfer, by position; those that were left out as
+// PyOpenCL has them, and of a transfer's place null.
+struct Placed {
+    PyObject *args[8];
+
+    // False: some are missing, or called by other names.
+    bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
+        PyObject *const of_kernel[] = {nullptr, nullptr, nullptr, nullptr,
+                                       Py_None, Py_None, Py_False, Py_False};
+        PyObject *const of_transfer[] = {nullptr, nullptr, nullptr, nullptr, Py_None, Py_True};
+        const bool is_kernel = self->joins == KERNEL;
+        const Py_ssize_t all = is_kernel ? 8 : 6, required = is_kernel ? 4 : 3;
+        if (many > all || PyTuple_GET_SIZE(self->parameters) != all) return false;
+        std::copy_n(is_kernel ? of_kernel : of_transfer, all, args);
+        std::copy_n(given, many, args);
+        for (Py_ssize_t at = 0; keywords && at < PyTuple_GET_SIZE(keywords); at++) {
+            Py_ssize_t where = many;
+            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < all; where++)
+                if (PyTuple_GET_ITEM(self->parameters, where) == name) break;
+            if (where == all) return false;
+            args[where] = given[many + at];
+        }
+        return std::all_of(args, args + required, [](PyObject *one) { return one != nullptr; });
+    }
+};
+
+PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flags,
+                       PyObject *keywords) {
+    auto *self = reinterpret_cast<Command *>(object);
+    Py_ssize_t many = PyVectorcall_NARGS(flags);
+    if (self->queue_at < 0) {
+        bool is_plain = many == 1 && !keywords && are_of_the_driver(args[0]);
+        return PyObject_Vectorcall(is_plain ? self->original : self->otherwise, args,
+                                   std::size_t(many), keywords);
+    }
+    Passing *way = many > self->queue_at ? way_of(args[self->queue_at]) : nullptr;
+    Joining *joining = !way && self->joins && many ? joining_of(args[0]) : nullptr;
+    Placed placed;
+    if ((joining || (way && self->joins == KERNEL)) && placed.place(self, args, many, keywords)) {
+        PyObject *event = nullptr;
+        if (joining) event = joined(joining, self->joins, self->original, placed.args);
+        else if (look_at(way, placed.args[5]) == Waits::FOR_NOTHING)
+            event = pass_kernel(way, placed.args);
+        if (event || PyErr_Occurred()) return event;
+    }
+    if (way) {
+        PyObject *event = nullptr;
+        Arguments given(args, many, keywords);
+        if (pass(self, way, given, event)) return event;
+    }
+    return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
+}
+
+PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static const char *names[] = {"original", "otherwise", "parameters", "queue_at", "waits_at",
+                                  "blocks_at", "joins", nullptr};
+    PyObject *original, *otherwise, *parameters;
+    int queue_at, waits_at, blocks_at, joins;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO!iiii", const_cast<char **>(names),
+                                     &original, &otherwise, &PyTuple_Type, &parameters, &queue_at,
+                                     &waits_at, &blocks_at, &joins))
+        return nullptr;
+    auto *self = reinterpret_cast<Command *>(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    self->call = command_call;
+    self->original = Py_NewRef(original);
+    self->otherwise = Py_NewRef(otherwise);
+    self->parameters = Py_NewRef(parameters);
+    self->waits_name = PyUnicode_InternFromString("wait_for");
+    self->blocks_name = PyUnicode_InternFromString("is_blocking");
+    self->queue_at = queue_at;
+    self->waits_at = waits_at;
+    self->blocks_at = blocks_at;
+    self->joins = joins;
+    return reinterpret_cast<PyObject *>(self);
+}
+
+PyMemberDef command_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Command, call), READONLY, nullptr},
+    {"__name__", T_OBJECT, offsetof(Command, name), 0, nullptr},
+    {"__doc__", T_OBJECT, offsetof(Command, doc), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// The classes of events, and what makes one from a handle, as `Events` has them; and where events of
+// ours keep what.
+void use_events(nb::tuple all) {
+    static const char *names[EVENT_SLOTS] = {"_acs_queue", "_acs_number", "_acs_kind",
+                                             "_acs_keeps", "_acs_timed", "_acs_settled"};
+    PyObject **places[] = {&events.plain, &events.nanny, &events.own, &events.of_handle};
+    for (std::size_t at = 0; at < 4; at++) {
+        nb::object one = all[at];
+        Py_XSETREF(*places[at], one.release().ptr());
+    }
+    for (int which = 0; which < EVENT_SLOTS; which++) {
+        nb::object slot = nb::getattr(nb::handle(events.own), names[which]);
+        if (Py_TYPE(slot.ptr()) != &PyMemberDescr_Type) throw nb::type_error("expected a slot");
+        events.slots[which] = reinterpret_cast<PyMemberDescrObject *>(slot.ptr())->d_member->offset;
+    }
+}
+
+}  // namespace
+
+void add_commands(nb::module_ &module) {
+    wait_name = PyUnicode_InternFromString("wait");
+    module.attr("Command") = nb::steal(
+        new_type<Command>("acs_cl._core.Command", CALLED,
+                          {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
+    module.def("use_events", use_events, nb::arg("events"));
+}
+
+}  // namespace acs_cl

@@ -1,0 +1,234 @@
+// What kernels were given, and the methods that give it.
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "queue/bypass.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+long long generation = 0;
+unsigned long long turn = 0;
+PyTypeObject *given_type;
+PyObject *arguments_class, *arguments_name;
+std::array<Given *, 64> recent{};
+
+Given *&recent_of(PyObject *kernel) {
+    return recent[(reinterpret_cast<std::uintptr_t>(kernel) >> 5) % recent.size()];
+}
+
+int given_init(Given *self, PyObject *args, PyObject *keywords) {
+    static const char *names[] = {"kernel", nullptr};
+    PyObject *kernel;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O", const_cast<char **>(names), &kernel))
+        return -1;
+    self->kernel = kernel;
+    self->handle = handle_of(kernel);
+    self->generation = generation;
+    return 0;
+}
+
+// [(which setter, its tuple)] in the order of the calls; they are forgotten here.
+PyObject *given_take(Given *self, PyObject *) {
+    if (self->taught) not_current(self->taught);
+    PyObject *found = PyList_New(0);
+    while (found) {
+        int first = -1;
+        for (int place = 0; place < PLACES; place++)
+            if (self->last[place] && (first < 0 || self->turns[place] < self->turns[first]))
+                first = place;
+        if (first < 0) break;
+        PyObject *taken = std::exchange(self->last[first], nullptr);
+        PyObject *one = first < SETTERS
+                            ? Py_BuildValue("(iN)", first, taken)
+                            : Py_BuildValue("(i(iN))", MULTI, first - SETTERS, taken);
+        if (!one || PyList_Append(found, one)) Py_CLEAR(found);
+        Py_XDECREF(one);
+    }
+    return found;
+}
+
+PyObject *given_generation(Given *self, void *) { return PyLong_FromLongLong(self->generation); }
+
+PyMethodDef given_methods[] = {{"take", method(given_take), METH_NOARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef given_properties[] = {
+    {"generation", getter(given_generation), nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// The same, new where there was none; null with an error.
+Given *new_given_of(PyObject *kernel) {
+    if (Given *known = given_of(kernel)) return known;
+    PyObject *made = PyObject_CallOneArg(arguments_class, kernel);
+    if (!made) return nullptr;
+    int failed = PyObject_SetAttr(kernel, arguments_name, made);
+    Py_DECREF(made);
+    return failed ? nullptr : given_of(kernel);
+}
+
+std::unordered_set<PyTypeObject *> steady;  // types whose objects stay what they are
+
+// Whether a tuple can be read later, in the place of `last` if there is one: it sets the same
+// arguments, for small numbers are one object each, and nothing in it can change.
+bool can_be_kept(PyObject *tuple, PyObject *last, Py_ssize_t step) {
+    Py_ssize_t many = PyTuple_GET_SIZE(tuple);
+    if (last && PyTuple_GET_SIZE(last) != many) return false;
+    for (Py_ssize_t at = 0; at < many; at += step) {
+        if (last && PyTuple_GET_ITEM(tuple, at) != PyTuple_GET_ITEM(last, at)) return false;
+        for (Py_ssize_t item = at + 1; item < std::min(at + step, many); item++) {
+            PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(tuple, item));
+            if (last && Py_TYPE(PyTuple_GET_ITEM(last, item)) == type) continue;
+            if (!steady.count(type)) return false;
+        }
+    }
+    return true;
+}
+
+// A method of kernels that sets arguments, from a tuple or by index: what PyOpenCL's does, and a
+// note.
+struct Setter {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *original, *otherwise, *note, *name, *doc;
+    int kind;
+    Py_ssize_t step;  // from index to index in the tuple; 0: it takes an index and one argument
+
+    auto objects() { return std::array{&original, &otherwise, &note, &name, &doc}; }
+    void end() {}
+};
+
+void keep(Given *given, int place, PyObject *object) {
+    given->turns[place] = ++turn;
+    Py_INCREF(object);
+    Py_XSETREF(given->last[place], object);
+}
+
+// Where what was set can be kept to be read later; -1: nowhere.
+int place_of(const Setter *self, const Given *given, PyObject *const *args) {
+    if (self->step)
+        return can_be_kept(args[1], given->last[self->kind], self->step) ? self->kind : -1;
+    if (!PyLong_CheckExact(args[1]) || !steady.count(Py_TYPE(args[2]))) return -1;
+    Py_ssize_t index = PyLong_AsSsize_t(args[1]);
+    if (index == -1 && PyErr_Occurred()) PyErr_Clear();
+    return index >= 0 && index < PLACES - SETTERS ? SETTERS + int(index) : -1;
+}
+
+PyObject *setter_call(PyObject *object, PyObject *const *args, std::size_t flags,
+                      PyObject *keywords) {
+    auto *self = reinterpret_cast<Setter *>(object);
+    Py_ssize_t many = PyVectorcall_NARGS(flags);
+    if (keywords || many != (self->step ? 2 : 3) || (self->step && !PyTuple_CheckExact(args[1])))
+        return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
+    PyObject *done = PyObject_Vectorcall(self->original, args, std::size_t(many), nullptr);
+    if (!done) {  // some of them may have been set
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        recent_of(args[0]) = nullptr;
+        if (PyObject_SetAttr(args[0], arguments_name, Py_None)) PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+        return nullptr;
+    }
+    Given *given = new_given_of(args[0]);
+    if (!given) {
+        Py_DECREF(done);
+        return nullptr;
+    }
+    int place = place_of(self, given, args);
+    if (place >= 0) {
+        keep(given, place, args[self->step ? 1 : 2]);
+        return done;
+    }
+    auto *known = reinterpret_cast<PyObject *>(given);
+    PyObject *noted = PyObject_CallFunctionObjArgs(self->note, known, args[1],
+                                                   self->step ? nullptr : args[2], nullptr);
+    if (!noted) Py_CLEAR(done);
+    Py_XDECREF(noted);
+    return done;
+}
+
+PyObject *setter_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
+    static const char *names[] = {"original", "otherwise", "note", "kind", "step", nullptr};
+    PyObject *original, *otherwise, *note;
+    int kind;
+    Py_ssize_t step;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOin", const_cast<char **>(names),
+                                     &original, &otherwise, &note, &kind, &step))
+        return nullptr;
+    if (kind < 0 || kind >= SETTERS || step < 0) {
+        PyErr_SetString(PyExc_ValueError, "there is no such setter");
+        return nullptr;
+    }
+    auto *self = reinterpret_cast<Setter *>(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    self->call = setter_call;
+    self->original = Py_NewRef(original);
+    self->otherwise = Py_NewRef(otherwise);
+    self->note = Py_NewRef(note);
+    self->kind = kind;
+    self->step = step;
+    return reinterpret_cast<PyObject *>(self);
+}
+
+PyObject *setter_bind(PyObject *self, PyObject *object, PyObject *) {
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+PyMemberDef setter_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Setter, call), READONLY, nullptr},
+    {"__name__", T_OBJECT, offsetof(Setter, name), 0, nullptr},
+    {"__doc__", T_OBJECT, offsetof(Setter, doc), 0, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// Counts anew what kernels are given, from here on. `arguments`: the class of what is noted;
+// `types`: objects of these stay what they are.
+void begin_noting(nb::handle arguments, nb::tuple types) {
+    generation++;
+    Py_XSETREF(arguments_class, arguments.inc_ref().ptr());
+    for (nb::handle type : types)
+        if (steady.insert(reinterpret_cast<PyTypeObject *>(type.ptr())).second) type.inc_ref();
+}
+
+}  // namespace
+
+Given *given_of(PyObject *kernel) {
+    Given *&known = recent_of(kernel);
+    if (known && known->kernel == kernel && known->generation == generation) return known;
+    PyObject *found = PyObject_GetAttr(kernel, arguments_name);
+    if (!found) {
+        PyErr_Clear();
+        return nullptr;
+    }
+    auto *given = reinterpret_cast<Given *>(found);
+    bool is_ours = PyObject_TypeCheck(found, given_type) && given->generation == generation &&
+                   given->kernel == kernel;
+    Py_DECREF(found);  // the kernel holds it
+    if (!is_ours) return nullptr;
+    return known = given;
+}
+
+void Given::end() {
+    forget(std::exchange(taught, nullptr));
+    if (kernel && recent_of(kernel) == this) recent_of(kernel) = nullptr;
+}
+
+void add_given(nb::module_ &module) {
+    arguments_name = PyUnicode_InternFromString("_acs_arguments");
+    nb::object given = nb::steal(new_type<Given>("acs_cl._core.Given", BASE | COLLECTED,
+                                                 {{Py_tp_init, slot(given_init)},
+                                                  {Py_tp_new, slot(PyType_GenericNew)},
+                                                  {Py_tp_methods, given_methods},
+                                                  {Py_tp_getset, given_properties}}));
+    given_type = reinterpret_cast<PyTypeObject *>(given.inc_ref().ptr());
+    module.attr("Given") = given;
+    module.attr("Setter") = nb::steal(
+        new_type<Setter>("acs_cl._core.Setter", CALLED | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                         {{Py_tp_new, slot(setter_new)},
+                          {Py_tp_descr_get, slot(setter_bind)},
+                          {Py_tp_members, setter_members}}));
+    module.def("begin_noting", begin_noting, nb::arg("arguments"), nb::arg("types"));
+}
+
+}  // namespace acs_cl
