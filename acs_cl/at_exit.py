@@ -131,7 +131,7 @@ def _end(seconds: float) -> None:
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # any object may stand there, and this is the end
             stream.flush()
     if seconds:
         core.native.end_process(seconds, INTERRUPTED)

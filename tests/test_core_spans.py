@@ -75,7 +75,7 @@ def test_the_core_is_standard_cxx_but_in_two_files() -> None:
     """Every compiler has to take it, and only some of them are at hand."""
     strays = [
         f"{path.name}:{number}: {found[0]}"
-        for path in sorted(CORE.glob("*.[ch]pp"))
+        for path in sorted(CORE.rglob("*.[ch]pp"))
         if path.name not in OF_ONE_SYSTEM
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if (found := NOT_OF_THE_STANDARD.search(line))

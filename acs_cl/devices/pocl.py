@@ -61,7 +61,7 @@ def repair(device: cl.Device) -> str:
         name, remark = _cpu_name("" if wish.lower() == "auto" else wish)
         if not _overwrite(address, _record_bytes(device, address), name):
             return ""
-    except Exception:
+    except (AttributeError, OSError, ValueError, cl.Error):
         # A work-around must not be the reason that a program fails; the driver speaks for itself.
         return ""
     _repaired[address] = (

@@ -507,7 +507,7 @@ class Device(Backend):
         for launch in launches:
             try:
                 self._to_lane(launch, DISSOLVED)
-            except Exception as error:
+            except Exception as error:  # whatever it is, it is the launch's
                 self._lost.append((launch.number, DeviceError(str(error))))
 
     # ---- what has ended ------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def _run(program: str, is_module: bool, arguments: list[str]) -> int:
             return leaving.code or 0
         print(leaving.code, file=sys.stderr)
         return 1
-    except Exception as error:
+    except Exception as error:  # the program's own, shown as Python shows it
         if isinstance(error, BrokenPipeError) and nobody_reads():
             return LEFT
         traceback.print_exc()

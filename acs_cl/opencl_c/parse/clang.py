@@ -97,8 +97,6 @@ def library() -> _Library:
                 from clang import cindex
 
                 index = cindex.Index.create()
-            except (ImportError, OSError, AttributeError) as error:
-                raise CannotParse(f"libclang does not load: {error}") from error
             except Exception as error:  # cindex raises its own kinds when the library is missing
                 raise CannotParse(f"libclang does not load: {error}") from error
             lib = cindex.conf.lib
