@@ -12,6 +12,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.devices import build, contexts
+from acs_cl.devices.facts import may_include
 
 SOURCE = "kernel void put(global int *x, int a) { x[get_global_id(0)] = a + N; }"
 
@@ -20,11 +21,12 @@ class Compiled:
     """How often a driver compiled for this thread: others may still build schedulers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.times = 0
+        self.times = self.in_all_threads = 0
         plain, ours = build._cl._Program._build, threading.get_ident()
 
         def counted(program: Any, *args: Any) -> Any:
             self.times += threading.get_ident() == ours
+            self.in_all_threads += 1
             return plain(program, *args)
 
         monkeypatch.setattr(build._cl._Program, "_build", counted)
@@ -78,6 +80,34 @@ def test_a_file_that_is_included_is_read_again(
         (tmp_path / "n.h").write_text(f"#define N {n}\n")
         with acs.Runtime(device, backend="lanes") as rt:
             assert results(rt, source, options=["-I", str(tmp_path)]) == [3 + n] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ('// whoever is included\n/* include */ constant char t[] = "include";', False),
+        ("#include <n.h>", True),
+        ("%: /* a */ inc\\\nlude N", True),
+        ("??=include N", True),
+        ("// off ??/\n still off\n#include N", True),
+    ],
+)
+def test_only_directives_read_files(text: str, reads: bool) -> None:
+    assert may_include(text, ()) == reads
+    assert may_include(text, ("-include", "n.h"))
+
+
+def test_runtimes_of_a_device_share_the_build_of_a_scheduler(
+    device: cl.Device, compiled: Compiled
+) -> None:
+    times = []
+    for _ in range(2):
+        with acs.Runtime(device, backend="device") as rt:
+            program = rt.build(SOURCE, macros={"N": 1})
+            rt.prebuild(program.put)
+            assert rt.stats()["scheduler"]["builds"] == 1
+        times.append(compiled.in_all_threads)
+    assert times[0] == times[1]
 
 
 def test_what_does_not_build_says_so_each_time(device: cl.Device, compiled: Compiled) -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .source_text import bare, without_trigraphs
+
 if TYPE_CHECKING:
     import pyopencl as cl
 
@@ -71,8 +73,11 @@ def facts_of(device: Any) -> DeviceFacts:
 
 
 def may_include(source: str, options: Sequence[str]) -> bool:
-    """Whether a program may read files beside its source, which change without it."""
-    return "include" in source.replace("\\\n", "") or "-include" in options
+    """Whether a program may read files beside its source, which change without it. A word in a
+    comment reads none."""
+    if "-include" in options or "include" not in source.replace("\\\n", ""):
+        return "-include" in options
+    return any("include" in bare(text) for text in (source, without_trigraphs(source)))
 
 
 def split_options(options: str | Sequence[str] | None) -> list[str]:

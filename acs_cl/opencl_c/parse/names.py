@@ -12,9 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-CONTINUED = re.compile(r"\\[ \t\v\f]*\r?\n")
-TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
-_MEANT = dict(zip("=/'()!<>-", "#\\^[]|{}~", strict=True))
+from acs_cl.devices.source_text import TRIGRAPH, bare, without_trigraphs
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(r"(?<![\w.])(?:_[_A-Z]|CLK_(?!\w*_MEM_FENCE\b))\w*")  # and of OpenCL
@@ -22,9 +20,6 @@ _QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_
 _DIRECTIVE = re.compile(r"^[ \t\v\f]*#[ \t\v\f]*([a-z]+)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(?:\(([^)]*)\))?(.*)$")
 _MAKES_STRINGS = re.compile(r"(?<!#)#(?!#)")
-_LEFT_OUT = re.compile(
-    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
 _OURS = re.compile(r"acs_|ACS_")
 
 _LANGUAGE = """
@@ -73,18 +68,6 @@ def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
         if TRIGRAPH.search(text):
             found.questions.add("??=")
     return found.asked()
-
-
-def without_trigraphs(text: str) -> str:
-    """The text with each trigraph replaced by what it means."""
-    return TRIGRAPH.sub(lambda match: _MEANT[match[0][2]], text) if "??" in text else text
-
-
-def bare(text: str) -> str:
-    """A text to search: continued lines joined, no comments, nothing in strings, no digraphs."""
-    text = CONTINUED.sub("", text)
-    text = _LEFT_OUT.sub(lambda match: '""' if match[0][0] in "\"'" else " ", text)
-    return text.replace("%:", "#")
 
 
 def words_of(texts: Iterable[str]) -> set[str]:

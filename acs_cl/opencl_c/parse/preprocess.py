@@ -15,6 +15,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from acs_cl.devices.source_text import CONTINUED
 from acs_cl.opencl_c.parse import clang, names
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
@@ -183,7 +184,7 @@ def _joined(text: str) -> str:
 
 
 def _one_line(lines: re.Match[str]) -> str:
-    return names.CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
+    return CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
 
 
 def _numbered(lines: Iterator[Any]) -> Iterator[Any]:
