@@ -29,6 +29,7 @@ from acs_cl.devices.build import build
 from acs_cl.program import Program
 from acs_cl.ranges import intervals, overlap
 from acs_cl.records import Access, Span
+from acs_cl.testing import span_of
 
 KERNELS = 6
 """Of a pool."""
@@ -247,7 +248,7 @@ class Runner:
             found = runtime.stats()["check"]
             if found["found"] or found["unsteady"] or found["unchecked"]:
                 raise WrongError(f"{self.now}: checks found {found}")
-        bases = {array._base.number: index for index, array in enumerate(arrays)}
+        bases = {span_of(array).base: index for index, array in enumerate(arrays)}
         return [
             Access(
                 tuple(span._replace(base=1 + bases[span.base]) for span in handle.access.reads),

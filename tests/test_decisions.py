@@ -18,6 +18,7 @@ import acs_cl as acs
 from acs_cl.launch.decision import DecidedCommand
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import with_guards
+from acs_cl.testing import span_of
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -418,7 +419,7 @@ def test_command_says_what_a_backend_needs_to_decide_itself(plain: Setting) -> N
     assert command.plain.kernel is prog.mark.native
     assert (command.plain.global_size, command.plain.local_size) == ((30,), (8,))
     when, count, upto, group = command.decision
-    assert (when.span, count.span) == (flags[1]._span, flags[2]._span)
+    assert (when.span, count.span) == (span_of(flags[1]), span_of(flags[2]))
     assert (upto, group) == (30, 8)
     assert command.guarded.global_size == (32,)
     assert y.get().tolist() == [1] * 24 + [0] * 40

@@ -31,7 +31,6 @@ from fuzz.threads import in_threads
 from graphs import GROUPED, SOURCE, TILED, Run, Task, expected, graph, prebuild
 
 import acs_cl as acs
-from acs_cl import runtime as runtime_module
 from acs_cl import testing
 from acs_cl.devices import driver
 from acs_cl.scheduler import backend as device_module
@@ -435,26 +434,15 @@ def test_memory_recycled_inside_an_epoch_keeps_its_order(kept_open: acs.Program)
 
 
 def test_memory_that_runs_out_sends_the_open_epoch_and_goes_on(
-    kept_open: acs.Program, monkeypatch: pytest.MonkeyPatch
+    kept_open: acs.Program,
 ) -> None:
     rt = runtime_of(kept_open)
-    store: Any = rt._store
     scheduler = Scheduler(rt)
     rt.finish()
     x = rt.zeros(1000, "u4")
-    refused = []
-    reserve = store._reserve
-
-    def scarce(size: int) -> Any:
-        if len(refused) < 2:
-            refused.append(size)
-            raise cl.MemoryError("no more")
-        return reserve(size)
-
-    monkeypatch.setattr(store, "_reserve", scarce)
     kept_open.inc((1000,), None, x, 1)
     assert scheduler.has_open_epoch
-    with pytest.raises(MemoryError):
+    with testing.scarce_memory(rt), pytest.raises(MemoryError):
         rt.empty(17_000_001, "u4")
     assert not scheduler.has_open_epoch
     kept_open.inc((1000,), None, x, 1)
@@ -850,12 +838,9 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(device: cl.Device) -> 
     assert "parent: 3" in done.stdout
 
 
-def test_level_by_level_gives_the_same(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = runtime_module.plan
-    monkeypatch.setattr(
-        runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
-    )
-    program = start(device)
+def test_level_by_level_gives_the_same(device: cl.Device) -> None:
+    with testing.level_by_level():
+        program = start(device)
     with runtime_of(program) as rt:
         assert Scheduler(rt).builds.tier == "levels"
         for seed in range(3):

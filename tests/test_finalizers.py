@@ -17,7 +17,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import runtime as runtimes
-from acs_cl.queue import queue as queues
+from acs_cl import testing
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -78,7 +78,7 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
     assert not runtime._gates
     runtime.finish()
     assert (values_of(cl.CommandQueue(context), a) == 4).all()
-    assert id(runtime) not in queues._users
+    assert id(runtime) not in testing.users()
 
 
 def test_queues_come_and_go_on_all_threads(context: cl.Context, untold: list[Any]) -> None:

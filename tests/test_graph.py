@@ -24,8 +24,7 @@ from fuzz.steps import Launch, Step, run
 from fuzz.views import BYTES, SHAPES, View
 
 import acs_cl as acs
-from acs_cl import configuration as plan_module
-from acs_cl import runtime as runtime_module
+from acs_cl import testing
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -161,8 +160,8 @@ def test_replays_in_a_row_are_right_where_groups_leave_early(
     device: cl.Device, turns: int, groups: int | None
 ) -> None:
     with acs.Runtime(device, backend="device", groups=groups) as rt:
-        backend: Any = rt._backend
-        backend.settings = backend.settings._replace(turns=turns)
+        backend = testing.Scheduler(rt)
+        backend.set(turns=turns)
         prog = rt.build(SOURCE)
         x = rt.zeros((40, 700), "u4")
         order = random.Random(turns).choices(range(40), k=400)
@@ -845,12 +844,8 @@ def test_local_memory_of_any_size_cuts_nothing(device: cl.Device) -> None:
         assert (y.get() == 4 * np.arange(64).reshape(8, 8).sum(1) + 8 * (0 + 1 + 2 + 3)).all()
 
 
-def test_levels_are_replayed_too(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = plan_module.plan
-    monkeypatch.setattr(
-        runtime_module, "plan", lambda *options: planned(*options)._replace(tier="levels")
-    )
-    with acs.Runtime(device, backend="device") as rt:
+def test_levels_are_replayed_too(device: cl.Device) -> None:
+    with testing.level_by_level(), acs.Runtime(device, backend="device") as rt:
         prog = rt.build(SOURCE)
         n, x, y = rt.array([3], "u4"), rt.zeros(8, "u4"), rt.zeros(8, "u4")
         with rt.record() as graph:

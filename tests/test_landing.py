@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.devices import driver
 from acs_cl.scheduler.status import LONGEST, PLACES, Landings
 
@@ -106,7 +107,8 @@ def test_sending_an_epoch_does_not_wait_for_the_one_before(device: cl.Device) ->
 def test_epochs_give_their_place_back(device: cl.Device) -> None:
     """As on a GPU, with more epochs than there are places."""
     with acs.Runtime(device, backend="device") as rt:
-        landings = rt._backend._sender._landings = Landings(pinned=True)
+        scheduler = testing.Scheduler(rt)
+        scheduler.land_in_pinned_memory()
         add = rt.build(SOURCE).add
         rt.prebuild(add)
         x = rt.zeros(64, np.uint32)
@@ -115,5 +117,6 @@ def test_epochs_give_their_place_back(device: cl.Device) -> None:
             rt.flush()
         assert x.get().tolist() == [3 * PLACES] * 64
         rt.finish()
-        assert landings.taken == 0
-        assert landings._free, "nothing landed in pinned memory"
+        taken, free = scheduler.pinned_places
+        assert taken == 0
+        assert free, "nothing landed in pinned memory"

@@ -379,19 +379,18 @@ def test_full_backlog_waits_for_commands_of_other_queues_and_runtimes(
     assert len(waits) >= 40
 
 
-def test_allocation_behind_a_user_event_is_an_error(
-    device: cl.Device, impatient: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_allocation_behind_a_user_event_is_an_error(device: cl.Device, impatient: None) -> None:
     with acs.Runtime(device) as rt:
         program = rt.build(SOURCE)
         x = rt.zeros(16, "i4")
         rt.finish()
         event = cl.UserEvent(rt.context)
         program.put((16,), None, x, 3, wait_for=[event])
-        with monkeypatch.context() as full:
-            full.setattr(rt._store, "allocate", lambda nbytes, is_live: None)
-            with pytest.raises(acs.UsageError, match=r"allocation of 64 bytes .*\(put\)"):
-                rt.empty(16, "i4")
+        with (
+            testing.no_memory(rt),
+            pytest.raises(acs.UsageError, match=r"allocation of 64 bytes .*\(put\)"),
+        ):
+            rt.empty(16, "i4")
         event.set_status(cl.command_execution_status.COMPLETE)
         assert (x.get() == 3).all()
 
@@ -433,7 +432,7 @@ def test_finish_wakes_up_seldom(
     arrays = [rt.zeros(16, "i4") for _ in range(64)]
     rt.finish()
     stopped = cl.UserEvent(rt.context)
-    for queue in rt._backend.queues:
+    for queue in testing.driver_queues(rt):
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
         program.put((16,), None, x, 1)

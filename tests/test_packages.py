@@ -44,8 +44,8 @@ ROOMS = {
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options",
     "queue": "base host devices access launch waiting kernel runtime",
-    "testing": "base host devices opencl_c access launch scheduler waiting kernel graph options"
-    " runtime queue",
+    "testing": "base host devices opencl_c memory access launch scheduler waiting kernel graph"
+    " options runtime queue",
     "tools": "base host devices opencl_c memory waiting observe runtime queue benchmarks",
 }
 

@@ -788,7 +788,7 @@ def test_memory_that_was_not_written_lives_while_it_is_poisoned(
 
 def test_nothing_is_replaced_without_a_queue_and_all_is_put_back(rt: acs.Runtime) -> None:
     gc.collect()
-    if patch._queues:
+    if testing.are_calls_replaced():
         pytest.skip("another test's queue lives")
     names = [name for name in dir(_cl) if "enqueue" in name] + ["wait_for_events"]
     before = {name: getattr(_cl, name) for name in names}
@@ -826,7 +826,7 @@ def test_arguments_are_not_remembered_across_queues(rt: acs.Runtime) -> None:
     queue.finish()
     del queue
     gc.collect()
-    if not patch._queues:
+    if not testing.are_calls_replaced():
         add.set_args(b, np.int32(2))  # not seen
     queue = acs.Queue(rt.context, runtime=rt)
     add.set_arg(1, np.int32(3))
@@ -878,13 +878,7 @@ def test_queues_of_one_context_share_a_runtime_and_drop_it(context: cl.Context) 
     runtime = first.runtime
     del first, second, timed
     gc.collect()
-    assert not any(user == id(runtime) for user in acs_users())
-
-
-def acs_users() -> list[int]:
-    from acs_cl.queue import queue
-
-    return list(queue._users)
+    assert not any(user == id(runtime) for user in testing.users())
 
 
 def test_queues_that_are_dropped_with_work_in_flight(context: cl.Context) -> None:

@@ -14,6 +14,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.devices.driver import STATUS, OwnKernel, Place
 from acs_cl.emu.reference.lanes import Lanes, Queue
 from acs_cl.factory import HOST, create
@@ -235,8 +236,7 @@ def test_launches_without_events_are_waited_for_as_others(
 ) -> None:
     rng = random.Random(seed)
     with acs.Runtime(device, backend=name, issue=issue, lanes=rng.choice((2, 3, 8))) as rt:
-        backend: Any = rt._backend
-        backend._core._unasked_enough = 0
+        testing.expect_no_events(rt)
         add = rt.build(ADD).add
         arrays = [rt.array(np.full(4, place), "i4") for place in range(12)]
         values = [array.get() for array in arrays]
@@ -260,8 +260,8 @@ def test_launches_without_events_are_waited_for_as_others(
             elif asked < 0.1:
                 rt.flush()
         rt.finish()
-        assert backend.in_flight == 0
-        assert (backend._core.bare > 0) is (name != "out_of_order")
+        assert testing.in_flight(rt) == 0
+        assert (testing.launched_without_events(rt) > 0) is (name != "out_of_order")
         for array, expected in zip(arrays, values, strict=True):
             np.testing.assert_array_equal(array.get(), expected)
 
@@ -317,7 +317,7 @@ def test_a_crowded_queue_takes_more(make: Callable[..., acs.Runtime]) -> None:
     rt = make()
     add = rt.build(ADD).add
     x, y = rt.zeros(4, "i4"), rt.zeros(4, "i4")
-    with held(rt._backend.queues):
+    with held(testing.driver_queues(rt)):
         for turn in range(CROWD):
             add((4,), None, x, y, 1, cl.LocalMemory(8), turn % 100)
     assert y.get().tolist() == [(CROWD - 1) % 100] * 4

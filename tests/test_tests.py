@@ -12,9 +12,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-PRIVATE = 296
+PRIVATE = 269
 """Accesses to `x._name`, but for those of `self` and of named tuples."""
-PATCHES = 141
+PATCHES = 137
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
 NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}

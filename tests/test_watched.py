@@ -20,6 +20,7 @@ from acs_cl.launch.commands import KernelCommand
 from acs_cl.opencl_c.variants.watched import watching
 from acs_cl.program import Program
 from acs_cl.records import Access, Span
+from acs_cl.testing import span_of
 
 POOLS = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // PROGRAMS)
 
@@ -59,9 +60,8 @@ def bench(device: cl.Device) -> Iterator[Bench]:
 
 
 def span(array: acs.Array, low: int, high: int) -> Span:
-    assert array._base is not None
     width = max(1, (high - low)) * array.dtype.itemsize
-    return Span(array._base.number, low * array.dtype.itemsize, width, 1, width)
+    return Span(span_of(array).base, low * array.dtype.itemsize, width, 1, width)
 
 
 # ---- one access after the other ------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _declared(chance: random.Random, arrays: list[acs.Array], launch: Launch) ->
 
 
 def _beyond(arrays: list[acs.Array], launch: Launch, access: Access) -> bool:
-    numbers = [array._base.number for array in arrays if array._base is not None]
+    numbers = [span_of(array).base for array in arrays]
     for touched, spans in (
         (launch.touched.reads, access.reads), (launch.touched.writes, access.writes)
     ):  # fmt: skip

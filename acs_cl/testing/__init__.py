@@ -25,19 +25,26 @@ from __future__ import annotations
 from .launches import (
     Gate,
     Routes,
+    driver_queues,
+    expect_no_events,
     hold,
     in_flight,
     is_at_rest,
     is_in_flight,
     launched,
+    launched_without_events,
+    no_memory,
     routes,
     runtime_of,
+    scarce_memory,
     seen_complete,
+    span_of,
     wait_until,
 )
 from .moments import MOMENTS, interrupted, new_process
 from .queues import (
     Planned,
+    are_calls_replaced,
     bypass,
     bypassed,
     endless_sample,
@@ -45,8 +52,14 @@ from .queues import (
     is_bypassing,
     plan_every_command,
     planned_commands,
+    users,
 )
-from .scheduler import Scheduler, long_launch, open_epochs
+from .scheduler import (
+    Scheduler,
+    level_by_level,
+    long_launch,
+    open_epochs,
+)
 
 __all__ = [
     "MOMENTS",
@@ -54,9 +67,12 @@ __all__ = [
     "Planned",
     "Routes",
     "Scheduler",
+    "are_calls_replaced",
     "bypass",
     "bypassed",
+    "driver_queues",
     "endless_sample",
+    "expect_no_events",
     "has_open_bypass",
     "hold",
     "in_flight",
@@ -65,13 +81,19 @@ __all__ = [
     "is_bypassing",
     "is_in_flight",
     "launched",
+    "launched_without_events",
+    "level_by_level",
     "long_launch",
     "new_process",
+    "no_memory",
     "open_epochs",
     "plan_every_command",
     "planned_commands",
     "routes",
     "runtime_of",
+    "scarce_memory",
     "seen_complete",
+    "span_of",
+    "users",
     "wait_until",
 ]

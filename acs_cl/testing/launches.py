@@ -8,19 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
+from ..errors import UsageError
 from ..launch.handle import Handle
+from ..memory.array import Array
 from ..program import Program
 from ..queue.queue import Queue
+from ..records import Span
 from ..runtime import Runtime
+from .changing import changed
 
 
 def runtime_of(owner: Program | Queue) -> Runtime:
     """Return the runtime that made a program, or that a queue launches on."""
     return owner.runtime if isinstance(owner, Queue) else owner._runtime
+
+
+def span_of(array: Array) -> Span:
+    """Return the bytes that an array covers, as the accesses of launches name them."""
+    if array._span is None:
+        raise UsageError(f"no one span of bytes covers {array}")
+    return array._span
+
+
+def driver_queues(runtime: Runtime) -> list[cl.CommandQueue]:
+    """Return the queues of the driver that a runtime on the host launches on."""
+    return list(runtime._backend.queues)
 
 
 def launched(runtime: Runtime) -> int:
@@ -102,3 +118,38 @@ def hold(runtime: Runtime) -> Iterator[Gate]:
         yield gate
     finally:
         gate.open()
+
+
+@contextmanager
+def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
+    """Make the device refuse more memory, the first times that the runtime asks for it."""
+    reserve = runtime._store._reserve
+    refused: list[int] = []
+
+    def scarce(size: int) -> object:
+        if len(refused) < refusals:
+            refused.append(size)
+            raise cl.MemoryError("no more")
+        return reserve(size)
+
+    with changed(runtime._store, "_reserve", scarce):
+        yield
+
+
+@contextmanager
+def no_memory(runtime: Runtime) -> Iterator[None]:
+    """Make every allocation of the runtime wait for memory in vain."""
+    with changed(runtime._store, "allocate", lambda nbytes, is_live: None):
+        yield
+
+
+def launched_without_events(runtime: Runtime) -> int:
+    """Return how many launches the core has made without an event of their own."""
+    backend: Any = runtime._backend
+    return int(backend._core.bare)
+
+
+def expect_no_events(runtime: Runtime) -> None:
+    """Make the core launch without events from now on, as if nobody had asked for one lately."""
+    backend: Any = runtime._backend
+    backend._core._unasked_enough = 0

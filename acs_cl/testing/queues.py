@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from ..queue import commands, sampling
+from ..queue import commands, patch, sampling
+from ..queue import queue as queue_module
 from ..queue.queue import Queue
 from ..runtime import Runtime
 from .changing import changed
@@ -95,3 +96,13 @@ def planned_commands() -> Iterator[Planned]:
             yield found
         finally:
             commands.HANDLERS.update(kept)
+
+
+def users() -> list[int]:
+    """Return the runtimes that have queues at the moment, by `id`."""
+    return list(queue_module._users)
+
+
+def are_calls_replaced() -> bool:
+    """Return whether functions of PyOpenCL are replaced, because queues are alive."""
+    return bool(patch._queues)

@@ -11,12 +11,15 @@ from typing import Any
 
 import pyopencl as cl
 
+from .. import configuration
+from .. import runtime as runtime_module
 from ..errors import UsageError
 from ..runtime import Runtime
 from ..scheduler import backend as scheduler_backend
 from ..scheduler import policy as choice
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
+from ..scheduler.status import Landings
 from .changing import changed
 
 NEVER_S = 1e9
@@ -40,6 +43,18 @@ def open_epochs() -> Iterator[None]:
 def long_launch(microseconds: float) -> Iterator[None]:
     """Make `backend='auto'` take launches for long, above which lanes are better, from this on."""
     with changed(choice, "LONG_US", microseconds):
+        yield
+
+
+@contextmanager
+def level_by_level() -> Iterator[None]:
+    """Make runtimes run epochs level by level, as for devices whose groups cannot wait."""
+    planned = configuration.plan
+
+    def levels(*options: Any) -> Any:
+        return planned(*options)._replace(tier="levels")
+
+    with changed(runtime_module, "plan", levels):
         yield
 
 
@@ -97,6 +112,17 @@ class Scheduler:
     def policy(self) -> choice.Choice | None:
         """Return the rule by which launches go to it; None where all go that can."""
         return self.backend._choice
+
+    @property
+    def pinned_places(self) -> tuple[int, int]:
+        """Return how many arrays in pinned memory epochs have for their status, and how many are
+        free."""
+        landings = self.backend._sender._landings
+        return landings.taken, len(landings._free)
+
+    def land_in_pinned_memory(self) -> None:
+        """Land there as on a GPU, with all places free."""
+        self.backend._sender._landings = Landings(pinned=True)
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""

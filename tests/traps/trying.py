@@ -15,6 +15,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.records import EVERYTHING, Span
+from acs_cl.testing import span_of
 from traps.case import Buffer, Image, Trap
 from traps.measuring import (
     Measured,
@@ -225,7 +226,7 @@ def said(spans: Sequence[Span], array: Any, count: int) -> set[int]:
         return set(range(count))
     if isinstance(array, cl.Image):
         return set(range(count)) if any(span.base == -array.int_ptr for span in spans) else set()
-    own = array._span
+    own = span_of(array)
     found: set[int] = set()
     for span in spans:
         if span.base == own.base:
