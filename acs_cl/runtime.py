@@ -443,22 +443,18 @@ class Runtime:
         """Make quick launches what others are."""
         self._launches.settle()
 
-    def _look(self) -> None:
-        """Now and then, after a quick launch: an epoch may be full, something may have ended."""
+    def _completed(self, ended: factory.Ended | None = None) -> None:
+        """Take note of launches that the core's queues have seen to end. None: the core makes
+        launches by itself, and it is time to look what is due, and what has ended."""
         with self._lock:
-            if not self._state:
+            if ended is not None:
+                if self._retire(self._backend.from_queues(ended)):
+                    self._lock.notify()
+            elif not self._state:
                 self._backend.look()
                 self._pump()
                 if self._backend.unsent:
                     self._progress.start()
-
-    def _take_ended(self, ended: factory.Ended | None) -> None:
-        """What a queue of the core's has seen to end, or whatever there is to see."""
-        with self._lock:
-            if ended is None:
-                self._pump()
-            elif self._retire(self._backend.from_queues(ended)):
-                self._lock.notify()
 
     @property
     def _number(self) -> int:

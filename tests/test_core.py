@@ -342,7 +342,7 @@ class Fake(core.native.Caller):
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def _look(self) -> None:
+    def _completed(self, ended: None) -> None:
         pass
 
 

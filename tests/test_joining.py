@@ -22,6 +22,7 @@ from fuzz.threads import in_threads
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.queue import commands
+from acs_cl.queue.events import QueueEvent
 from tests.test_queue import (
     READ_WRITE,
     ROUNDS,
@@ -227,7 +228,7 @@ def test_calls_of_every_form_join(context: cl.Context, long_way: list[str]) -> N
     cl.enqueue_nd_range_kernel(queue, add, global_work_size=(N,), local_work_size=(N,))
     cl.enqueue_nd_range_kernel(queue, add, (N,), None, None, [event, event])
     assert not long_way
-    assert type(event) is acs.queue_events.QueueEvent
+    assert type(event) is QueueEvent
     assert event.command_type == cl.command_type.NDRANGE_KERNEL
     assert event.command_queue is queue
     assert values_of(queue, a)[0] == 12

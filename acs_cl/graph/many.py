@@ -76,7 +76,7 @@ def launch_many(
                 runs.append(range(first, first + made.many))
                 parts.append(made)
                 at += made.many
-                runtime._look()
+                runtime._completed()
                 continue
         for _ in range(1 if runs and alike else AT_ONCE):
             if at == many:

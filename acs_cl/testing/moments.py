@@ -18,7 +18,7 @@ from .changing import changed
 
 MOMENTS = {
     "before an end is noted": ("_retire_one", False),
-    "after ends are noted": ("_take_ended", True),
+    "after ends are noted": ("_completed", True),
 }
 
 

@@ -6,7 +6,7 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *finish_name, *look_name, *when_name;
+PyObject *call_name, *finish_name, *completed_name, *when_name;
 
 nb::object new_handle() {
     return nb::steal(handle_type->tp_alloc(handle_type, 0));
@@ -117,7 +117,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         }
         // nothing is on this stack that has to be let go, should the interpreter end
         if (handle && ledger->should_look()) {
-            PyObject *looked = PyObject_CallMethodNoArgs(self->runtime, look_name);
+            PyObject *looked = PyObject_CallMethodOneArg(self->runtime, completed_name, Py_None);
             if (!looked) Py_CLEAR(handle);
             Py_XDECREF(looked);
         }
@@ -158,7 +158,7 @@ Caller *caller(nb::handle object) {
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
     finish_name = PyUnicode_InternFromString("_finish");
-    look_name = PyUnicode_InternFromString("_look");
+    completed_name = PyUnicode_InternFromString("_completed");
     when_name = PyUnicode_InternFromString("when");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,

@@ -31,7 +31,7 @@ inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, vo
         Taken taken(ledger.lock);
         nb::list ended = queues.poll_up_to(number);
         bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
-        if (ended.size() && !(is_all_quick && ledger.is_simple())) runtime.attr("_retire")(ended);
+        if (ended.size() && !(is_all_quick && ledger.is_simple())) runtime.attr("_completed")(ended);
     }
     return has_ended_well;
 }
@@ -75,7 +75,7 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
     }
     if (handle.is_valid()) return handle;
     bool has_ended_well = wait_for(queues, runtime, number, event, host);
-    if (ledger->should_look()) runtime.attr("_look")();
+    if (ledger->should_look()) runtime.attr("_completed")(nb::none());
     return nb::bool_(has_ended_well);
 }
 

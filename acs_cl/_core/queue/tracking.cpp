@@ -18,7 +18,7 @@ constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/que
 constexpr std::int64_t HOST = -1;
 constexpr Py_ssize_t MOST_COPIED = 64 << 10;
 
-PyObject *span_name, *find_span_name, *finish_name, *take_name, *look_name, *looked_name,
+PyObject *span_name, *find_span_name, *finish_name, *completed_name, *looked_name,
     *trim_name, *transfer_name, *settle_name, *complete_name;
 PyObject *event_kinds;  // of a kernel, a read, a write
 PyObject *host_task;  // tells whether this thread runs one, which must not wait
@@ -273,7 +273,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         is_told = nb::cast<std::int64_t>(ended[at][0]) == 0;
     if (!is_told) {
         PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
-        if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, take_name, given)).is_valid())
+        if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, completed_name, given)).is_valid())
             throw PythonError();
     }
     look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
@@ -331,9 +331,14 @@ bool call(PyObject *object, PyObject *name) {
     return nb::steal(PyObject_CallMethodNoArgs(object, name)).is_valid();
 }
 
+// Let Python see to what is due, or has ended.
+bool look(PyObject *runtime) {
+    return nb::steal(PyObject_CallMethodOneArg(runtime, completed_name, Py_None)).is_valid();
+}
+
 // What is due after a launch; false with an error.
 bool after(Joining *self, const Launched &launched) {
-    return !((self->ledger->should_look() && !call(self->runtime, look_name)) ||
+    return !((self->ledger->should_look() && !look(self->runtime)) ||
              (launched.trims && !call(self->queue, trim_name)) ||
              (launched.looked && !call(self->queue, looked_name)));
 }
@@ -620,8 +625,7 @@ void add_joining(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("_acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
     finish_name = PyUnicode_InternFromString("_finish_kernel");
-    take_name = PyUnicode_InternFromString("_take_ended");
-    look_name = PyUnicode_InternFromString("_look");
+    completed_name = PyUnicode_InternFromString("_completed");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
     transfer_name = PyUnicode_InternFromString("_finish_transfer");
