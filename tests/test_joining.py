@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+import weakref
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -360,7 +361,7 @@ def test_a_queue_that_goes_leaves_nothing(context: cl.Context) -> None:
         for _ in range(10):
             kernels["add"](queue, (N,), None, a, np.int32(1))
         assert values_of(queue, a)[0] == 10
-        gone.append((acs.queue.weakref.ref(queue), acs.queue.weakref.ref(queue.runtime)))
+        gone.append((weakref.ref(queue), weakref.ref(queue.runtime)))
         del queue
         gc.collect()
     assert not any(one() is not None for pair in gone for one in pair)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl import testing
+from acs_cl.queue.events import QueueEvent
 from tests.test_joining import by_python
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, values_of
 
@@ -138,7 +140,7 @@ def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) ->
         (read, cl.command_type.READ_BUFFER),
         (written, cl.command_type.WRITE_BUFFER),
     ):
-        assert type(event) is acs.queue_events.QueueEvent
+        assert type(event) is QueueEvent
         assert (event.command_type, event.command_queue) == (kind, queue)
         assert event.command_execution_status == cl.command_execution_status.COMPLETE
     assert read.get_ward() is host
@@ -306,7 +308,7 @@ def test_nothing_is_kept(context: cl.Context) -> None:
     gone = []
     for _ in range(5):
         host = np.arange(N, dtype=np.int32)
-        gone.append(acs.queue.weakref.ref(host))
+        gone.append(weakref.ref(host))
         cl.enqueue_copy(queue, a, host)
         cl.enqueue_copy(queue, host, a)
         del host
