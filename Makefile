@@ -96,7 +96,8 @@ fuzz: $(STAMP)
 	    tests/test_core.py tests/test_quick.py
 	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
 
-# All of them, each in a program of its own, in every form; `make test` has a short form.
+# All of them, each in a program of its own, in every form; `make test` has a short form. What was
+# cut off goes on with ARGS=--continue, as long as the library's sources are the same.
 TRAPS ?= benchmarks/results/traps-pocl.json
 traps: $(STAMP)
 	$(RUN) tests/traps --out $(TRAPS) $(ARGS)

@@ -33,6 +33,7 @@ LONG = {
         ("test_random_programs.py", "test_random_launches.py"),
         environment={"ACS_CL_FUZZ": "2000"},
     ),
+    "traps": Suite(("test_traps.py",), ("-k", "no_trap_catches")),
 }
 
 SHORT = {
