@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
-from .access import arguments as accesses
+from .access import arguments
 from .devices.build import build
 from .devices.driver import OwnKernel, Place, is_svm
 from .errors import UsageError
@@ -64,7 +64,7 @@ class size:  # noqa: N801  read like `range` and `slice`
     def __init__(self, count: Any, upto: int) -> None:
         if not hasattr(upto, "__index__") or not 1 <= upto.__index__() <= LARGEST:
             raise UsageError(
-                f"acs.size: got upto={accesses.describe(upto)}, expected 1 to {LARGEST}"
+                f"acs.size: got upto={arguments.describe(upto)}, expected 1 to {LARGEST}"
             )
         self.count = count
         self.upto = upto.__index__()
@@ -257,12 +257,12 @@ def _cell(kernel: Kernel, value: Any, what: str) -> Cell:
     bytes of another library's."""
     dtype = getattr(value, "dtype", None)
     try:
-        found = accesses.resolve(kernel._runtime, value)
+        found = arguments.resolve(kernel._runtime, value)
     except UsageError as error:
         raise UsageError(f"{kernel._next()}, {what}: {error}") from None
     if found is None or not _is_one(value, dtype):
         raise UsageError(
-            f"{kernel._next()}, {what}: got {accesses.describe(value)}, expected one uint32 or "
+            f"{kernel._next()}, {what}: got {arguments.describe(value)}, expected one uint32 or "
             "int32 on the device, such as flags[i : i + 1]"
         )
     span = found.spans[0]

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from . import core
-from .access import arguments as accesses
-from .access import scalars
+from .access import arguments, scalars
 from .access.converter import Convert, Converted, converter
 from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
@@ -324,14 +323,14 @@ class Kernel(core.native.Caller):
             for extra, start in enumerate(offsets.values()):
                 values += (len(parameters) + extra, struct.pack("Q", start))
         if self.signature.anywhere:
-            reads, writes = [], list(accesses.ALL)
+            reads, writes = [], list(arguments.ALL)
         elif self.signature.program_globals:
             writes.append(self._globals_span())
         return native, tuple(pointers), tuple(values), Access(tuple(reads), tuple(writes))
 
-    def _memory(self, index: int, parameter: Parameter, value: Any) -> accesses.Resolved | None:
+    def _memory(self, index: int, parameter: Parameter, value: Any) -> arguments.Resolved | None:
         try:
-            found = accesses.resolve(self._runtime, value)
+            found = arguments.resolve(self._runtime, value)
         except UsageError as error:
             raise UsageError(f"{self._where(index, parameter)}: {error}") from None
         if found is None:
@@ -347,7 +346,7 @@ class Kernel(core.native.Caller):
         except (ValueError, TypeError) as error:
             kind = f"a {parameter.type_name} value" if parameter.type_name else "memory or a value"
             raise UsageError(
-                f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
+                f"{self._where(index, parameter)}: got {arguments.describe(value)}, expected "
                 f"{kind}: {error}"
             ) from None
 
@@ -374,7 +373,7 @@ class Kernel(core.native.Caller):
         values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
         hint = "; put it on the device with rt.array(…)" if values else ""
         return UsageError(
-            f"{self._where(index, parameter)}: got {accesses.describe(value)}, expected "
+            f"{self._where(index, parameter)}: got {arguments.describe(value)}, expected "
             f"{expected}{hint}"
         )
 
@@ -398,7 +397,7 @@ class Kernel(core.native.Caller):
             except (AttributeError, TypeError):
                 raise UsageError(
                     f"{self._next()}: {what} {lengths}: every length is an integer, "
-                    f"got {accesses.describe(length)}"
+                    f"got {arguments.describe(length)}"
                 ) from None
             if plain < 1:
                 raise UsageError(f"{self._next()}: {what} {lengths}: every length is at least 1")
@@ -424,7 +423,7 @@ class Kernel(core.native.Caller):
     def _globals_span(self) -> Span:
         """Program-scope variables: one base per program, all memory if that is not known."""
         if self._program is None:
-            return accesses.ALL[0]
+            return arguments.ALL[0]
         return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
 
     def _native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
@@ -488,10 +487,10 @@ class Kernel(core.native.Caller):
             access = self._standing.apply(access, global_size, local_size, offset, args)
         if reads is None and writes is None:
             return access
-        _, read_spans, _ = accesses.declared(self._runtime, reads, "reads", self._next())
-        _, write_spans, exact = accesses.declared(self._runtime, writes, "writes", self._next())
+        _, read_spans, _ = arguments.declared(self._runtime, reads, "reads", self._next())
+        _, write_spans, exact = arguments.declared(self._runtime, writes, "writes", self._next())
         self._check_const(args, write_spans)
-        return accesses.replace(access, read_spans, write_spans, exact)
+        return arguments.replace(access, read_spans, write_spans, exact)
 
     def _check_const(self, args: tuple[Any, ...], writes: tuple[Span, ...]) -> None:
         """A declared write needs a parameter that can write."""
@@ -500,7 +499,7 @@ class Kernel(core.native.Caller):
         for index, (parameter, value) in enumerate(
             zip(self.signature.parameters, args, strict=True)
         ):
-            found = accesses.resolve(self._runtime, value)
+            found = arguments.resolve(self._runtime, value)
             for base in {span.base for span in found.spans} & written if found else ():
                 if parameter.const:
                     suspects.setdefault(base, (index, parameter))
@@ -522,7 +521,8 @@ def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
         return tuple(one if type(one) is size else _whole(one) for one in value)
     except (TypeError, AttributeError):
         raise UsageError(
-            f"kernel {kernel!r}: {what} takes one to three integers, got {accesses.describe(value)}"
+            f"kernel {kernel!r}: {what} takes one to three integers, "
+            f"got {arguments.describe(value)}"
         ) from None
 
 
@@ -540,6 +540,8 @@ def origin_of(runtime: Runtime, kernel: Any) -> tuple[tuple[str, tuple[str, ...]
         kernel, local = kernel
         group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
     if not isinstance(kernel, Kernel) or kernel._runtime is not runtime:
-        raise UsageError(f"prebuild takes kernels of this runtime, got {accesses.describe(kernel)}")
+        raise UsageError(
+            f"prebuild takes kernels of this runtime, got {arguments.describe(kernel)}"
+        )
     required = kernel.signature.group_size
     return (kernel._source, kernel._options, kernel.name), group or prod(required or (0,))

@@ -32,8 +32,7 @@ import pyopencl as cl
 
 # what a program may never ask for (recording, tracing, explaining) is imported where it is asked
 # for: its start waits for all that is imported here
-from . import at_exit, core, factory, plans, transfers
-from . import waiting as life
+from . import at_exit, core, factory, plans, transfers, waiting
 from .configuration import plan
 from .devices import kind
 from .devices.build import build, driver_options, macro_options, read_source
@@ -194,7 +193,7 @@ class Runtime:
             self._checker = Checker(self, self.options.check)
         self._have_quick_launches(self._backend)
         self._state = ""
-        life.register(self)
+        waiting.register(self)
 
     # ---- programs and arrays -------------------------------------------------------------------
 
@@ -295,12 +294,12 @@ class Runtime:
         """Wait for everything launched so far. Raise the first failure not reported before."""
         self._check_open()
         self._refuse_in_recording("finish")
-        life.refuse_on_host_task("finish")
+        waiting.refuse_on_host_task("finish")
         trace = self._trace
         if trace is not None:
             trace.called()
         self._sync()
-        life.drain(self)
+        waiting.drain(self)
         if trace is not None:
             trace.waited()
         self._failures.raise_untold()
@@ -317,7 +316,7 @@ class Runtime:
         event are given up. May be called twice.
         """
         self._refuse_in_recording("close")
-        life.close(self, quiet=False)
+        waiting.close(self, quiet=False)
 
     def __enter__(self) -> Runtime:
         self._check_open()
@@ -487,7 +486,7 @@ class Runtime:
             if self._returned:
                 self._take_back()
             if len(self._launches) >= self._backlog:
-                life.wait_for_half(self)
+                waiting.wait_for_half(self)
                 self._check_open()
             gates = open_events(wait_for) if wait_for else None
             number = self._ledger.number = self._ledger.number + 1
@@ -600,16 +599,16 @@ class Runtime:
     def _retire(self, ended: factory.Ended) -> bool:
         """The backend reports ended launches: free their slots, dispatch what waited for them. It
         tells of each once, so that what an exception keeps from its turn is kept here."""
-        waiting = self._ended
-        waiting.extend(ended)
-        moved = bool(waiting)
-        while waiting:
-            one = waiting.popleft()
+        reported = self._ended
+        reported.extend(ended)
+        moved = bool(reported)
+        while reported:
+            one = reported.popleft()
             try:
                 self._retire_one(*one)
             except BaseException:
                 if one[0] <= 0 or one[0] in self._launches:
-                    waiting.appendleft(one)
+                    reported.appendleft(one)
                 raise
         if moved and self._window.waiting:
             self._send_what_there_is()
@@ -667,7 +666,7 @@ class Runtime:
     def _after(self, number: int, handed_out: list[int]) -> None:
         """A launch has ended, and others are concerned."""
         if self._user_events:
-            life.complete_user_event(self, number)
+            waiting.complete_user_event(self, number)
         if handed_out:
             self._dispatch(handed_out)
         if self._skipped:
@@ -744,7 +743,7 @@ class Runtime:
             if number not in self._window or not self._was_dispatched(number):
                 self._failures.doomed[number] = failure
         for poisoned in (launch, *(self._launches[number] for number in reached)):
-            life.keep_foreign(self, poisoned)
+            waiting.keep_foreign(self, poisoned)
         return failure
 
     def _was_dispatched(self, number: int) -> bool:
@@ -757,14 +756,14 @@ class Runtime:
             self._failures.note(launch.number, failure)
             self._failures.doomed[launch.number] = failure
             self._failures.poison.add(launch.access.writes, failure)
-            life.keep_foreign(self, launch)
+            waiting.keep_foreign(self, launch)
 
     def _stand_in(self, number: int, upstream: tuple[int, ...]) -> None:
         """Launch `number` will never run: until its upstream has ended, that stands in for it."""
         self._launches.pop(number)
         self._counted.discard(number)
         if self._user_events:
-            life.complete_user_event(self, number)
+            waiting.complete_user_event(self, number)
         if not self._skipped.add(number, upstream, self._launches):
             self._hazards.retire(number)
 
@@ -778,7 +777,7 @@ class Runtime:
     def _wait(self, number: int, name: str) -> None:
         self._check_open()
         self._sync()
-        life.wait(self, number)
+        waiting.wait(self, number)
         if self._failures.any:
             self._failures.raise_for_launch(number, f"launch {number} ({name})")
 
@@ -786,15 +785,15 @@ class Runtime:
         """Wait without raising what became of the launch."""
         if not on_host_task():
             self._sync()
-            life.wait(self, number)
+            waiting.wait(self, number)
 
     def _is_done(self, number: int) -> bool:
         self._sync()
-        return life.is_done(self, number)
+        return waiting.is_done(self, number)
 
     def _event(self, number: int) -> Any:
         self._sync()
-        return life.event(self, number)
+        return waiting.event(self, number)
 
     # ---- transfers and memory --------------------------------------------------------------------
 
@@ -896,7 +895,7 @@ class Runtime:
                         graph._keep(base)
                     return base
             if attempt == 0 and not on_host_task():
-                life.drain(self, patience=Patience(f"an allocation of {nbytes:,} bytes"))
+                waiting.drain(self, patience=Patience(f"an allocation of {nbytes:,} bytes"))
                 with self._lock:
                     self._take_back()
                     self._store.release_unused()

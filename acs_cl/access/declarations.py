@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..records import Access, Span
-from . import arguments as accesses
+from . import arguments
 from .declared import Declaration, parse
 from .signature import Parameter
 
@@ -31,7 +31,7 @@ class Standing:
                 f"kernel {kernel.name!r}: access() takes declarations by parameter, or one function"
             )
         if function is not None and not callable(function):
-            raise UsageError(f"kernel {kernel.name!r}: access() got {accesses.describe(function)}")
+            raise UsageError(f"kernel {kernel.name!r}: access() got {arguments.describe(function)}")
         self._kernel = kernel
         self._function = function
         parameters = {parameter.name: parameter for parameter in kernel.signature.parameters}
@@ -81,7 +81,7 @@ class Standing:
         sure: list[Span] = []
         bases: set[int] = set()
         for parameter, value in zip(parameters, args, strict=True):
-            found = accesses.resolve(runtime, value)
+            found = arguments.resolve(runtime, value)
             if found is None:
                 continue
             bases.update(span.base for span in found.spans)
@@ -156,6 +156,6 @@ class Standing:
         except (TypeError, ValueError) as error:
             raise UsageError(f"{where} failed or gave no (reads, writes): {error}") from error
         runtime = self._kernel._runtime
-        _, read_spans, _ = accesses.declared(runtime, reads, "reads", where)
-        _, write_spans, exact = accesses.declared(runtime, writes, "writes", where)
-        return accesses.replace(inferred, read_spans, write_spans, exact)
+        _, read_spans, _ = arguments.declared(runtime, reads, "reads", where)
+        _, write_spans, exact = arguments.declared(runtime, writes, "writes", where)
+        return arguments.replace(inferred, read_spans, write_spans, exact)
