@@ -450,10 +450,24 @@ class Kernel(core.native.Caller):
             variant = self._variants[offsets] = program, name
         return variant
 
+    def refuse_second_variables(self, why: str, instead: str) -> None:
+        """Refuse a rewritten version of a kernel that uses variables of its program. That version
+        is in a program of its own, whose variables are others."""
+        if self.signature.program_globals:
+            raise UsageError(
+                f"{self._next()}: {why} a rewritten version of the kernel, and that one would have "
+                f"its own copy of the variables of the program; {instead}"
+            )
+
     def _variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
         """Source and name of the version that adds byte offsets; of the kernel itself for none."""
         found = self._sources.get(offsets)
         if found is None:
+            if offsets:
+                self.refuse_second_variables(
+                    "a view starts inside its buffer, which takes",
+                    "use memory='svm' or an array of its own",
+                )
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.offsets import with_byte_offsets
 
