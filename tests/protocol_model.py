@@ -434,7 +434,7 @@ class Model:
     # ---- checks --------------------------------------------------------------------------------
 
     def check_ticket(self, ticket: int) -> None:
-        """No slot is used twice: the capacity is the one of epochs.py, not rounded up."""
+        """No slot is used twice: the capacity is the one of `layout.py`, not rounded up."""
         if ticket >= self.capacity and not self.reuses:
             raise ProtocolError(f"ticket {ticket} on a ring of {self.capacity} slots")
 

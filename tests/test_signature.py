@@ -294,8 +294,9 @@ def test_several_threads_may_ask_at_once(
 def test_importing_loads_neither_parser_nor_preprocessor_and_leaving_is_quiet() -> None:
     program = """
 import sys
-from acs_cl import inference, declare
-from acs_cl.opencl_c import bodies, offsets
+from acs_cl.access import declared, inference
+from acs_cl.opencl_c.modes import bodies
+from acs_cl.opencl_c.variants import offsets
 assert not {"clang.cindex", "pcpp"} & set(sys.modules), "loaded too early"
 inference.from_source("__kernel void k(__global int *a) { a[0] = 1; }", "k", "", None)
 """
