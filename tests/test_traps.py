@@ -25,8 +25,13 @@ from traps.trying import FORMS, said
 from acs_cl import devices
 from acs_cl.records import EVERYTHING, Span
 
+BEYOND = "PoCL 3.0 says 0 for sizes of axes beyond the third; OpenCL, and the scheduler, say 1"
+
 KNOWN = {
     "forms/async copy back": "PoCL 3.0 crashes on a barrier and an async copy behind any return",
+    "forms/global size of other axes": BEYOND,
+    "forms/axis beyond": BEYOND,
+    "forms/axis by data": BEYOND,
 }
 """Traps that are open, and why."""
 
