@@ -8,6 +8,7 @@ everybody.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 import pytest
 from imports import FOLDERS, MODULES, circles, imported, own, sources
@@ -159,3 +160,52 @@ def test_rooms_say_what_they_are_for() -> None:
     for room in ROOMS:
         if (package := MODULES.get(room)) and package.name == "__init__.py":
             assert ast.get_docstring(ast.parse(package.read_text("utf-8"))), room
+
+
+PRIVATE = 585
+"""Uses of another module's private members. The aim is none; the number may only fall."""
+
+ANY = 1266
+"""Annotations with `Any`. The number may only fall."""
+
+OF_OTHERS = {"_replace", "_asdict", "_fields", "_make", "_kind_id", "_exit", "_getframe"}
+"""Of named tuples, of Python, and of libclang's binding, which has no public name for it."""
+
+
+def private_uses(name: str) -> list[str]:
+    """Find the private members that a module uses and does not define."""
+    tree = ast.parse(MODULES[name].read_text("utf-8"))
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    of_self = {node.attr for node in attributes if is_name(node.value, "self", "cls")}
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    defined |= {
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return [
+        node.attr
+        for node in attributes
+        if node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and not is_name(node.value, "self", "cls", "_cl", "cl")
+        and node.attr not in of_self | defined | OF_OTHERS
+    ]
+
+
+def is_name(node: ast.AST, *names: str) -> bool:
+    """Say whether a node is one of these names."""
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def test_modules_use_ever_fewer_private_members_of_others() -> None:
+    found = Counter({name: len(private_uses(name)) for name in LIBRARY})
+    assert found.total() <= PRIVATE, f"{found.total()}, of them {found.most_common(8)}"
+
+
+def test_annotations_say_any_ever_less() -> None:
+    found: Counter[str] = Counter()
+    for name in LIBRARY:
+        tree = ast.parse(MODULES[name].read_text("utf-8"))
+        found[name] = sum(is_name(node, "Any") for node in ast.walk(tree))
+    assert found.total() <= ANY, f"{found.total()}, of them {found.most_common(8)}"
