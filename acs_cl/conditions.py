@@ -238,7 +238,7 @@ class Guards:
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.guards import with_guards
 
-            kernel.refuse_second_variables(
+            kernel._refuse_second_variables(
                 "when= and acs.size take", "decide on the host, or keep the values in an array"
             )
             runtime, options = kernel._runtime, kernel._options

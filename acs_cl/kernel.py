@@ -450,7 +450,7 @@ class Kernel(core.native.Caller):
             variant = self._variants[offsets] = program, name
         return variant
 
-    def refuse_second_variables(self, why: str, instead: str) -> None:
+    def _refuse_second_variables(self, why: str, instead: str) -> None:
         """Refuse a rewritten version of a kernel that uses variables of its program. That version
         is in a program of its own, whose variables are others."""
         if self.signature.program_globals:
@@ -464,7 +464,7 @@ class Kernel(core.native.Caller):
         found = self._sources.get(offsets)
         if found is None:
             if offsets:
-                self.refuse_second_variables(
+                self._refuse_second_variables(
                     "a view starts inside its buffer, which takes",
                     "use memory='svm' or an array of its own",
                 )

@@ -13,6 +13,8 @@
 namespace acs_cl::signals {  // where a signal's handler never runs in the main thread
 
 bool enter() { return ++inside, true; }
+int handed_over() { return 0; }
+void handled(int) {}
 void leave() { inside--; }
 int pause() { return std::exchange(inside, 0); }
 void hook() {}
@@ -145,10 +147,12 @@ long many() { return come; }
 bool enter() {
     inside++;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (inside > 1 || passed == seen) return true;
-    seen = passed;
-    return false;
+    return inside > 1 || passed == seen;
 }
+
+int handed_over() { return passed; }
+
+void handled(int many) { seen = many; }
 
 void leave() {
     inside--;

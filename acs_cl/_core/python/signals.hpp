@@ -23,6 +23,11 @@ inline unsigned long main_thread;
 // to be given back (`leave`), and they to be handled, before anything is begun.
 bool enter();
 
+// How many signals were handed to Python so far; and that it has handled those. Until that is said
+// `enter` refuses: Python handles a signal when it runs its next instruction, which may be inside.
+int handed_over();
+void handled(int many);
+
 // The same behind a wait: whatever has come may be handled inside.
 inline void enter_again(int before) { inside = before; }
 

@@ -1,8 +1,9 @@
-// Kernels and transfers of an `acs.Queue` as launches of the core's own: joining.hpp says what and when.
+// Kernels and transfers of an `acs.Queue` as launches of the core's own: tracking.hpp says what and when.
 
 #include "queue/tracking.hpp"
 
 #include "launch/reading.hpp"
+#include "python/completed.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -272,9 +273,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     for (std::size_t at = 0; is_told && at < nb::len(ended); at++)
         is_told = nb::cast<std::int64_t>(ended[at][0]) == 0;
     if (!is_told) {
-        PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
-        if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, completed_name, given)).is_valid())
-            throw PythonError();
+        tell_completed(self->runtime, ended.is_valid() ? ended.ptr() : Py_None);
     }
     look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
     launched.looked = look.many >= section->wanted;
