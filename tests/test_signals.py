@@ -178,6 +178,32 @@ def test_a_signal_waits_until_the_lock_was_given_back() -> None:
     assert not lock._is_owned()
 
 
+BEFORE_THE_CORE = """
+import signal
+import pyopencl as cl
+context = cl.create_some_context(interactive=False)  # LLVM may put a handler before Python's
+from acs_cl import core
+lock = core.native.Lock()
+try:
+    with lock:
+        signal.raise_signal(signal.SIGINT)
+        print("inside")
+except KeyboardInterrupt:
+    print("after")
+"""
+
+
+def test_the_first_signal_waits_too_where_the_driver_came_before_the_core() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEFORE_THE_CORE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout.split(), done.returncode) == (["inside", "after"], 0), done.stderr
+
+
 def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
     class ToldError(Exception):
         pass

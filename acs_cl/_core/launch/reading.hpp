@@ -7,7 +7,6 @@
 
 #include "driver/queues.hpp"
 #include "launch/arguments.hpp"
-#include "python/completed.hpp"
 #include "python/waiting.hpp"
 
 namespace acs_cl {
@@ -32,8 +31,7 @@ inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, vo
         Taken taken(ledger.lock);
         nb::list ended = queues.poll_up_to(number);
         bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
-        if (ended.size() && !(is_all_quick && ledger.is_simple()))
-            tell_completed(runtime.ptr(), ended.ptr());
+        if (ended.size() && !(is_all_quick && ledger.is_simple())) runtime.attr("_completed")(ended);
     }
     return has_ended_well;
 }

@@ -96,8 +96,7 @@ bool is_of_the_program(int number) {
     return std::find(std::begin(faults), std::end(faults), number) == std::end(faults);
 }
 
-// Python's handler, found by a signal that means nothing: LLVM, in a driver's compiler, puts its own
-// before it now and then, takes that away at the first signal, and raises the signal again.
+// Python's handler, found by a signal that means nothing: before that of Ctrl-C another may stand.
 void find_python() {
     PyObject *module = PyImport_ImportModule("_signal");
     PyObject *before = module ? PyObject_CallMethod(module, "getsignal", "i", SIGURG) : nullptr;
@@ -110,10 +109,24 @@ void find_python() {
     PyErr_Clear();  // not the main thread, or a handler that is not Python's
 }
 
-// A handler that is neither Python's nor ours was put there by somebody who knows why.
+// Whether ours may take the place of the handler that is there. It is Python's, or one for a single
+// signal that stands before Python's: LLVM, in a driver's compiler, puts one there, which would hand
+// that signal to Python past us. Any other was put there by somebody who knows why.
+bool may_replace(int number, const struct sigaction &now) {
+    if (now.sa_handler == python) return true;
+    if (!(now.sa_flags & SA_RESETHAND)) return false;
+    PyObject *module = PyImport_ImportModule("_signal");
+    PyObject *handler = module ? PyObject_CallMethod(module, "getsignal", "i", number) : nullptr;
+    const bool is_handled_in_python = handler && PyCallable_Check(handler);
+    for (PyObject *one : {module, handler}) Py_XDECREF(one);
+    PyErr_Clear();
+    return is_handled_in_python;
+}
+
 void hook(int number) {
     struct sigaction now;
-    if (sigaction(number, nullptr, &now) || now.sa_handler != python) return;
+    if (sigaction(number, nullptr, &now) || !may_replace(number, now)) return;
+    now.sa_flags &= ~(SA_RESETHAND | SA_NODEFER | SA_SIGINFO);
     now.sa_handler = on_signal;
     sigaction(number, &now, nullptr);
     seen = passed - 1;  // what came before may not have been handled

@@ -7,8 +7,9 @@
 // a lock of ours (lock.hpp): the system's handler notes them, and hands them to Python's as soon as
 // the last lock is given back. Waits hold no lock, look for signals themselves, and are left by them.
 //
-// Python's handler is kept and called; only where the program, or Python, has put it there is ours put
-// before it. Programs see nothing of that: `signal.getsignal` and `signal.signal` work as ever.
+// Python's handler is kept and called. Ours is put before it only where the program, or Python, has put
+// it there, or where LLVM stands before it. Programs see nothing of that: `signal.getsignal` and
+// `signal.signal` work as ever.
 
 #pragma once
 

@@ -3,7 +3,6 @@
 #include "queue/tracking.hpp"
 
 #include "launch/reading.hpp"
-#include "python/completed.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -273,7 +272,9 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     for (std::size_t at = 0; is_told && at < nb::len(ended); at++)
         is_told = nb::cast<std::int64_t>(ended[at][0]) == 0;
     if (!is_told) {
-        tell_completed(self->runtime, ended.is_valid() ? ended.ptr() : Py_None);
+        PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
+        if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, completed_name, given)).is_valid())
+            throw PythonError();
     }
     look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
     launched.looked = look.many >= section->wanted;
