@@ -6,9 +6,14 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("acs_cl", "emu", "benchmarks", "kernels_cl")  # what is installed, all below acs_cl
+
+
+NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}
+"""Names of named tuples and of Python that look private."""
 
 
 def sources(folder: str) -> Iterator[Path]:
@@ -70,6 +75,19 @@ def own(path: Path, types: bool = False) -> set[str]:
             rest = rest.rpartition(".")[0]
         found.add(rest or "__init__")
     return found
+
+
+def is_name(node: ast.AST, *names: str) -> bool:
+    """Say whether a node is one of these names."""
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def is_private(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """Say whether this reads or sets what another object keeps for itself."""
+    if not isinstance(node, ast.Attribute) or node.attr in NOT_PRIVATE:
+        return False
+    own = is_name(node.value, "self", "cls")
+    return node.attr.startswith("_") and not node.attr.startswith("__") and not own
 
 
 def circles(types: bool) -> list[list[str]]:

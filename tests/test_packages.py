@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 
 import pytest
-from imports import FOLDERS, MODULES, circles, imported, own, sources
+from imports import FOLDERS, MODULES, circles, imported, is_name, is_private, own, sources
 
 BASE = ("__init__", "_version", "errors", "records", "ranges", "core")
 
@@ -168,34 +168,31 @@ PRIVATE = 586
 ANY = 1266
 """Annotations with `Any`. The number may only fall."""
 
-OF_OTHERS = {"_replace", "_asdict", "_fields", "_make", "_kind_id", "_exit", "_getframe"}
-"""Of named tuples, of Python, and of libclang's binding, which has no public name for it."""
+OF_OTHERS = {"_kind_id", "_getframe"}
+"""Of Python, and of libclang's binding, which has no public name for it."""
 
 
 def private_uses(name: str) -> list[str]:
     """Find the private members that a module uses and does not define."""
-    tree = ast.parse(MODULES[name].read_text("utf-8"))
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    of_self = {node.attr for node in attributes if is_name(node.value, "self", "cls")}
-    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    defined |= {
+    nodes = list(ast.walk(ast.parse(MODULES[name].read_text("utf-8"))))
+    mine = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and is_name(node.value, "self", "cls")
+    }
+    mine |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    mine |= {
         node.target.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     return [
         node.attr
-        for node in attributes
-        if node.attr.startswith("_")
-        and not node.attr.startswith("__")
-        and not is_name(node.value, "self", "cls", "_cl", "cl")
-        and node.attr not in of_self | defined | OF_OTHERS
+        for node in nodes
+        if is_private(node)
+        and not is_name(node.value, "_cl", "cl")
+        and node.attr not in mine | OF_OTHERS
     ]
-
-
-def is_name(node: ast.AST, *names: str) -> bool:
-    """Say whether a node is one of these names."""
-    return isinstance(node, ast.Name) and node.id in names
 
 
 def test_modules_use_ever_fewer_private_members_of_others() -> None:

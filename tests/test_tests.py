@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from imports import is_private
+
 HERE = Path(__file__).parent
 
 PRIVATE = 269
@@ -17,7 +19,6 @@ PRIVATE = 269
 PATCHES = 137
 """Calls by which pytest's `MonkeyPatch` changes something for a test."""
 
-NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}
 CHANGES = {"setattr", "delattr", "setitem", "delitem", "setenv", "delenv", "chdir"}
 
 
@@ -26,14 +27,6 @@ def nodes() -> Iterator[tuple[str, ast.AST]]:
     for path in sorted(HERE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             yield path.name, node
-
-
-def is_private(node: ast.AST) -> bool:
-    """Whether this reads or sets what another object keeps for itself."""
-    if not isinstance(node, ast.Attribute) or node.attr in NOT_PRIVATE:
-        return False
-    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-    return node.attr.startswith("_") and not node.attr.startswith("__") and not own
 
 
 def is_patch(node: ast.AST) -> bool:
