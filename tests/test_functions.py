@@ -24,7 +24,7 @@ from acs_cl.opencl_c.functions.translation import (
 )
 from acs_cl.opencl_c.kernel_files import kernel_source
 from acs_cl.opencl_c.parse import clang
-from acs_cl.opencl_c.parse.tokens import Tokens
+from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
 DRIVER = """
 {attribute} __kernel void acs_drive(__global const uchar *packed, __local uchar *blob,
@@ -594,3 +594,10 @@ def test_long_sources_do_not_take_long(bench: Bench) -> None:
     start = time.perf_counter()
     translate(f"{lines}\n__kernel void k(__global float *a) {{ *a = {calls}; }}", [], None, "p_")
     assert time.perf_counter() - start < 10
+
+
+def test_letters_beyond_ascii_keep_their_bytes_in_strings() -> None:
+    text = 'constant char *s = "1ä2€"; // ä'
+    escaped = plain(text)
+    assert escaped.isascii()
+    assert escaped.split("//")[0] == 'constant char *s = "1\\303\\2442\\342\\202\\254"; '

@@ -29,7 +29,6 @@ BEYOND = "PoCL 3.0 says 0 for sizes of axes beyond the third; OpenCL, and the sc
 
 KNOWN = {
     "forms/async copy back": "PoCL 3.0 crashes on a barrier and an async copy behind any return",
-    "spelling/letters in a string": "a letter beyond ASCII is one byte of a string in a scheduler",
     "forms/global size of other axes": BEYOND,
     "forms/axis beyond": BEYOND,
     "forms/axis by data": BEYOND,

@@ -29,7 +29,7 @@ from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 
-_FORMAT = 3  # raise it when the translation or the record changes
+_FORMAT = 4  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")

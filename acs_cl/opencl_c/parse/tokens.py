@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     r"|(?P<sign>->|.)",
     re.DOTALL,
 )
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 
 
@@ -31,8 +32,13 @@ class Token(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """The text in ASCII, so that bytes are characters. What is lost is in strings and comments."""
-    return text.encode("ascii", "replace").decode("ascii")
+    """Write a text in ASCII, so that bytes are characters. A letter beyond it becomes the escapes
+    of its bytes, which mean the same in strings, and nothing in comments."""
+    return _BEYOND_ASCII.sub(_escapes, text)
+
+
+def _escapes(letter: re.Match[str]) -> str:
+    return "".join(f"\\{byte:03o}" for byte in letter[0].encode("utf-8"))
 
 
 class Tokens:
