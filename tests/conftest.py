@@ -24,7 +24,7 @@ POLICIES = ("eager", "ready_first")
 CONFIGURATIONS = [(backend, issue) for backend in BACKENDS for issue in POLICIES]
 CONFIGURATIONS += [("device", "eager"), ("emulated", "eager")]
 
-LONGEST = ("test_workloads.py", "test_wheel.py", "test_check.py", "test_decisions.py")
+LONGEST = ("test_traps.py", "test_benchmarks.py", "test_workloads.py", "test_wheel.py")
 """Files that take longest. They come first, so that no process is left alone with one of them."""
 
 

@@ -40,7 +40,7 @@ Recorded = tuple[Command, Access]
 
 
 class Settings(NamedTuple):
-    """How segments are compiled: see `epochs.Recorder.image`."""
+    """Say how segments are compiled: see `layout.Recorder.image`."""
 
     order: layout.Order
     window: int

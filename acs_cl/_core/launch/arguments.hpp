@@ -147,7 +147,7 @@ inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
     return true;
 }
 
-// Has a launch decided by `when`, as `packer.with_flag` does; false where that is not one word of
+// Has a launch decided by `when`, the flag of `when=`; false where that is not one word of
 // this runtime, or the kernel may write it.
 inline bool take_flag(PyObject *object, const Home &home, char *record, Touched &touched) {
     View *when = view_of(object);

@@ -208,7 +208,7 @@ NB_MODULE(_core, module) {
     add_commands(module);
     add_joining(module);
 
-    // `_image` is in program order; for other orders the columns are as `epochs.Recorder.image` reads
+    // `_image` is in program order; for other orders the columns are as `layout.Recorder.image` reads
     // them.
     nb::class_<PythonRecorder>(module, "Recorder")
         .def(nb::init<>())

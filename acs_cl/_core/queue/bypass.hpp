@@ -91,7 +91,7 @@ Passing *way_of(PyObject *queue);
 // Setters of several arguments, and then of one each, of the first some.
 constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
 
-struct Taught;  // joining.hpp
+struct Taught;  // tracking.hpp
 void forget(Taught *taught);
 void not_current(Taught *taught);
 
