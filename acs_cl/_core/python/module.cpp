@@ -208,8 +208,8 @@ NB_MODULE(_core, module) {
     add_commands(module);
     add_joining(module);
 
-    // `_image` is in program order; for other orders the columns are as `layout.Recorder.image` reads
-    // them.
+    // `_image` is in program order; for other orders the columns are as `layout.Recorder.image`
+    // reads them.
     nb::class_<PythonRecorder>(module, "Recorder")
         .def(nb::init<>())
         .def("add", &PythonRecorder::add, "record"_a, "blob"_a.none(), "task_shape"_a.none(),
