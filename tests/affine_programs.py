@@ -20,6 +20,7 @@ PLAIN = """
 #define W(b, p, i, v) (p)[i] = (v)
 #define MORE
 #define PASS
+#define BEGIN
 """
 
 RECORDING = f"""
@@ -41,9 +42,12 @@ void note_write(global int *base, global int *at, global uchar *seen, int value)
 #define W(b, p, i, v) note_write(base_##b, (p) + (i), seen_w##b, v)
 #define MORE , global int *base_x, global int *base_y, global int *base_z, \\
     global uchar *seen_rx, global uchar *seen_ry, global uchar *seen_rz, \\
-    global uchar *seen_wx, global uchar *seen_wy, global uchar *seen_wz
-#define PASS , base_x, base_y, base_z, seen_rx, seen_ry, seen_rz, seen_wx, seen_wy, seen_wz
+    global uchar *seen_wx, global uchar *seen_wy, global uchar *seen_wz, int4 band
+#define PASS , base_x, base_y, base_z, seen_rx, seen_ry, seen_rz, seen_wx, seen_wy, seen_wz, band
+#define BEGIN if (get_group_id(0) < band.x || get_group_id(0) >= band.y || \\
+    get_group_id(1) < band.z || get_group_id(1) >= band.w) return;
 """
+"""`band`: the groups of both axes that run, from the first to behind the last."""
 
 
 class Writer:
@@ -62,7 +66,7 @@ class Writer:
     def kernel(self) -> str:
         """The text of kernel `k<seed>`, helpers in front of it."""
         self._start()
-        body = [f"int g{a} = get_global_id({a});" for a in range(2)]
+        body = ["BEGIN", *(f"int g{a} = get_global_id({a});" for a in range(2))]
         self.names += ["g0", "g1"]
         if self.chance.random() < 0.4:
             guard = self.chance.choice(["g0 >= n", "g0 > m", "g0 >= n || g1 >= m", "n <= g0 + g1"])

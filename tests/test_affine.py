@@ -14,9 +14,10 @@ from conftest import Environment
 
 import acs_cl as acs
 from acs_cl import devices
+from acs_cl.access.bands import group_counts, rows
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
-from acs_cl.access.reach import Reached
+from acs_cl.access.reach import Groups, Reached
 from acs_cl.access.signature import Signature
 
 Sizes = tuple[int, ...]
@@ -33,12 +34,12 @@ def reached(
 
 def of(
     signature: Signature, sizes: Sizes, local: Sizes | None, offset: Sizes | None,
-    numbers: dict[str, int],
+    numbers: dict[str, int], groups: Groups | None = None,
 ) -> dict[str, Reached]:  # fmt: skip
     made = narrow(signature)
     assert made is not None
     args = [numbers.get(parameter.name, 0) for parameter in signature.parameters]
-    found = made.reached(sizes, local, offset, args)
+    found = made.reached(sizes, local, offset, args, groups)
     return {
         parameter.name: found.get(index, Reached((), ()))
         for index, parameter in enumerate(signature.parameters)
@@ -68,9 +69,35 @@ def recorder(seeds: list[int], context: Any) -> Any:
 
 def sizes_of(chance: random.Random) -> tuple[Sizes, Sizes | None, Sizes | None]:
     sizes: Sizes = (chance.choice([1, 2, 8, 16, 24]), chance.choice([1, 1, 3, 4]))
-    local = None if chance.random() < 0.5 else (chance.choice([1, sizes[0]]), 1)
+    local = None if chance.random() < 0.3 else (chance.choice([1, sizes[0], sizes[0] // 2 or 1]), 1)
     offset = None if chance.random() < 0.7 else (chance.randrange(9), chance.randrange(3))
     return sizes, local, offset
+
+
+def record(
+    kernel: Any, queue: Any, memory: list[Any], sizes: Any, numbers: dict[str, int],
+    band: Groups | None,
+) -> dict[tuple[str, int], Any]:  # fmt: skip
+    """Run the recording form of a kernel, or a band of its groups. Which elements of each array
+    were read (0) and written (1)."""
+    context, flags = queue.context, cl.mem_flags.COPY_HOST_PTR
+    buffers = [cl.Buffer(context, flags, hostbuf=one) for one in memory]
+    seen = [np.zeros(programs.ELEMENTS, "u1") for _ in range(6)]
+    notes = [cl.Buffer(context, flags, hostbuf=one) for one in seen]
+    values = [np.int32(numbers[name]) for name in programs.NUMBERS]
+    ends = [end for axis in band or ((0, 2**31 - 1),) * 2 for end in axis]
+    global_size, local_size, offset = sizes
+    kernel(
+        queue, global_size, local_size, *buffers, *values, *buffers, *notes,
+        np.array(ends, "i4"), global_offset=offset,
+    )  # fmt: skip
+    for host, note in zip(seen, notes, strict=True):
+        cl.enqueue_copy(queue, host, note)
+    return {
+        (name, flag): seen[3 * flag + index]
+        for index, name in enumerate(programs.ARRAYS)
+        for flag in range(2)
+    }
 
 
 def check(seeds: list[int]) -> tuple[int, int]:
@@ -97,24 +124,20 @@ def check(seeds: list[int]) -> tuple[int, int]:
             }
             memory = [np.array([chance.randrange(-4, 90) for _ in range(programs.ELEMENTS)], "i4")
                       for _ in programs.ARRAYS]  # fmt: skip
-            buffers = [
-                cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=one) for one in memory
-            ]
-            seen = [np.zeros(programs.ELEMENTS, "u1") for _ in range(6)]
-            notes = [cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=one) for one in seen]
-            values = [np.int32(numbers[name]) for name in programs.NUMBERS]
-            kernel(queue, sizes, local, *buffers, *values, *buffers, *notes, global_offset=offset)
-            for host, note in zip(seen, notes, strict=True):
-                cl.enqueue_copy(queue, host, note)
-            found = of(signature, sizes, local, offset, numbers)
-            for index, name in enumerate(programs.ARRAYS):
-                for flag, rectangles in enumerate(found[name][:2]):
-                    touched = set(np.flatnonzero(seen[3 * flag + index]).tolist())
+            bands: list[Groups | None] = [None]
+            if local is not None:
+                bands += rows(group_counts(sizes, local), chance.choice([1, 2, 3, 8]))
+            for band in bands:
+                found = of(signature, sizes, local, offset, numbers, band)
+                seen = record(kernel, queue, memory, (sizes, local, offset), numbers, band)
+                for (name, flag), note in seen.items():
+                    touched = set(np.flatnonzero(note).tolist())
+                    rectangles = found[name][flag]
                     allowed = elements(rectangles, 4, programs.ELEMENTS)
                     assert touched <= allowed, (
                         f"seed {seed}, turn {turn}: {'rw'[flag]} of {name}, sizes {sizes}, local "
-                        f"{local}, offset {offset}, {numbers}: {sorted(touched - allowed)[:9]} are "
-                        f"not in {rectangles}\n{text}"
+                        f"{local}, offset {offset}, band {band}, {numbers}: "
+                        f"{sorted(touched - allowed)[:9]} are not in {rectangles}\n{text}"
                     )
                     if touched:
                         count += 1

@@ -20,7 +20,7 @@ from ..ranges import covers
 from ..records import EVERYTHING, Access, Span
 from .converter import generated
 from .needed import needed
-from .reach import Launch, Reached, TooMuch, reach
+from .reach import Groups, Launch, Reached, TooMuch, reach
 from .signature import Signature
 
 MOST_KEPT = 4096
@@ -156,13 +156,17 @@ class Narrow:
         local_size: tuple[int, ...] | None,
         offset: tuple[int, ...] | None,
         args: Sequence[Any],
+        groups: Groups | None = None,
     ) -> dict[int, Reached]:
-        """What a launch may touch of each parameter; of those that are missing, nothing."""
+        """What a launch may touch of each parameter; of those that are missing, nothing. With
+        `groups`, what a band of its groups may touch (`bands`)."""
         numbers = {index: int(args[index]) for index in self.numbers}
-        key = (global_size, local_size, offset, *numbers.values())
+        key: tuple[object, ...] = (global_size, local_size, offset, *numbers.values())
+        if groups is not None:
+            key = (*key, groups)
         found: dict[int, Reached] | None = self._reached.get(key)
         if found is None:
-            found = self._run(global_size, local_size, offset, numbers)
+            found = self._run(global_size, local_size, offset, numbers, groups)
             _keep(self._reached, key, found)
         return found
 
@@ -197,7 +201,12 @@ class Narrow:
         }
 
     def _run(
-        self, global_size: Any, local_size: Any, offset: Any, numbers: dict[int, int]
+        self,
+        global_size: Any,
+        local_size: Any,
+        offset: Any,
+        numbers: dict[int, int],
+        groups: Groups | None,
     ) -> dict[int, Reached]:
         group = local_size or self._group
         axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
@@ -209,6 +218,7 @@ class Narrow:
                     None if group is None else _of_axes(group, axes, 1),
                     None if offset is None else _of_axes(offset, axes, 0),
                     numbers,
+                    groups,
                 ),
             )
         except (TooMuch, RecursionError):

@@ -35,6 +35,8 @@ Terms = tuple[tuple[int, int], ...]  # (variable, factor), by variable
 Sum = tuple[int, Terms]
 Pointer = tuple[str, int, Sum]  # 'p', parameter, bytes
 Value = Any  # Sum | Pointer | None
+Groups = tuple[tuple[int, int], ...]
+"""Of each axis the first group that runs, and the one behind the last."""
 
 _ZERO: Sum = (0, ())
 _ONE: Sum = (1, ())
@@ -147,12 +149,14 @@ def _quotient(a: int, b: int) -> int:
 
 
 class Launch(NamedTuple):
-    """What of a launch an outline may ask for. `local`: None where the driver picks it."""
+    """What of a launch an outline may ask for. `local`: None where the driver picks it. `groups`:
+    the groups that run, where only a band of them does; it needs `local`."""
 
     sizes: tuple[int, ...]
     local: tuple[int, ...] | None
     offset: tuple[int, ...] | None
     numbers: Mapping[int, int]  # integer arguments, by parameter
+    groups: Groups | None = None
 
 
 def reach(outline: Mapping[str, Any], launch: Launch) -> dict[int, Reached]:
@@ -828,7 +832,7 @@ class _Run:
         return self._work_item(name, axis[0])
 
     def _work_item(self, name: str, axis: int) -> Sum:
-        sizes, local, offset, _ = self.launch
+        sizes, local, offset, *_ = self.launch
         inside = axis < len(sizes)
         size = sizes[axis] if inside else 1
         group = local[axis] if inside and local is not None else None if inside else 1
@@ -848,16 +852,19 @@ class _Run:
         return self.work_items.get((name, axis), _ZERO)  # the others are numbered from 0
 
     def _number_work_items(self) -> None:
-        sizes, local, offset, _ = self.launch
+        sizes, local, offset, _, groups = self.launch
         for axis, size in enumerate(sizes):
             begin = offset[axis] if offset is not None else 0
             group = local[axis] if local is not None else None
-            for name, low, high in (
-                ("get_global_id", begin, begin + size - 1),
-                ("get_local_id", 0, (size if group is None else min(group, size)) - 1),
-                ("get_group_id", 0, (size if group is None else -(-size // group)) - 1),
-            ):
-                self.work_items[name, axis] = self.fresh(low, high)
+            first, last = 0, size - 1  # work-items and groups that run
+            low, high = 0, (size if group is None else -(-size // group)) - 1
+            if groups is not None and group is not None:
+                low, high = groups[axis][0], groups[axis][1] - 1
+                first, last = low * group, min((high + 1) * group, size) - 1
+            inside = last - first if group is None else min(group - 1, last - first)
+            self.work_items["get_global_id", axis] = self.fresh(begin + first, begin + last)
+            self.work_items["get_local_id", axis] = self.fresh(0, inside)
+            self.work_items["get_group_id", axis] = self.fresh(low, high)
 
 
 def _cut(found: Rectangle, low: int, high: int) -> Rectangle:
@@ -907,10 +914,35 @@ def _merged(found: list[Rectangle]) -> tuple[Rectangle, ...]:
         if not any(one[0] <= start and end <= one[0] + one[3] for one in out if one[2] == 1):
             out.append((start, pitch, rows, width))
     if len(out) > MOST_RECTANGLES:
+        out = _equidistant(out)
+    if len(out) > MOST_RECTANGLES:
         first = min(one[0] for one in out)
         end = max(one[0] + (one[2] - 1) * one[1] + one[3] for one in out)
         return ((first, end - first, 1, end - first),)
     return tuple(out)
+
+
+def _equidistant(found: list[Rectangle]) -> list[Rectangle]:
+    """The same bytes with single rows of one width, at equal distances, as one rectangle."""
+    by_width: dict[int, list[int]] = {}
+    for start, _, rows, width in found:
+        if rows == 1:
+            by_width.setdefault(width, []).append(start)
+    out = [one for one in found if one[2] > 1]
+    for width, starts in by_width.items():
+        starts.sort()
+        at = 0
+        while at < len(starts):
+            pitch, rows = width, 1
+            if at + 1 < len(starts):
+                pitch = starts[at + 1] - starts[at]
+                while starts[at + rows : at + rows + 1] == [starts[at] + rows * pitch]:
+                    rows += 1
+            if rows < 3:  # two may each begin a longer row
+                pitch, rows = width, 1
+            out.append((starts[at], pitch, rows, width))
+            at += rows
+    return out
 
 
 _ARITHMETIC: dict[str, Callable[[_Run, int, Sum, Sum], Sum]] = {
