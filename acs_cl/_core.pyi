@@ -84,6 +84,9 @@ class Hazards:
     def pruned(self) -> int:
         """Count the edges left out because others imply them."""
     @property
+    def compared(self) -> int:
+        """Count the comparisons of new spans with others."""
+    @property
     def _held(self) -> int:
         """Count the spans that somebody holds. For tests of leaks."""
 

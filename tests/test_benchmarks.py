@@ -116,6 +116,8 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
                 for way in ("loop", "many"):
                     assert 0 < row[way]["call_us"]["min"] < row[way]["end_us"]["max"]
                     assert row[way]["record_us"]["min"] > 0
+            assert len(rows["views"]) == 2 * 6
+            assert all(row["launch_us"]["min"] > 0 for row in rows["views"].values())
     elif name == "reductions":
         assert set(rows) == concurrent | {"bare", "device", "auto"}
         assert result["epochs_of_all_runs"]["device"] >= result["epochs_of_all_runs"]["runs"]

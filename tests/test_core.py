@@ -48,6 +48,7 @@ class Both:
         self.replaying = self.rng.choice((0.0, 0.02, 0.1))
         self.bases = [1, 2, -3]
         self.newest_base = 3
+        self.pitches = self.rng.choice(((4, 4, 6, 8), (40, 40, 40, 64), (3, 5, 7, 9, 11, 13, 40)))
         self.number = 0
         self.live: list[int] = []
         self.footprints: list[tuple[Any, Any]] = []
@@ -59,8 +60,9 @@ class Both:
             return plain(base, rng.randrange(rng.choice((24, 400))), rng.choice((1, 4, 8, 32)))
         if rng.random() < 0.05:  # an address space
             return plain(base, 0, 1 << 63)
-        pitch = rng.choice((4, 4, 6, 8))
-        return Span(base, rng.randrange(24), pitch, rng.choice((2, 4, 7)), rng.randint(1, pitch))
+        pitch = rng.choice(self.pitches)
+        start, rows = rng.randrange(-9, 6 * pitch), rng.choice((2, 4, 7))
+        return Span(base, start, pitch, rows, rng.randint(1, rng.choice((2, pitch, pitch + 2))))
 
     def spans(self, most: int) -> list[Span]:
         return [self.span() for _ in range(self.rng.randint(0, most))]

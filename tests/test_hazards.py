@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import on_both
 
+from acs_cl import core
 from acs_cl.emu.reference.hazards import (
     ANY,
     RAW,
@@ -202,6 +203,78 @@ def test_edges_stay_right_over_long_programs_and_sweeps(kind: type[Hazards], see
         else:
             model.recycle(rng.randrange(3))
     assert model.hazards.spans < 1024, f"seed {seed}"
+
+
+MATRICES = ((0, 64, 8), (64 * 8, 48, 6), (-77, 40, 9), (5, 64, 8), (300, 7, 30))
+"""Where matrices begin, their pitches and rows: of one base, one over another, out of line."""
+
+Rng = random.Random
+
+
+def tile(rng: Rng) -> tuple[int, int, int, int]:
+    """(start, pitch, rows, width): a part of a matrix, a row or some, a column, or what lies
+    across the end of a row."""
+    start, pitch, rows = rng.choice(MATRICES)
+    row, column = rng.randrange(rows), rng.randrange(pitch)
+    kind = rng.random()
+    if kind < 0.4:
+        width = min(rng.choice((1, 4, 8, 16)), pitch - column)
+        return start + row * pitch + column, pitch, min(rng.choice((2, 4, 5)), rows - row), width
+    if kind < 0.55:
+        return start + row * pitch + column, pitch, 2, rng.randint(1, pitch + 3)
+    width = rng.choice((1, 4, 16, pitch, 2 * pitch, 3 * pitch + 5))
+    return start + row * pitch + (column if kind < 0.9 else 0), width, 1, width
+
+
+@on_both
+@pytest.mark.parametrize("seed", range(6))
+def test_tiles_of_matrices_of_several_pitches_in_one_base(kind: type[Hazards], seed: int) -> None:
+    rng = random.Random(seed)
+    model = Model(kind)
+    for _ in range(600):
+        choice = rng.random()
+        if choice < 0.55:
+            base = rng.choice(model.bases)
+            spans = [Span(base, *tile(rng)) for _ in range(4)]
+            model.launch(spans[: rng.randint(0, 3)], spans[3:])
+        elif choice < 0.97:
+            model.retire_one(rng.randrange(1 << 20))
+        elif choice < 0.99:
+            model.recycle(rng.randrange(3))
+        else:
+            model.launch([], [ALL])
+
+
+def wavefront(per_row: int, rows: int, side: int = 64) -> Iterator[tuple[list[Span], list[Span]]]:
+    """Tiles of a matrix, diagonal by diagonal; each needs the row above, the column to its left
+    and the corner between them."""
+    pitch = 4 * (side * per_row + 1)
+    for diagonal in range(rows + per_row - 1):
+        for i in range(max(0, diagonal - per_row + 1), min(rows, diagonal + 1)):
+            at = (1 + side * i) * pitch + 4 * (1 + side * (diagonal - i))
+            corner, above = plain(1, at - pitch - 4, 4), plain(1, at - pitch, 4 * side)
+            left, own = Span(1, at - 4, pitch, side, 4), Span(1, at, pitch, side, 4 * side)
+            yield [above, left, corner, own], [own]
+
+
+def test_a_tile_iscompared_with_few_however_many_a_row_has() -> None:
+    compared = {}
+    for per_row in (8, 32, 256):
+        hazards = core.native.Hazards()
+        for number, access in enumerate(wavefront(per_row, 1024 // per_row), 1):
+            hazards.enter(number, *access)
+        compared[per_row] = hazards.compared / number
+    assert max(compared.values()) < 30, compared
+    assert compared[256] <= 1.2 * compared[8], compared
+
+
+@on_both
+def test_a_wavefront_waits_for_its_neighbours_only(kind: type[Hazards]) -> None:
+    hazards = kind()
+    places = [(i, d - i) for d in range(11) for i in range(max(0, d - 5), min(6, d + 1))]
+    for number, (access, (i, j)) in enumerate(zip(wavefront(6, 6), places, strict=True), 1):
+        wanted = {(i - 1, j), (i, j - 1)} & set(places)
+        assert set(hazards.enter(number, *access)) == {places.index(one) + 1 for one in wanted}
 
 
 @on_both

@@ -117,27 +117,23 @@ class ReplayHazards(Hazards):
         for span, written in spans:
             node = self._nodes.get(span) or self._new_node(span)
             footprint.nodes[node] = met[node] = written
-        for node, written in met.items():
-            for other in (node, *node.near):
-                for writer in other.writers:
-                    if writer in live:
-                        found.setdefault(writer, WAW if written else RAW)
-                if written:
-                    for reader in other.readers:
-                        if reader in live:
-                            found.setdefault(reader, WAR)
+        for kind in (RAW, WAW, WAR):
+            for node in [node for node, written in met.items() if written == (kind != RAW)]:
+                for other in (node, *node.near):
+                    for use in other.readers if kind == WAR else other.writers:
+                        if use in live:
+                            found.setdefault(use, kind)
         found.pop(mark, None)
         self._resolve(found, list(met))
-        for node, written in met.items():
-            if not written:
-                if mark not in node.readers:
-                    node.readers.append(mark)
-                continue
-            node.writers = (mark,)
-            node.readers.clear()
-            for covered in node.covered:
+        for node in [node for node, written in met.items() if written]:
+            for covered in (node, *node.covered):
                 covered.writers = ()
                 covered.readers.clear()
+        for node, written in met.items():
+            if written:
+                node.writers = (mark,)
+            elif mark not in node.readers:
+                node.readers.append(mark)
 
     def _resolve(
         self,

@@ -151,16 +151,14 @@ class Hazards:
         for span in writes:
             node = nodes.get(span) or self._new_node(span)
             written_nodes.append(node)
-            for writer in node.writers:
-                if writer in live and writer not in found:
-                    found[writer] = WAW
-            for reader in node.readers:
-                if reader in live and reader not in found:
-                    found[reader] = WAR
-            for near in node.near:
+            for near in (
+                node,
+                *node.near,
+            ):  # all writers first: the order of neighbours is nobody's
                 for writer in near.writers:
                     if writer in live and writer not in found:
                         found[writer] = WAW
+            for near in (node, *node.near):
                 for reader in near.readers:
                     if reader in live and reader not in found:
                         found[reader] = WAR

@@ -10,13 +10,6 @@ namespace acs_cl {
 
 namespace {
 
-// As `bit_length` of the hull's size in Python: sizes in a class differ by less than two.
-int size_class(const Span &span) {
-    int bits = 0;
-    for (std::int64_t size = span.end() - span.start; size > 0; size >>= 1) bits++;
-    return bits;
-}
-
 // Bits of `many` words, farther up by 1 to 64, and into one word more where there is `room`.
 ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
                              const std::uint64_t *__restrict from, int many, int by) {
@@ -26,8 +19,6 @@ ACS_CL_WIDE void add_shifted(std::uint64_t *__restrict to, int room,
         to[at] |= from[at] << 1 << (by - 1) | from[at - 1] >> (64 - by);
     if (room > many) to[many] |= from[many - 1] >> (64 - by);
 }
-
-bool span_less(const Node *a, const Node *b) { return a->span < b->span; }
 
 template <typename List, typename Value>
 bool contains(const List &list, const Value &value) {
@@ -123,7 +114,7 @@ void Hazards::look_again(Footprint &footprint) {
             footprint.nodes.erase(node.get());
         }
     for (const auto &[span, written] : spans) {
-        const NodePointer &own = node(span);
+        const NodePointer own = node(span);
         footprint.nodes.set(own, written);
         met.set(own, written);
     }
@@ -131,21 +122,25 @@ void Hazards::look_again(Footprint &footprint) {
     for (const auto &[node, written] : met.items)
         if (node) {
             looked_at.push_back(node.get());
-            find_near(*node, written);
+            if (!written) find_writers(*node, RAW);
         }
+    for (const auto &[node, written] : met.items)
+        if (node && written) find_writers(*node, WAW);
+    for (const auto &[node, written] : met.items)
+        if (node && written) find_readers(*node);
     Use mark = live_.find_use(footprint.mark);
     auto is_own = [&](const auto &one) { return one.first.number == mark.number; };
     met_.erase(std::remove_if(met_.begin(), met_.end(), is_own), met_.end());
     const Nodes looked{looked_at.data(), looked_at.size()};
     resolve(&looked, {});
+    for (const auto &[node, written] : met.items)
+        if (node && written) write(*node, {});  // all before the first mark, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
-        if (written) {
-            write(*node, mark);
-            continue;
-        }
         auto is_mark = [&](const Use &use) { return use.number == mark.number; };
-        if (std::none_of(node->readers.begin(), node->readers.end(), is_mark))
+        if (written)
+            node->set_writer(mark);
+        else if (std::none_of(node->readers.begin(), node->readers.end(), is_mark))
             node->readers.push_back(mark);
     }
 }
@@ -166,7 +161,7 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
         for (const Nodes &nodes : {*read, written})
             for (const Node *node : nodes) {
                 note(node);
-                for (const Node *near : node->near()) note(near);
+                for (auto near : node->near) note(near.node());
             }
     }
 }
@@ -191,6 +186,8 @@ void Hazards::forget_dropped() {
 
 const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
+    fetch(reads);
+    fetch(writes);
     for (const Node *node : reads) find_near(*node, false);
     if (!heirs_.empty())
         for (const Nodes &nodes : {reads, writes})
@@ -200,11 +197,9 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes 
     if (!met_.empty()) resolve(&reads, writes);
     Use self = prune();
     for (Node *node : reads) {
-        node->readers.push_back(self);
-        if (node->readers.size() > node->sweep_at) {
+        if (node->readers.is_full() && node->readers.size() >= MANY_READERS)
             keep_live(node->readers);
-            node->sweep_at = std::uint32_t(std::max<std::size_t>(16, 2 * node->readers.size()));
-        }
+        node->readers.push_back(self);
     }
     for (Node *node : writes) write(*node, self);
     if (!crowded_.empty()) make_room();
@@ -240,11 +235,10 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
     if (heirs != heirs_.end()) std::for_each(heirs->second.begin(), heirs->second.end(), add);
     auto index = bases_.find(base);
     if (index != bases_.end())
-        for (const auto &[_, nodes] : index->second.by_size)
-            for (const Node *node : nodes) {
-                add(node->writer());
-                for (const Use &reader : node->readers) add(reader);
-            }
+        index->second.each([&](const Node *node) {
+            add(node->writer());
+            for (const Use &reader : node->readers) add(reader);
+        });
     add(barrier_);
     std::sort(users.begin(), users.end());
     users.erase(std::unique(users.begin(), users.end()), users.end());
@@ -255,11 +249,10 @@ void Hazards::forget(std::int64_t base) {
     heirs_.erase(base);
     auto index = bases_.find(base);
     if (index == bases_.end()) return;
-    for (const auto &[_, nodes] : index->second.by_size)
-        for (Node *node : nodes) {
-            node->index = 0;
-            nodes_.erase(Span(node->span));
-        }
+    index->second.each([&](Node *node) {
+        node->index = 0;
+        nodes_.erase(node);
+    });
     bases_.erase(index);
 }
 
@@ -272,7 +265,7 @@ void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users)
 
 std::size_t Hazards::held() const {
     std::size_t held = 0;
-    for (const auto &[_, node] : nodes_) held += node->readers.size() + node->near().size();
+    nodes_.each([&](const Node *node) { held += node->readers.size() + node->near.size(); });
     return held;
 }
 
@@ -313,15 +306,31 @@ void Hazards::find_far(const Use &use, Kind kind) {
         met_.emplace_back(use, kind);
 }
 
-inline void Hazards::find_near(const Node &node, bool written) {
+inline void Hazards::find_writers(const Node &node, Kind kind) {
+    find(node.writer(), kind);
+    for (auto near : node.near) find(near.node()->writer(), kind);
+}
+
+inline void Hazards::find_readers(const Node &node) {
     auto find_in = [&](const Node &other) {
-        find(other.writer(), written ? WAW : RAW);
-        if (written)
-            for (const Use &reader : other.readers) find(reader, WAR);
+        for (const Use &reader : other.readers) find(reader, WAR);
     };
     find_in(node);
-    if (node.around)
-        for (const Node *near : node.around->near) find_in(*near);
+    for (auto near : node.near) find_in(*near.node());
+}
+
+// Where launches have many neighbours, a check takes as long as memory does: ask for all at once.
+inline void Hazards::fetch(const Nodes &nodes) {
+    for (const Node *node : nodes)
+        if (!node->near.empty()) prefetch(node->near.begin());
+    for (const Node *node : nodes)
+        for (auto near : node->near) prefetch(near.node());
+}
+
+// All writers first, so that kinds do not depend on the order of neighbours.
+inline void Hazards::find_near(const Node &node, bool written) {
+    find_writers(node, written ? WAW : RAW);
+    if (written) find_readers(node);
 }
 
 void Hazards::find_reuse(std::int64_t base) {
@@ -378,49 +387,35 @@ inline void Hazards::keep(std::int64_t upstream, Kind kind) {
 void Hazards::write(Node &node, const Use &use) {
     node.set_writer(use);
     node.readers.clear();
-    if (!node.around) return;
-    for (Node *covered : node.around->covered) {
-        covered->set_writer({});
-        covered->readers.clear();
+    for (auto near : node.near) {
+        if (!near.is_covered()) continue;
+        near.node()->set_writer({});
+        near.node()->readers.clear();
     }
 }
 
 // ---- the index ----------------------------------------------------------------------------------
 
-void Hazards::Base::add(Node *node) {
-    int size = size_class(node->span);
-    auto same = [&](const SizeClass &one) { return one.first == size; };
-    auto found = std::find_if(by_size.begin(), by_size.end(), same);
-    if (found == by_size.end()) found = by_size.insert(found, {size, {}});
-    auto &nodes = found->second;
-    nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), node, span_less), node);
-    count++;
+NodePointer Hazards::node(const Span &span) {
+    Node *known = nodes_.find(span);
+    return known ? NodePointer(known) : new_node(span);
 }
 
-const NodePointer &Hazards::node(const Span &span) {
-    auto found = nodes_.find(span);
-    return found != nodes_.end() ? found->second : new_node(span);
-}
-
-const NodePointer &Hazards::new_node(const Span &span) {
+NodePointer Hazards::new_node(const Span &span) {
     if (span.base == EVERYTHING)
         throw std::invalid_argument("memory that nobody can name has no place in an index");
     Base &index = bases_[span.base];
     if (index.count >= index.sweep_at || nodes_.size() >= sweep_at_) crowded_.push_back(span.base);
     NodePointer made(new Node(span, index_));
-    for (const auto &[size, nodes] : index.by_size) {
-        const std::int64_t low = span.start - (std::int64_t(1) << size);
-        auto starts_before = [](const Node *node, std::int64_t start) { return node->span.start < start; };
-        auto at = std::lower_bound(nodes.begin(), nodes.end(), low, starts_before);
-        for (; at != nodes.end() && (*at)->span.start < span.end(); ++at) {
-            Node *other = *at;
-            if (!overlap(span, other->span)) continue;
-            made->meet(other, covers(span, other->span));
-            other->meet(made.get(), covers(other->span, span));
-        }
-    }
+    index.search(span, [&](Node *other) {
+        compared++;
+        if (!overlap(span, other->span)) return;
+        made->near.add(other, covers(span, other->span));
+        other->near.add(made.get(), covers(other->span, span));
+    });
     index.add(made.get());
-    return nodes_[span] = std::move(made);
+    nodes_.add(made.get());
+    return made;
 }
 
 // Sweep bases that grew past their mark; never while a launch is half entered.
@@ -437,38 +432,29 @@ void Hazards::make_room() {
 }
 
 // Drop the nodes of `base` that no live launch stands on. Those of arrays that live stay, where
-// nobody else has to look at them: the next launch would make them again.
+// few others have to look at them: the next launch would make them again.
 void Hazards::sweep(std::int64_t base) {
     auto place = bases_.find(base);
     if (place == bases_.end()) return;
-    Base kept;
+    Base &index = place->second;
     std::vector<Node *> idle;
-    for (const auto &[_, nodes] : place->second.by_size)
-        for (Node *node : nodes) {
-            if (!live_.has(node->writer())) node->set_writer({});
-            keep_live(node->readers);
-            bool is_wanted = node->arrays && node->near().empty();
-            if (node->writer_number || !node->readers.empty() || is_wanted) {
-                kept.add(node);
-            } else {
-                node->index = 0;
-                idle.push_back(node);
-            }
-        }
+    index.each([&](Node *node) {
+        if (!live_.has(node->writer())) node->set_writer({});
+        keep_live(node->readers);
+        bool is_wanted = node->arrays && node->near.size() <= MOST_NEAR;
+        if (node->writer_number || !node->readers.empty() || is_wanted) return;
+        node->index = 0;
+        idle.push_back(node);
+    });
     auto gone = [](const Node *node) { return !node->index; };
-    if (!idle.empty())
-        for (const auto &[_, nodes] : kept.by_size)
-            for (Node *node : nodes) {
-                if (!node->around) continue;
-                for (auto *list : {&node->around->near, &node->around->covered})
-                    list->erase(std::remove_if(list->begin(), list->end(), gone), list->end());
-            }
-    for (Node *node : idle) nodes_.erase(Span(node->span));
-    kept.sweep_at = std::max<std::size_t>(64, 2 * kept.count);
-    if (kept.count)
-        place->second = std::move(kept);
-    else
-        bases_.erase(place);
+    if (!idle.empty()) {
+        index.remove(gone);
+        index.count -= idle.size();
+        index.each([&](Node *node) { node->near.remove(gone); });
+    }
+    for (Node *node : idle) nodes_.erase(node);
+    index.sweep_at = std::max<std::size_t>(64, 2 * index.count);
+    if (!index.count) bases_.erase(place);
 }
 
 template <typename Uses>

@@ -16,11 +16,14 @@
 
 #include "hazards/live.hpp"
 #include "hazards/node.hpp"
+#include "hazards/places.hpp"
 #include "hazards/span.hpp"
 
 namespace acs_cl {
 
 constexpr std::size_t SWEPT_AT = 16384;
+constexpr std::size_t MOST_NEAR = 16;  // of nodes that are kept for arrays only
+constexpr std::size_t MANY_READERS = 16;  // from which on those that ended are looked for
 
 enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
 
@@ -113,7 +116,7 @@ public:
     Hazards &operator=(const Hazards &) = delete;
 
     // The node of a span, which is not `EVERYTHING`; a new one if need be.
-    const NodePointer &node(const Span &span);
+    NodePointer node(const Span &span);
     // Whether it is still in this index.
     bool has(const Node &node) const { return node.index == index_; }
     std::uint32_t index() const { return index_; }
@@ -143,21 +146,17 @@ public:
 
     std::uint64_t edges[KINDS] = {};
     std::uint64_t pruned = 0;
+    std::uint64_t compared = 0;  // spans that new ones may have met
 
 private:
-    struct Base {
-        using SizeClass = std::pair<int, std::vector<Node *>>;  // by `Span`
-        std::vector<SizeClass> by_size;  // in the order in which they came
-        std::size_t count = 0, sweep_at = 64;
-
-        void add(Node *node);
-    };
-
     void begin(std::int64_t number);
     void find(const Use &use, Kind kind);
     void find_far(const Use &use, Kind kind);
     void find_reuse(std::int64_t base);
     void find_near(const Node &node, bool written);
+    static void fetch(const Nodes &nodes);
+    void find_writers(const Node &node, Kind kind);
+    void find_readers(const Node &node);
     Marks::Mark &mark_of(Footprint &footprint);
     void look_again(Footprint &footprint);
     void resolve(const Nodes *read, Nodes written);
@@ -165,7 +164,7 @@ private:
     void keep(std::int64_t upstream, Kind kind);
     void keep_far();
     void write(Node &node, const Use &use);
-    const NodePointer &new_node(const Span &span);
+    NodePointer new_node(const Span &span);
     void make_room();
     void sweep(std::int64_t base);
     template <typename Uses>
@@ -175,7 +174,7 @@ private:
     inline static std::uint32_t newest_index_ = 0;
     const std::uint32_t index_ = ++newest_index_;
     Live live_;
-    std::unordered_map<Span, NodePointer, HashOfSpan> nodes_;
+    NodeTable nodes_;
     std::unordered_map<std::int64_t, Base> bases_;
     std::unordered_map<std::int64_t, std::vector<Use>> heirs_;
     std::shared_ptr<Marks> marks_;

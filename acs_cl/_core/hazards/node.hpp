@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -30,6 +29,7 @@ public:
     const Use *end() const { return data_ + size_; }
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
+    bool is_full() const { return size_ == room_; }
 
     void push_back(const Use &use) {
         if (size_ == room_) {
@@ -49,6 +49,56 @@ private:
     Use first_;
 };
 
+struct Node;
+
+// Nodes that share bytes with one, and whether it covers them. A line of memory for most of them,
+// which costs a check more than all that it does with them.
+class Neighbours {
+public:
+    class One {
+    public:
+        One(Node *node, bool is_covered) : bits_(reinterpret_cast<std::uintptr_t>(node) | is_covered) {}
+        One() = default;
+        Node *node() const { return reinterpret_cast<Node *>(bits_ & ~std::uintptr_t(1)); }
+        bool is_covered() const { return bits_ & 1; }
+
+    private:
+        std::uintptr_t bits_;
+    };
+
+    Neighbours() = default;
+    ~Neighbours() { delete[] data_; }
+    Neighbours(const Neighbours &) = delete;
+    Neighbours &operator=(const Neighbours &) = delete;
+
+    const One *begin() const { return data_; }
+    const One *end() const { return data_ + size_; }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+
+    void add(Node *node, bool is_covered) {
+        const bool is_full = size_ >= LEAST ? !(size_ & (size_ - 1)) : !data_;
+        if (is_full) {
+            One *more = new One[std::max(2 * size_, LEAST)];
+            std::copy(begin(), end(), more);
+            delete[] std::exchange(data_, more);
+        }
+        data_[size_++] = One(node, is_covered);
+    }
+
+    template <typename Gone>
+    void remove(Gone &&gone) {
+        auto is_gone = [&](const One &one) { return gone(one.node()); };
+        size_ = std::uint32_t(std::remove_if(data_, data_ + size_, is_gone) - data_);
+    }
+
+private:
+    static constexpr std::uint32_t LEAST = 4;  // the room; beyond it, the next power of 2
+
+    One *data_ = nullptr;
+    std::uint32_t size_ = 0;
+};
+
 // A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
 // check looks at comes first, and fits a cache line.
 struct alignas(64) Node {
@@ -58,26 +108,11 @@ struct alignas(64) Node {
     std::uint32_t writer_place = 0;
     std::uint32_t index;  // the number of the one that it is in; 0: it was taken out
     Uses readers;
-    std::uint32_t sweep_at = 16;
-    std::uint32_t holders = 0;
+    Neighbours near;
 
-    struct Around {
-        std::vector<Node *> near, covered;  // the second are some of the first
-    };
-    inline static const std::vector<Node *> nowhere;
-    std::unique_ptr<Around> around;  // null where there are none
     Span span;
+    std::uint32_t holders = 0;
     std::uint32_t arrays = 0;  // some of the holders: they ask for it again
-
-    const std::vector<Node *> &near() const {
-        return around ? around->near : nowhere;
-    }
-    // Shares bytes with another, from now on.
-    void meet(Node *other, bool covers_it) {
-        if (!around) around = std::make_unique<Around>();
-        around->near.push_back(other);
-        if (covers_it) around->covered.push_back(other);
-    }
 
     Use writer() const { return {writer_number, writer_place}; }
     void set_writer(const Use &use) {
@@ -88,6 +123,7 @@ struct alignas(64) Node {
         if (!--holders) delete this;
     }
 };
+static_assert(offsetof(Node, span) <= 64);
 
 // Counts in the node, where a check looks anyway. The GIL is held.
 class NodePointer {
@@ -113,6 +149,82 @@ public:
 
 private:
     Node *node_ = nullptr;
+};
+
+// Nodes by their spans. Each holds one until it is erased. Slots have the hash beside the node, so that
+// a search touches no other node than the one that it finds.
+class NodeTable {
+public:
+    std::size_t size() const { return size_; }
+
+    // Null where there is none.
+    Node *find(const Span &span) const {
+        const std::uint64_t hash = HashOfSpan()(span);
+        for (std::size_t at = hash & mask();; at = (at + 1) & mask()) {
+            const Slot &slot = slots_[at];
+            if (!slot.node) return nullptr;
+            if (slot.hash == hash && slot.node->span == span) return slot.node;
+        }
+    }
+
+    // One whose span is not there yet.
+    void add(Node *node) {
+        if (2 * ++size_ > slots_.size()) grow();
+        node->holders++;
+        put({HashOfSpan()(node->span), node});
+    }
+
+    void erase(Node *node) {
+        std::size_t hole = HashOfSpan()(node->span) & mask();
+        while (slots_[hole].node != node) hole = (hole + 1) & mask();
+        // what was pushed on past the hole moves back, or it would not be found any more
+        for (std::size_t at = (hole + 1) & mask(); slots_[at].node; at = (at + 1) & mask()) {
+            const std::size_t wanted = slots_[at].hash & mask();
+            if (((at - wanted) & mask()) >= ((at - hole) & mask())) {
+                slots_[hole] = slots_[at];
+                hole = at;
+            }
+        }
+        slots_[hole].node = nullptr;
+        size_--;
+        node->let_go();
+    }
+
+    template <typename Visit>
+    void each(Visit &&visit) const {
+        for (const Slot &slot : slots_)
+            if (slot.node) visit(slot.node);
+    }
+
+    NodeTable() : slots_(64) {}
+    ~NodeTable() {
+        each([](Node *node) { node->let_go(); });
+    }
+    NodeTable(const NodeTable &) = delete;
+    NodeTable &operator=(const NodeTable &) = delete;
+
+private:
+    struct Slot {
+        std::uint64_t hash;
+        Node *node;
+    };
+
+    std::size_t mask() const { return slots_.size() - 1; }
+
+    void put(const Slot &slot) {
+        std::size_t at = slot.hash & mask();
+        while (slots_[at].node) at = (at + 1) & mask();
+        slots_[at] = slot;
+    }
+
+    void grow() {
+        const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+        for (const Slot &slot : before)
+            if (slot.node) put(slot);
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t size_ = 0;
 };
 
 }  // namespace acs_cl

@@ -46,6 +46,10 @@ inline bool is_valid(const Span &span) {
 // The same span within reach: what lies beyond `FARTHEST` is taken for its last byte, and what does
 // not fit is taken as its hull. Both only add bytes, the same ones to every span.
 inline Span bounded(const Span &span) {
+    constexpr std::int64_t NEAR = std::int64_t(1) << 29;
+    const bool is_near = span.start >= 0 && span.start < NEAR * NEAR && span.width < NEAR &&
+                         span.pitch < NEAR && span.rows < NEAR;
+    if (is_near) return span;  // as nearly all are, without a division
     const std::int64_t start = std::clamp(span.start, -FARTHEST, FARTHEST - 1);
     const std::int64_t room = FARTHEST - start - span.width;
     const bool fits = start == span.start && room >= 0 &&

@@ -78,7 +78,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 25;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 26;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -107,7 +107,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("spans", &Hazards::spans)
         .def_prop_ro("edges", &PythonHazards::counted)
         .def_ro("pruned", &Hazards::pruned)
-        .def_prop_ro("_held", &Hazards::held);
+        .def_prop_ro("_held", &Hazards::held)
+        .def_ro("compared", &Hazards::compared);
 
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
     if (!lock.is_valid()) throw nb::python_error();

@@ -1,6 +1,6 @@
 """What the native core is held to: hazard checks, launches for the scheduler, the host backends.
 
-In: a device. Out: the figures of `checks`, `recording` and `enqueue`, whose docstrings say what
+In: a device. Out: the figures of `checks`, `recording`, `views` and `enqueue`, which say what
 each of them is, in one run. What else is asked of the core is measured by `queue` (unmodified
 programs), `taskbench`, `overlap` and `memory` (a million launches).
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from acs_cl import core
-from acs_cl.benchmarks.suite.measures import checks, enqueue, recording
+from acs_cl.benchmarks.suite.measures import checks, enqueue, recording, views
 from acs_cl.benchmarks.suite.settings import Settings
 
 
@@ -19,8 +19,9 @@ def measure(settings: Settings) -> dict[str, Any]:
     """One after another: what is compared is within each of them."""
     host = enqueue.measure(settings)
     record = recording.measure(settings)
+    on_views = views.measure(settings)
     check_ns = checks.measure(settings)
-    rows = {"check_ns": check_ns, "record": record, "host": host["rows"]}
+    rows = {"check_ns": check_ns, "record": record, "views": on_views, "host": host["rows"]}
     return {"core": core.ABOUT, "rows": rows}
 
 
@@ -30,5 +31,6 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     return [
         *checks.targets_of(rows["check_ns"]),
         *recording.targets_of(machine["kind"] == "CPU", rows["record"]),
+        *views.targets_of(rows.get("views", {})),
         *enqueue.targets_of(rows["host"]),
     ]
