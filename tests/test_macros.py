@@ -13,7 +13,8 @@ import pytest
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.access import inference
-from acs_cl.opencl_c import cache
+from acs_cl.access.inference import from_source
+from acs_cl.access.narrow import narrow
 from acs_cl.opencl_c.parse import clang, macros, names, preprocess
 from acs_cl.opencl_c.parse.clang import CannotParse
 
@@ -350,7 +351,6 @@ def test_a_driver_that_only_says_what_is_a_macro_is_asked_that(
     monkeypatch.setattr(
         macros, "_build", lambda d, w, chunks: None if any(chunks.values()) else build(d, w, chunks)
     )
-    monkeypatch.setattr(cache, "load_lines", lambda _: {})
     unit = clang.parse(chosen("#ifdef __OPENCL_VERSION__"), None, device)
     assert "100" in clang.printed(unit.kernels["k"])
     with pytest.raises(CannotParse, match="macro __OPENCL_VERSION__"):
@@ -430,3 +430,57 @@ def test_a_variant_in_a_large_source_is_no_more_work_for_each_further_kernel(
     preprocess._plain.clear()
     unit = preprocess.unit_with(source, "", None, "k7")
     assert len(looked) == 1  # the declarations were gone through once for all 39 kernels left out
+
+
+class OldCompiler:
+    """Stands in for a compiler that has constants of samplers as an enumeration, and is older than
+    `#elifdef`."""
+
+    @staticmethod
+    def answers(device: Any, options: Any, names: Any) -> dict[str, str | None]:
+        return {name: "120" if name == "__OPENCL_C_VERSION__" else None for name in names}
+
+
+@pytest.fixture
+def old_compiler(device: cl.Device, monkeypatch: pytest.MonkeyPatch) -> cl.Device:
+    monkeypatch.setattr(macros, "answers", OldCompiler.answers)
+    return device
+
+
+def test_a_constant_that_is_no_macro_keeps_its_value(old_compiler: cl.Device) -> None:
+    found = from_source(WRITE.format("CLK_FILTER_NEAREST"), "k", None, old_compiler)
+    assert found.outline is not None, found.unclear
+
+
+@pytest.mark.parametrize(
+    "condition", ["#ifdef CLK_FILTER_NEAREST", "#if defined(CLK_ADDRESS_NONE)"]
+)
+def test_a_constant_that_is_no_macro_is_none_to_a_condition(
+    condition: str, old_compiler: cl.Device
+) -> None:
+    text = f"{condition}\n#define AT 9\n#else\n#define AT 3\n#endif\n" + WRITE.format("AT")
+    found = from_source(text, "k", None, old_compiler)
+    narrowed = narrow(found)
+    assert narrowed is not None, found.unclear
+    ((start, *_),) = narrowed.reached((1,), None, None, [0])[0].writes or ((-1,),)
+    assert start == 12
+
+
+@pytest.mark.parametrize("word", ["elifdef", "elifndef"])
+def test_an_elifdef_that_the_compiler_does_not_know_is_refused(
+    word: str, old_compiler: cl.Device
+) -> None:
+    text = f"#if 0\n#{word} Q\n#define AT 9\n#else\n#define AT 3\n#endif\n" + WRITE.format("AT")
+    with pytest.raises(CannotParse, match="may not know #elifdef"):
+        from_source(text, "k", None, old_compiler)
+
+
+def test_an_elifdef_that_the_compiler_knows_is_followed(
+    context: cl.Context, serial: acs.Runtime
+) -> None:
+    text = "#define Q\n#if 0\n#define AT 9\n#elifdef Q\n#define AT 3\n#else\n#define AT 30\n"
+    text += "#endif\n" + WRITE.format("AT")
+    (at,) = (int(at) for at in wanted(context, text, []).nonzero()[0])
+    handle = serial.build(text).k((1,), None, serial.zeros(SIDE, "i4"))
+    written = [(span.start, span.end) for span in handle.access.writes]
+    assert written in ([(4 * at, 4 * at + 4)], [(0, 4 * SIDE)])  # where it is not known: all

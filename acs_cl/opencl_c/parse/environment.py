@@ -22,6 +22,7 @@ _VERSION = "__OPENCL_C_VERSION__"
 _DIFFERING = frozenset({"__PRETTY_FUNCTION__"})
 """Names that are no macros, and that each compiler writes in its own way."""
 _ANSWER, _OF = "acs_answer_", "_acs_of_"
+_ELIFDEF = "#elifdef"
 
 
 class Environment:
@@ -32,6 +33,8 @@ class Environment:
         self.macros: dict[str, macros.Answer] = {}
         self._device = device
         self._words = split_options(options)
+        self._constants: set[str] = set()
+        """Those of OpenCL that are no macros there, and are here."""
         self.stringizes = False
 
     def ask(self, asked: Asked) -> bool:
@@ -43,7 +46,13 @@ class Environment:
         new = frozenset(n for n in wanted - set(self.macros) if not n.startswith(macros.UNKNOWN))
         if new:
             self._answer(new | {_VERSION} - set(self.macros), asked.tested | asked.questions)
-        return bool(new)
+        if _ELIFDEF in asked.questions and self.macros[_ELIFDEF] is None:
+            raise CannotParse("the compiler may not know #elifdef and #elifndef")
+        # A test finds out that they are no macros, so they cannot be macros here.
+        tested = asked.tested & self._constants
+        self._constants -= tested
+        self.macros.update(dict.fromkeys(tested))
+        return bool(new or tested)
 
     def _answer(self, new: frozenset[str], tested: frozenset[str]) -> None:
         differing = new & _DIFFERING
@@ -53,8 +62,10 @@ class Environment:
             told = macros.answers(self._device, self._words, new)
             if told is not None:
                 # A constant that is no macro there keeps the value that the header here gives it.
-                constants = {n for n, text in told.items() if text is None and n[:4] == "CLK_"}
-                self.macros.update({**told, **{name: name for name in constants}})
+                self._constants |= {
+                    n for n, text in told.items() if text is None and n[:4] == "CLK_"
+                }
+                self.macros.update({**told, **{name: name for name in self._constants}})
                 return
         for name in sorted(new):
             known, text = prelude.promised(self.facts, self._words, name)

@@ -62,6 +62,9 @@ __opencl_c_generic_address_space __opencl_c_subgroups M_PI M_PI_F NAN INFINITY
 """
 """Names that many sources test: the first question of a device asks for them too."""
 
+_OPENED = {"??=": ("#if 1",), "#elifdef": ("#if 0", "#elifdef __OPENCL_VERSION__")}
+"""Lines that open the question for what is no name."""
+
 _known: dict[str, dict[str, Answer]] = {}
 _mute: set[str] = set()
 
@@ -167,7 +170,7 @@ def _question(at: int, name: str, chunks: int) -> list[str]:
     if "(" in name:
         lines, chunks = [f"#if defined({name.partition('(')[0]})", f"#if {name}"], 0
     else:
-        lines = ["#if 1" if name == "??=" else f"#ifdef {name}", "#if 1"]
+        lines = [*_OPENED.get(name, (f"#ifdef {name}",)), "#if 1"]
     numbers = [f"acs_{at}_{chunk}" for chunk in range(chunks)]
     values = ", ".join(
         f"{number} = ACS_THREE({_CHUNK * chunk}, {name})" for chunk, number in enumerate(numbers)

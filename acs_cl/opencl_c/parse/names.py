@@ -42,7 +42,8 @@ class Asked(NamedTuple):
     named: frozenset[str] = frozenset()
     """Reserved names that stand anywhere else."""
     questions: frozenset[str] = frozenset()
-    """`__has_builtin(x)` and the like; and `??=`, where trigraphs stand."""
+    """`__has_builtin(x)` and the like; `??=`, where trigraphs stand; and `#elifdef`, where that or
+    `#elifndef` does."""
     unclear: str = ""
     """Why a condition cannot be followed, '' if all can."""
     stringizes: bool = False
@@ -123,6 +124,8 @@ class _Found:
                 tested.update(set(words) - settled)
             elif name in ("ifdef", "ifndef", "elifdef", "elifndef", "undef"):
                 tested.update(set(words[:1]) - settled)
+                if name.startswith("elif"):
+                    self.questions.add("#elifdef")
         questions = _QUESTION.findall(text)
         self.questions.update(f"{name}({what})" for name, what in questions)
         self._tested |= tested
