@@ -26,10 +26,17 @@ nothing:
 - Groups of a launch are alike: a state keeps them sorted. Whether a group is over its slice or its
   turns, or narrows, is any choice, in all launches but the last.
 
-Not covered: memory order (the model interleaves; that the kernel's accesses may be seen so rests on
-their being atomic, and on the release and acquire around them, see memory_model.h); what fused
-tasks do, which is private to a group (here they are run as heirs that are kept); the lanes of a
-group, which count down and publish side by side; faults, and decisions on the device.
+Order of memory is covered as far as what tiles write is concerned. Each group has the tiles whose
+writes it sees: its own, and what others saw whose releases it has acquired, by way of a slot, of
+left[t] or of count[t]. A tile is started only by a group that sees all tasks above it, near and
+far. A group forgets what it saw when it asks the queue for an entry, so that whatever it needs has
+to come with the entry. That a relaxed look finds an entry and an acquire follows is one access
+here.
+
+Not covered: the order of the protocol's own words (the model interleaves; that the kernel's
+accesses may be seen so rests on their being atomic); what fused tasks do, which is private to a
+group (here they are run as heirs that are kept); the lanes of a group, which count down and publish
+side by side; faults, and decisions on the device.
 """
 
 # Long because: the protocol, what must hold and how to search for a way around are one argument.
@@ -37,13 +44,18 @@ group, which count down and publish side by side; faults, and decisions on the d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any, NamedTuple
 
 from acs_cl.scheduler import layout
 
 NONE, ABANDONED, ENDED = 0, -1, -1
-LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW, GROUPS = range(11)
+LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW = range(10)
+LEFT_SEEN, COUNTS_SEEN, GROUPS = range(10, 13)
+SEEN = GROUPS  # while a group moves: what it sees
+UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
 REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
 
 TASK_MASK = (1 << layout.TASK_BITS) - 1
@@ -52,10 +64,11 @@ Words = tuple[int, ...]
 State = tuple[Any, ...]
 Group = tuple[Any, ...]
 """What a group does next, tiles that ended since its last access, tasks finished and not yet
-subtracted, and what that step needs."""
+subtracted, what that step needs, and the tiles whose writes it sees."""
 
-GONE: Group = ("gone", 0, 0)
-FIRST: Group = ("head", 0, 0)
+GONE: Group = ("gone", 0, 0, 0)
+LEAVES = GONE[:-1]
+FIRST: Group = ("head", 0, 0, 0)
 
 
 class ProtocolError(AssertionError):
@@ -136,6 +149,10 @@ class Model:
             sum(self.bits[above] for above, below in edges if below == task)
             for task in range(self.n)
         ]
+        self.above = []  # tiles of all tasks above, near and far
+        for needs in self.needs:
+            further = (self.above[i] for i in range(len(self.above)) if self.bits[i] & needs)
+            self.above.append(needs | reduce(or_, further, 0))
         self.entries = {
             (bits & -bits) << i: (task, entry)
             for task, bits in enumerate(self.bits)
@@ -150,7 +167,7 @@ class Model:
         groups = (FIRST,) * self.launches[0]
         return (
             0, 0, len(self.initial), self.n, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
-            (0, 0, 0, 0, inserted), groups,
+            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, groups,
         )  # fmt: skip
 
     # ---- steps ---------------------------------------------------------------------------------
@@ -161,16 +178,17 @@ class Model:
         before: Group | None = None
         stuck = True
         for place, group in enumerate(groups):
-            if group in (before, GONE):
+            if group == before or group[0] == "gone":
                 continue
             before = group
             self.moving = place
             others = groups[:place] + groups[place + 1 :]
-            memory = list(state[:GROUPS])
+            memory = [*state[:GROUPS], group[-1]]
             memory[BEHIND] |= group[1]
-            for after, moved in getattr(self, "_" + group[0])(memory, *group[2:]):
+            for after, moved in getattr(self, "_" + group[0])(memory, *group[2:-1]):
                 stuck = False
-                yield place, (*after, tuple(sorted((*others, moved))))
+                moved = (*moved, after[SEEN] if moved[0] not in ("gone", "head", "look") else 0)
+                yield place, (*after[:GROUPS], tuple(sorted((*others, moved))))
         if before is None:
             self.moving = -1
             self.check_all_left(state)
@@ -195,15 +213,19 @@ class Model:
             raise ProtocolError(f"the taker of ticket {ticket} finds the mark of another ticket")
         if entry != NONE:
             memory[SLOTS] = put(memory[SLOTS], slot, NONE)
-            return self.start(memory, 0, 0, entry)
+            is_ordered = entry < UNSEEN and self.broken != "takes what a relaxed look found"
+            memory[SEEN] = self.above[task_of(entry)] if is_ordered else 0
+            return self.start(memory, 0, 0, entry % UNSEEN)
         if self.broken == "abandons with a plain store":
             return [(memory, ("store", 0, 0, ticket))]
+        if self.broken == "leaves for good and drops its ticket":
+            return [(memory, LEAVES)]
         return self._store(memory, fin, ticket)
 
     def _store(self, memory: list[Any], fin: int, ticket: int) -> Any:
         """The taker gives up: the compare-exchange, or what a broken protocol does."""
         memory[SLOTS] = put(memory[SLOTS], ticket % self.capacity, ABANDONED)
-        return [(memory, GONE)]
+        return [(memory, LEAVES)]
 
     def start(self, memory: list[Any], ending: int, fin: int, entry: int) -> Any:
         task, tile = task_of(entry), entry >> layout.TASK_BITS
@@ -214,7 +236,10 @@ class Model:
             raise ProtocolError(f"{name_of(entry)} starts before its upstream has ended")
         if task >= memory[WINDOW][INSERTED]:
             raise ProtocolError(f"{name_of(entry)} starts outside of the window")
+        if self.above[task] & ~memory[SEEN]:
+            raise ProtocolError(f"{name_of(entry)} need not see what was written for it")
         memory[STARTED] |= bit
+        memory[SEEN] = memory[SEEN] & self.above[task] | bit
         if self.tiles[task] > 1:
             return [(memory, ("sub", ending | bit, fin, task))]
         return self.finish(memory, ending | bit, fin, task, 0)
@@ -222,6 +247,9 @@ class Model:
     def _sub(self, memory: list[Any], fin: int, task: int) -> Any:
         before = memory[LEFT][task]
         memory[LEFT] = put(memory[LEFT], task, before - 1)
+        memory[SEEN] |= memory[LEFT_SEEN][task]
+        if self.broken != "ends a tile without a release":
+            memory[LEFT_SEEN] = put(memory[LEFT_SEEN], task, memory[SEEN])
         rank, marks = before & 0xFFFF, before >> 16
         if self.broken == "the first finisher counts down":
             rank = self.tiles[task] + 1 - rank
@@ -241,6 +269,8 @@ class Model:
         """A look at left[task], or the mark; the mark is set even where the task has ended."""
         before = memory[LEFT][task]
         tile = rank - 1 << layout.TASK_BITS | self.heir[task] & TASK_MASK
+        if self.broken != "a rank goes on after a relaxed look":
+            memory[SEEN] |= memory[LEFT_SEEN][task]
         marked = list(memory)
         marked[LEFT] = put(memory[LEFT], task, before | 1 << 15 + rank)
         if before & 0xFFFF and self.broken == "a rank waits without bound":
@@ -279,6 +309,11 @@ class Model:
         if before == 0:
             raise ProtocolError(f"{name_of(task + 1)} is counted down below zero")
         memory[COUNTS] = put(memory[COUNTS], task, before - 1)
+        memory[SEEN] |= memory[COUNTS_SEEN][task]
+        told = memory[SEEN] & self.above[task]
+        if self.broken == "counts down without a release":
+            told = memory[COUNTS_SEEN][task]
+        memory[COUNTS_SEEN] = put(memory[COUNTS_SEEN], task, told if before > 1 else 0)
         return before == 1
 
     def release(
@@ -325,7 +360,10 @@ class Model:
         if before == ABANDONED and self.broken != "publishes without a look at what was there":
             memory[SLOTS] = put(memory[SLOTS], slot, NONE)
             return self.publish(memory, 0, fin, todo, later)
-        memory[SLOTS] = put(memory[SLOTS], slot, todo[0])
+        above, unseen = self.above[task_of(todo[0])], 0
+        if above & ~memory[SEEN] or (above and self.broken == "publishes without a release"):
+            unseen = UNSEEN
+        memory[SLOTS] = put(memory[SLOTS], slot, todo[0] + unseen)
         return self.publish(memory, 0, fin, todo[1:], later)
 
     def choose(self, memory: list[Any], ending: int, fin: int, kept: int) -> Any:
@@ -342,7 +380,7 @@ class Model:
     def leave(self, memory: list[Any], ending: int, fin: int) -> Any:
         memory[BEHIND] |= ending
         memory[UNFINISHED] -= fin if self.broken != "leaves without its count" else 0
-        return [(memory, GONE)]
+        return [(memory, LEAVES)]
 
     # ---- the window: acs_insert ----------------------------------------------------------------
 

@@ -145,6 +145,7 @@ def test_more_windows(slots: int, stale: int) -> None:
 # ---- mutants -------------------------------------------------------------------------------------
 
 PAIR: Edges = ((0, 1),)
+MEET: Edges = ((0, 2), (1, 2))
 
 MUTANTS = [
     ("abandons with a plain store", (1, 2), PAIR, (2,), "B1 is ready and in no slot"),
@@ -158,6 +159,18 @@ MUTANTS = [
     ("leaves with what it holds", (1, 1), PAIR, (1, 1), "B0 is ready and in no slot"),
     ("leaves without its count", (1,), (), (1, 1), "unfinished is 1, but 0 tasks are"),
     ("leaves the last launch early", (1, 1), (), (1,), "B0 is unfinished when the last"),
+    (
+        "leaves for good and drops its ticket",
+        (1, 2),
+        PAIR,
+        (2,),
+        "B1 is ready and in no slot|nobody",
+    ),
+    ("takes what a relaxed look found", (1, 2), PAIR, (2,), "B1 need not see"),
+    ("publishes without a release", (1, 2), PAIR, (2,), "B1 need not see"),
+    ("a rank goes on after a relaxed look", (2, 2), PAIR, (2,), "B1 need not see"),
+    ("ends a tile without a release", (2, 1), PAIR, (2,), "B0 need not see"),
+    ("counts down without a release", (1, 1, 1), MEET, (2,), "C0 need not see"),
     ("the ring has slots for the tickets of one launch", (1,), (), (2, 2, 2), "finds the mark"),
 ]
 
