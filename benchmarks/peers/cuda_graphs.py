@@ -58,16 +58,16 @@ def measure(
 
 
 class Program:
-    """`graphs.cu`, compiled in a folder of its own, which is gone after a `with`."""
+    """A program in CUDA, compiled in a folder of its own, which is gone after a `with`."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path = SOURCE) -> None:
         words = compiler()
         if words is None:
             raise UsageError(NO_COMPILER)
         self._folder = tempfile.TemporaryDirectory()
         self._path = str(Path(self._folder.name, "graphs"))
         try:
-            _run([words, "-O2", "-std=c++17", "-arch=native", "-o", self._path, str(SOURCE)])
+            _run([words, "-O2", "-std=c++17", "-arch=native", "-o", self._path, str(source)])
         except BaseException:
             self._folder.cleanup()
             raise
@@ -77,6 +77,10 @@ class Program:
 
     def __exit__(self, *error: object) -> None:
         self._folder.cleanup()
+
+    def run(self, *arguments: object, **environment: str) -> str:
+        """What the program prints."""
+        return _run([self._path, *map(str, arguments)], **environment)
 
     def measure(
         self, graphs: Mapping[str, Graph], rounds: int = ROUNDS, group: int = GROUP
@@ -89,7 +93,7 @@ class Program:
             files.append(str(path))
         # as many connections as streams, or streams that share one wait for each other
         environment = {"CUDA_DEVICE_MAX_CONNECTIONS": str(STREAMS)}
-        printed = _run([self._path, str(rounds), str(STREAMS), *files], **environment)
+        printed = self.run(rounds, STREAMS, *files, **environment)
         return parsed(printed, list(graphs))
 
 
