@@ -383,16 +383,17 @@ class Recorder:
         upstream: Iterable[int],
     ) -> int:
         """Add a task behind earlier ones and return its index."""
-    def _image(
-        self, spare: int, stale: int, blocks: int, gang: bool
-    ) -> tuple[bytearray, int, int, int]:
-        """Return all words, the most tiles ready at a time, and block 0 with its length."""
+    def _image(self, spare: int, stale: int, blocks: int, gang: bool) -> tuple[bytearray, int, int]:
+        """Return all words, and block 0 with its length."""
     @property
     def tasks(self) -> int:
         """Count the tasks."""
     @property
     def entries(self) -> int:
         """Count the entries that the ring of ready tiles needs."""
+    @property
+    def width(self) -> int:
+        """Bound how many tiles can be ready or running at a time."""
     @property
     def _records(self) -> tuple[bytes]: ...
     @property

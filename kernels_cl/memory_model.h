@@ -61,6 +61,11 @@ inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint d
 }
 #endif
 
+#define ACS_REST_NS 128u
+#define ACS_LONG_REST_NS 1000u
+#define ACS_RESTLESS 4096u
+#define ACS_REST_TURNS 64u
+
 /* Nanoseconds that pass at the same rate for everyone, or 0 where there is no such clock. */
 inline ulong acs_clock_ns(void) {
 #if defined(ACS_TIER_PTX)
@@ -69,6 +74,19 @@ inline ulong acs_clock_ns(void) {
     return now;
 #else
     return 0;
+#endif
+}
+
+/* Between looks for something that does not come. Longer each time: at first a fraction of what the
+   shortest task takes, so that nobody who becomes ready waits for who rests; after some milliseconds
+   so long that whoever waits takes nothing from others. */
+inline void acs_rest(uint looks) {
+#if defined(ACS_TIER_PTX)
+    const uint ns = looks < ACS_RESTLESS ? min(looks * 4u, ACS_REST_NS) : ACS_LONG_REST_NS;
+    asm volatile("nanosleep.u32 %0;" :: "r"(ns));
+#else
+    for (volatile uint turn = min(looks, ACS_REST_TURNS); turn; --turn)
+        ;
 #endif
 }
 

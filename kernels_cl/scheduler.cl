@@ -13,8 +13,8 @@
 
    publish    take a ticket from tail, exchange the entry into its slot. If "abandoned" was there, the
               taker with that ticket has gone: clear the slot and publish again with a new ticket.
-   take       take a ticket from head, look at its slot a bounded number of times. If an entry comes,
-              clear the slot and run it. If none comes, swap "empty" for "abandoned"; on failure the
+   take       take a ticket from head, look at its slot a bounded number of times, and rest between
+              looks. If an entry comes, clear the slot and run it. If none comes, swap "empty" for "abandoned"; on failure the
               entry has come just now: run it. On success leave.
    finish     the last finisher of t (left[t]) counts down its successors. It keeps one task that
               became ready, its heir first, and publishes the others. A task whose one heir has no
@@ -47,12 +47,14 @@
    epoch have the same `polls`: whether ranks hold tiles depends on it.
 
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
-   Taking a tile: the atomic that tells of it, fence, group barrier. tests/test_protocol.py explores
+   Taking a tile: the atomic that tells of it, fence, group barrier. An acquire empties the caches of
+   all groups on its compute unit: looks that may be many are relaxed, and one that acquires follows
+   the one that finds something. tests/test_protocol.py explores
    a model of this text exhaustively. */
 
 #define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
 #define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
-#define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued */
+#define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued, and between */
 #define ACS_RANKS 16u
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
@@ -171,14 +173,19 @@ inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
     }
     __global uint *slot = acs_slot(e, acs_add(e->block + ACS_B_HEAD, 1u));
     uint entry = acs_load_acquire(slot);
-    for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
-        if (((look & 15u) == 15u || (look & (look + 1u)) == 0u) && (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
-                                    acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
-            break;
-        entry = acs_load_acquire(slot);
+    if (entry == ACS_NONE) {
+        for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
+            if (((look & 15u) == 15u || (look & (look + 1u)) == 0u) &&
+                (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
+                 acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
+                break;
+            acs_rest(look);
+            entry = acs_load(slot);
+        }
+        /* what a relaxed look found is taken by one that acquires */
+        entry = entry == ACS_NONE ? acs_swap_if_acquire(slot, ACS_NONE, ACS_ABANDONED)
+                                  : acs_load_acquire(slot);
     }
-    if (entry == ACS_NONE)
-        entry = acs_swap_if_acquire(slot, ACS_NONE, ACS_ABANDONED);
     if (entry != ACS_NONE)
         acs_store(slot, ACS_NONE);
     return entry;
@@ -187,12 +194,18 @@ inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
 /* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */
 inline bool acs_wait_for_heir(const acs_epoch *e, uint task, uint rank, uint polls) {
     __global uint *left = acs_left(e, task);
-    for (uint look = 0; look < polls; ++look) {
+    for (uint look = 0; look <= ACS_PATIENCE && look < polls; ++look)
         if ((acs_load_acquire(left) & 0xFFFFu) == 0u)
             return true;
-        if (look == ACS_PATIENCE &&
+    for (uint look = ACS_PATIENCE + 1u; look < polls; ++look) {
+        if ((look & ACS_PATIENCE) == 0u &&
             (int)(acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD)) > 0)
             break;
+        acs_rest(look);
+        if ((acs_load(left) & 0xFFFFu) == 0u) {
+            acs_load_acquire(left);
+            return true;
+        }
     }
     return (acs_or_acquire(left, 1u << (15u + rank)) & 0xFFFFu) == 0u;
 }

@@ -174,7 +174,11 @@ def test_headings_have_the_same_anchor_on_the_site(page: Path) -> None:
 # ---- measured choices ----------------------------------------------------------------------------
 
 CHOICES = ROOT / "docs" / "design" / "measured-choices.md"
-SOURCES = [*(ROOT / "acs_cl").rglob("*.py"), *(ROOT / "acs_cl").rglob("*.?pp")]
+SOURCES = [
+    *(ROOT / "acs_cl").rglob("*.py"),
+    *(ROOT / "acs_cl").rglob("*.?pp"),
+    *(ROOT / "kernels_cl").glob("*.h"),
+]
 
 
 def test_measured_choices_are_those_of_the_sources() -> None:
@@ -183,6 +187,7 @@ def test_measured_choices_are_those_of_the_sources() -> None:
     assert len(rows) > 10
     for name, value in rows:
         assigned = re.findall(rf"^{name}\b[\w, ]* = ([^\n,#]+)", text, re.MULTILINE)
+        assigned += re.findall(rf"^#define {name} (\w+)$", text, re.MULTILINE)
         assert assigned, f"no source has {name}: take its row out of {CHOICES.name}"
         assert value.strip() in [one.strip() for one in assigned], f"{name} is {assigned}"
 

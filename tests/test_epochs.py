@@ -304,13 +304,49 @@ def test_width_is_no_less_than_what_can_be_ready_at_once(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("tiles", "width"),
-    [((1, 1, 1), 1), ((16,) * 5, 16), ((3, 1, 3), 5), ((1, 4, 9), 9), ((40, 2, 2), 40)],
+    [((1, 1, 1), 1), ((16,) * 5, 16), ((3, 1, 3), 3), ((1, 4, 9), 9), ((40, 2, 2), 40)],
 )
 def test_of_a_chain_one_task_is_ready_at_a_time(tiles: tuple[int, ...], width: int) -> None:
     nodes = [Node(n, (task - 1,) if task else ()) for task, n in enumerate(tiles)]
     assert record(nodes).image(SPARE).width == width
     beside = [Node(node.tiles, tuple(one + 3 for one in node.upstream)) for node in nodes]
     assert record([*(Node(7, ()),) * 3, *beside]).image(SPARE).width == 21 + width
+
+
+def test_of_a_wavefront_a_row_of_tiles_is_ready_at_a_time() -> None:
+    side = 12
+    nodes = [
+        Node(1, tuple(at - back for back in (side, 1, side + 1)
+                      if (at >= side or back == 1) and (at % side or back == side)))
+        for at in range(side * side)
+    ]  # fmt: skip
+    for order in layout.ORDERS.values():
+        assert record(nodes).image(SPARE, order).width == side
+
+
+def test_of_a_factorisation_as_many_as_there_are_updates_of_its_first_column() -> None:
+    """Cholesky of tiles: all that the first column's solves make ready, and no more."""
+    side = 9
+    nodes: list[Node] = []
+    wrote: dict[tuple[int, int], int] = {}
+
+    def add(*used: tuple[int, int]) -> None:
+        nodes.append(Node(1, tuple({wrote[one] for one in used if one in wrote})))
+        wrote[used[-1]] = len(nodes) - 1
+
+    for k in range(side):
+        add((k, k))
+        for i in range(k + 1, side):
+            add((k, k), (i, k))
+        for i in range(k + 1, side):
+            for j in range(k + 1, i + 1):
+                add((i, k), (j, k), (i, j))
+    assert record(nodes).image(SPARE).width <= side * (side - 1) // 2
+
+
+def test_a_wide_task_goes_on_the_chain_of_a_wide_one() -> None:
+    nodes = [Node(40, ()), Node(1, ()), Node(40, (0, 1))]
+    assert record(nodes).image(SPARE).width == 41
 
 
 def test_an_epoch_of_nothing_is_whole() -> None:

@@ -108,7 +108,7 @@ class Image(NamedTuple):
     words: Words
     tasks: int
     width: int
-    """How many tiles can be ready at the same time at most."""
+    """How many tiles can be ready or running at a time at most: more groups find nothing to do."""
     block: int
     """Where block 0 begins."""
     block_words: int
@@ -175,8 +175,8 @@ class Recorder(core.native.Recorder):
         if window or order is not first_in or with_levels:
             columns = self._columns()
             return arranged(columns, spare, order, window, stale, blocks, gang, with_levels)
-        words, width, block, block_words = self._image(spare, stale, blocks, gang)
-        return Image(np.frombuffer(words, np.uint32), self.tasks, width, block, block_words, ())
+        words, block, block_words = self._image(spare, stale, blocks, gang)
+        return Image(words_of(words), self.tasks, self.width, block, block_words, ())
 
     def _columns(self) -> Columns:
         return Columns(
@@ -188,6 +188,7 @@ class Recorder(core.native.Recorder):
             words_of(self._upstream),
             words_of(self._downstream),
             self._patches,
+            self.width,
         )
 
 
@@ -209,6 +210,8 @@ class Columns(NamedTuple):
     downstream: Words
     patches: list[tuple[int, int]]
     """Places in records, and what they refer to in `extra`."""
+    width: int
+    """As an `Image` has it."""
 
 
 def arranged(
@@ -252,9 +255,9 @@ def arranged(
     if out is not None:
         records[:, N_SUCCESSORS] = out
         records[:, SUCCESSORS] = np.cumsum(out, dtype=np.uint32) - out
-    if len(initial) == n or window:
-        return image
-    return image._replace(width=image.width - _mark(records, heirs, references, gang))
+    if len(initial) < n and not window:
+        _mark(records, heirs, references, gang)
+    return image
 
 
 def _assemble(
@@ -311,7 +314,7 @@ def _assemble(
     state[32 * rows + at] = tiles
     slots = np.arange(len(entries))
     state[64 * rows + (slots % 32) * (capacity // 32) + slots // 32] = entries
-    return Image(words, n, published, at_blocks, block_words, tuple(places))
+    return Image(words, n, columns.width, at_blocks, block_words, tuple(places))
 
 
 def header_check(header: Sequence[int]) -> int:
@@ -368,11 +371,9 @@ def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Wo
     return heirs, upstream[others], downstream[others]
 
 
-def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
+def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
     """Write the heirs down, and mark what is handed over without the queue: a task of one tile
-    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. How
-    many tiles cannot be ready while others are: of a chain of heirs, as many as its widest task has
-    can, so that of a task and its heir one does not count."""
+    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs."""
     having = np.flatnonzero(heirs)
     theirs = references[heirs[having].astype(np.int64) - 1]
     records[having, HEIR] = theirs
@@ -382,7 +383,6 @@ def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> int:
     bodies[fused] |= np.uint32(FUSED)
     if gang and not alone.all():
         bodies[having[~alone & ~single]] |= np.uint32(GANG)
-    return int(np.minimum(records[having, TILES], (theirs >> np.uint32(TASK_BITS)) + 1).sum())
 
 
 def _entries(tasks: Words, tiles: Words) -> Words:

@@ -104,7 +104,7 @@ class Segment:
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
             found = hazards.enter(number, access.reads, access.writes)
             recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
-        groups = min(scheduler.limits.groups, sum(task.tiles for task in tasks))
+        groups = min(scheduler.limits.groups, recorder.width)
         image = recorder.image(
             2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
             1 if levels else 2, settings.gang, levels,

@@ -38,10 +38,11 @@ from .status import Landings
 MOST_TASKS = 4096
 """Tasks of an epoch: sent when there are so many."""
 
-POLLS = 4096
-"""Looks at a queue slot before a group leaves: some 3 ms on an H200. Groups that wait keep kernels
-on lanes from the compute units; but those that left are missing when a wide level of the graph
-comes, and with 256 a network of 478 kernels took four times as long."""
+POLLS = 1 << 15
+"""Looks at a queue slot before a group leaves: some 40 ms on an H200, about a slice. Groups that
+wait keep kernels on lanes from the compute units; but those that left are missing when a wide level
+of the graph comes. With 256 looks a network of 478 kernels took four times as long, and with 4096
+most groups of a wavefront of tiles had gone before there was work for them."""
 
 SPARE_BYTES = 1 << 24
 """Memory for epochs to come that is kept. On an H200 the first write into new memory takes 9 us
@@ -202,7 +203,7 @@ class Sender:
 
     def _send_collected(self, epoch: Epoch) -> None:
         settings = self.settings
-        groups = min(epoch.scheduler.limits.groups, epoch.recorder.entries)
+        groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
         image = epoch.recorder.image(
             spare, layout.ORDERS[settings.order], settings.window, settings.stale,

@@ -39,6 +39,7 @@ class Recorder:
         self._upstream = array("I")
         self._downstream = array("I")
         self._patches: list[tuple[int, int]] = []
+        self._above: list[tuple[int, ...]] = []
 
     @property
     def tasks(self) -> int:
@@ -65,6 +66,7 @@ class Recorder:
             if place is None:
                 place = self._shapes[task_shape] = self._put(task_shape)
             self._patches.append((task * RECORD_WORDS + SHAPE, place))
+        self._above.append(tuple(upstream))
         self._heirs.append(0)
         if not upstream:
             self._initial.append(task)
@@ -84,6 +86,19 @@ class Recorder:
         self._extra += data.ljust(-(-len(data) // 16) * 16, b"\0")
         return place
 
+    def _width(self, tiles: list[int]) -> int:
+        """The widest tasks of all chains, where each task is put behind the widest, then the last
+        named, of its upstream that no other task is behind."""
+        chains: list[list[int]] = []
+        for task, upstream in enumerate(self._above):
+            ends = {chain[-1]: chain for chain in chains}
+            free = [(tiles[other], place) for place, other in enumerate(upstream) if other in ends]
+            if free:
+                ends[upstream[max(free)[1]]].append(task)
+            else:
+                chains.append([task])
+        return sum(max(tiles[task] for task in chain) for chain in chains)
+
     def image(self, spare: int, **how: Any) -> Image:
         """Return all of it as words; `how` is what `acs_cl.scheduler.layout.arranged` takes."""
         records = words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS)
@@ -96,5 +111,6 @@ class Recorder:
             words_of(self._upstream),
             words_of(self._downstream),
             self._patches,
+            self._width(records[:, TILES].tolist()),
         )
         return arranged(columns, spare, **how)

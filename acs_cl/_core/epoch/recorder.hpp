@@ -31,6 +31,7 @@ public:
     std::vector<RecordWords> records;  // one more where `place` gave it
     std::string extra;
     std::size_t entries = 0;  // tiles of all tasks
+    std::uint32_t width = 0;  // tiles that can be ready or running at a time, at most
     std::vector<std::uint32_t> heirs, counts, initial, upstream, downstream;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> patches;
 
@@ -69,6 +70,7 @@ public:
             if (is_new) place->second = put(*shape);
             patches.emplace_back(task * RECORD_WORDS + SHAPE, place->second);
         }
+        follow(task, others);
         heirs.push_back(0);
         counts.push_back(0);
         if (others.empty()) {
@@ -86,7 +88,7 @@ public:
     // Where its parts are in an image of `blocks` blocks, of which the first is filled.
     struct Layout {
         std::uint32_t entries, capacity, rows, successors, extra, initial, counts, blocks,
-            block_words, words, width;
+            block_words, words;
     };
 
     // `spare`: queue slots beyond the entries.
@@ -105,13 +107,11 @@ public:
         at.blocks = (at.counts + n + 31) / 32 * 32;
         at.block_words = (STATE_WORD + 64 * at.rows + at.capacity + 31) / 32 * 32;
         at.words = at.blocks + blocks * at.block_words;
-        at.width = published;
         return at;
     }
 
-    // All of it in program order, into `at.words` words that are zero. `at.width` is less
-    // afterwards: tiles that cannot be ready at the same time as others.
-    void write(Layout &at, std::uint32_t *words, std::uint32_t stale, bool gang) const {
+    // All of it in program order, into `at.words` words that are zero.
+    void write(const Layout &at, std::uint32_t *words, std::uint32_t stale, bool gang) const {
         std::uint32_t n = tasks();
         const std::uint32_t header[] = {
             VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(downstream.size()), at.blocks,
@@ -127,7 +127,7 @@ public:
         std::memcpy(words + at.extra, extra.data(), extra.size());
         std::copy(counts.begin(), counts.end(), words + at.counts);
         write_successors(own, words + at.successors);
-        if (initial.size() < n) at.width -= mark(own, gang);
+        if (initial.size() < n) mark(own, gang);
 
         std::uint32_t *block = words + at.blocks, *state = block + STATE_WORD;
         block[32] = at.entries;
@@ -170,23 +170,48 @@ private:
             list[next[upstream[edge]]++] = reference(downstream[edge]);
     }
 
-    // Write the heirs down, and mark what is handed over without the queue; how many tiles cannot be
-    // ready while others are, since they are their heirs'.
-    std::uint32_t mark(std::uint32_t *own, bool gang) const {
-        std::uint32_t never = 0;
+    // Write the heirs down, and mark what is handed over without the queue.
+    void mark(std::uint32_t *own, bool gang) const {
         for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
             if (!heirs[task]) continue;
             bool alone = own[TILES] == 1, single = tiles(heirs[task] - 1) == 1;
             own[HEIR] = reference(heirs[task] - 1);
-            never += std::min(own[TILES], tiles(heirs[task] - 1));
             if (alone && single && !own[N_SUCCESSORS]) {
                 own[0] |= FUSED;
             } else if (gang && !alone && !single) {
                 own[0] |= GANG;
             }
         }
-        return never;
     }
+
+    // Tasks fall into chains: each is put behind the widest of its upstream that has no other task
+    // behind it. Tasks of one chain wait for each other, so that only one of them is ready or
+    // running at a time, and the widest of each chain bounds the width.
+    void follow(std::uint32_t task, const std::vector<std::uint32_t> &others) {
+        std::uint32_t above = task;
+        for (std::uint32_t other : others)
+            if (!links_[other].is_followed && (above == task || tiles(other) >= tiles(above)))
+                above = other;
+        std::uint32_t chain = std::uint32_t(widest_.size());
+        if (above == task) {
+            widest_.push_back(0);
+        } else {
+            chain = links_[above].chain;
+            links_[above].is_followed = true;
+        }
+        links_.push_back({chain, false});
+        if (tiles(task) <= widest_[chain]) return;
+        width += tiles(task) - widest_[chain];
+        widest_[chain] = tiles(task);
+    }
+
+    struct Link {
+        std::uint32_t chain;
+        bool is_followed;
+    };
+
+    std::vector<Link> links_;            // of each task
+    std::vector<std::uint32_t> widest_;  // tiles of the widest task of each chain
 
     // Where it is, in words.
     std::uint32_t put(std::string_view data) {

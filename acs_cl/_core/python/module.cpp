@@ -50,7 +50,7 @@ public:
                          values.size() * sizeof(values[0]));
     }
 
-    // Its words, the tiles that can be ready at the same time, and where block 0 is and how long.
+    // Its words, and where block 0 is and how long.
     nb::tuple image(std::uint32_t spare, std::uint32_t stale, std::uint32_t blocks, bool gang) const {
         Layout at = layout(spare, blocks);
         nb::object words = nb::steal(PyByteArray_FromStringAndSize(nullptr, 4 * Py_ssize_t(at.words)));
@@ -58,7 +58,7 @@ public:
         char *bytes = PyByteArray_AS_STRING(words.ptr());
         std::memset(bytes, 0, 4 * std::size_t(at.words));
         write(at, reinterpret_cast<std::uint32_t *>(bytes), stale, gang);
-        return nb::make_tuple(words, at.width, at.blocks, at.block_words);
+        return nb::make_tuple(words, at.blocks, at.block_words);
     }
 
 private:
@@ -218,6 +218,7 @@ NB_MODULE(_core, module) {
         .def("_image", &PythonRecorder::image, "spare"_a, "stale"_a, "blocks"_a, "gang"_a)
         .def_prop_ro("tasks", &Recorder::tasks)
         .def_ro("entries", &Recorder::entries)
+        .def_ro("width", &Recorder::width)
         .def_prop_ro("_records", [](PythonRecorder &self) {
             self.records.resize(self.tasks());
             return nb::make_tuple(self.words<&Recorder::records>());
