@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from acs_cl.benchmarks import compare
-from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.peers import cuda_graphs, cuda_tiles
 from acs_cl.benchmarks.suite import beside_cuda
 from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
 
@@ -204,13 +204,16 @@ def test_there_is_a_kernel_in_cuda_for_every_task(preset: str) -> None:
                 assert (len(task.reads), task.updates) in plain
 
 
-def test_the_program_compiles(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "source", [cuda_graphs.SOURCE, cuda_tiles.SOURCE], ids=lambda one: one.name
+)
+def test_the_program_compiles(tmp_path: Path, source: Path) -> None:
     words = cuda_graphs.compiler()
     if words is None:
         pytest.skip("there is no CUDA compiler here")
     command = [words, "-c", "-std=c++17", "-arch=sm_80", "-o", str(tmp_path / "graphs.o")]
     done = subprocess.run(
-        [*command, "-Xcompiler", "-Wall", str(cuda_graphs.SOURCE)],
+        [*command, "-Xcompiler", "-Wall", str(source)],
         capture_output=True,
         text=True,
         check=False,
