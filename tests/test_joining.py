@@ -123,6 +123,28 @@ def test_the_core_launches_what_python_did_once(
     assert found == [expected] * 2
 
 
+def test_many_pointers_and_none_at_all(context: cl.Context, long_way: list[str]) -> None:
+    """As in generated kernels: tables by the dozen, and no memory for what is left out."""
+    names = [f"t{number}" for number in range(24)]
+    tables = ", ".join(f"global const int *{name}" for name in names)
+    source = f"""
+    kernel void total(global int *sum, {tables}, global const int *more)
+    {{ size_t i = get_global_id(0); sum[i] += (more ? more[i] : 0) + {" + ".join(f"{name}[i]" for name in names)}; }}
+    """  # noqa: E501
+    queue = acs.Queue(context, backend="lanes")
+    kernel = cl.Program(context, source).build().total
+    rows = [buffer(queue, np.full(N, number)) for number in range(len(names))]
+    more, found = buffer(queue, np.ones(N)), buffer(queue, np.zeros(N))
+    each = sum(range(len(names)))
+    for extra in (None, more, None):
+        kernel(queue, (N,), None, found, *rows, extra)
+        del long_way[:]
+        for _ in range(5):
+            kernel(queue, (N,), None, found, *rows, extra)
+        assert not long_way
+    assert (values_of(queue, found) == 18 * each + 6).all()
+
+
 def test_edges_are_those_of_python(context: cl.Context) -> None:
     """While one launch runs all others are in flight, so that both see the same."""
     kernels = kernels_of(context)

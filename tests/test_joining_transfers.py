@@ -129,6 +129,17 @@ def test_a_write_does_not_wait_for_the_device(context: cl.Context, long_way: lis
     assert testing.is_at_rest(queue.runtime)
 
 
+def test_offsets_are_numbers_of_any_kind(context: cl.Context, long_way: list[str]) -> None:
+    queue, host = acs.Queue(context, backend="lanes"), np.empty(4, np.int32)
+    a = buffer(queue, np.zeros(N))
+    del long_way[:]
+    for kind in (int, np.int32, np.int64, np.uint8):
+        cl.enqueue_copy(queue, a, np.full(4, 7, np.int32), dst_offset=kind(8))
+        cl.enqueue_copy(queue, host, a, src_offset=kind(12))
+        assert host.tolist() == [7, 7, 7, 0]
+    assert not long_way
+
+
 def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) -> None:
     queue = acs.Queue(context)
     a, host = buffer(queue, np.arange(N)), np.empty(N, np.int32)

@@ -215,6 +215,9 @@ public:
         } else if (is_a(object, classes.local)) {
             std::size_t nbytes = nb::cast<std::size_t>(object.attr("size"));
             failed = driver.set_argument(kernel_, std::uint32_t(index), nbytes, nullptr);
+        } else if (object.is_none()) {
+            void *const no_memory = nullptr;
+            failed = driver.set_argument(kernel_, std::uint32_t(index), sizeof(no_memory), &no_memory);
         } else if (is_a(object, classes.memory) || is_a(object, classes.sampler)) {
             void *handle = address(object.attr("int_ptr"));
             failed = driver.set_argument(kernel_, std::uint32_t(index), sizeof(handle), &handle);

@@ -10,7 +10,7 @@
 
 namespace acs_cl {
 
-constexpr int MOST_SPANS = 17;  // sixteen pointers; and what decides
+constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and what decides
 
 struct Touched {
     Node *nodes[MOST_SPANS];

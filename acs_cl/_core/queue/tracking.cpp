@@ -58,7 +58,8 @@ Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
 // What an object is for a kernel: a code of `Taught`; 0: left to Python.
 char code_of(const Classes &classes, PyObject *object) {
     if (is_a(object, classes.svm)) return 'S';
-    if (is_a(object, classes.local) || is_a(object, classes.sampler)) return 'L';
+    const bool is_no_bytes = object == Py_None || is_a(object, classes.local);
+    if (is_no_bytes || is_a(object, classes.sampler)) return 'L';
     return is_a(object, classes.memory) ? 'P' : 0;
 }
 
@@ -438,6 +439,13 @@ struct Reading {
     void *take() { return std::exchange(event, nullptr); }
 };
 
+// Where in a buffer, as any whole number says, NumPy's own too; -1 where it is none.
+std::int64_t offset_of(PyObject *object) {
+    const nb::object number = nb::steal(PyNumber_Index(object));
+    if (!number.is_valid()) return PyErr_Clear(), -1;
+    return whole_number(number.ptr());
+}
+
 // A blocking read, or a blocking write of a few bytes, which are copied: what has to be seen of that
 // is that the program's memory is its own again.
 PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args) {
@@ -448,7 +456,7 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
         !waits_for_nothing(self, args[4]) || !is_a(args[1], self->queues->classes().memory))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
-    const std::int64_t offset = !args[3] ? 0 : PyLong_CheckExact(args[3]) ? whole_number(args[3]) : -1;
+    const std::int64_t offset = args[3] ? offset_of(args[3]) : 0;
     const Bytes host(args[2], PyBUF_ANY_CONTIGUOUS | (writes ? 0 : PyBUF_WRITABLE));
     const std::int64_t nbytes = host.view.len;
     bool is_host = false;
