@@ -826,7 +826,7 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
 
 def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program) -> None:
     """An index that is swept keeps them, for the next launch would make them again; not for longer
-    than the arrays live, nor where a launch would have to look at them for others' sake."""
+    than the arrays live, nor where a launch would have to look at many for others' sake."""
     rt = program._runtime
 
     def launches(views: Iterable[acs.Array]) -> int:

@@ -22,7 +22,7 @@
 namespace acs_cl {
 
 constexpr std::size_t SWEPT_AT = 16384;
-constexpr std::size_t MOST_NEAR = 16;  // of nodes that are kept for arrays only
+constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
 constexpr std::size_t MANY_READERS = 16;  // from which on those that ended are looked for
 
 enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
