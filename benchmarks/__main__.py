@@ -11,6 +11,7 @@ COMMANDS = {
     "compare": ("compare", "beside CUDA, PyTorch, or in GrCUDA's sizes"),
     "validate": ("validate", "the emulator beside a device"),
     "paper": ("validation.paper", "the paper's workloads on its device, simulated"),
+    "bands": ("validation.bands", "what launches cut into parts would gain, simulated"),
     "emulator-speed": ("validation.emulator_speed", "how fast the emulator is"),
     "corpus": ("validation.corpus", "how many foreign kernels are translated"),
     "merge": ("figures.merge", "take new results into the committed ones"),

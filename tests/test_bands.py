@@ -15,6 +15,8 @@ from acs_cl.access.bands import group_count, group_counts, rows, tiles
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import MOST_RECTANGLES, Reached
+from acs_cl.benchmarks.validation import bands
+from acs_cl.emu.machines import machine
 
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=3)
 
@@ -142,3 +144,41 @@ def test_what_is_gathered_may_be_anywhere() -> None:
         assert band["y"].writes == flat(256 * at, 256)
         read = band["z"].reads
         assert read is None or (read[0][0] <= 0 and read[0][3] > 1024)
+
+
+# ---- what they would gain, simulated ----
+
+
+def test_three_groups_on_two_threads_take_three_steps_of_four() -> None:
+    found = bands.gains(
+        lambda cut: bands.shape_trace("elementwise", 1.5, machine("cpu2"), cut), machine("cpu2")
+    )
+    assert found["1"]["tasks"] == 2
+    assert found["4"]["tasks"] == 6  # as many as there are groups
+    assert [found[cut]["ideal"]["gain"] for cut in ("1", "2", "4")] == [1, 1.333, 1.333]
+
+
+def test_bands_that_all_need_each_other_gain_nothing() -> None:
+    made = {
+        cut: bands.shape_trace("transposes", 1.5, machine("h200-acs_cl"), cut) for cut in (1, 4)
+    }
+    found = bands.gains(made.__getitem__, machine("h200-acs_cl"), (1, 4))
+    assert found["4"]["ideal"]["gain"] == 1
+    later = [one for one in made[4].entries if one.upstream]
+    assert all(len(one.upstream) == 4 for one in later)
+
+
+@pytest.mark.parametrize("name", bands.SHAPES)
+def test_a_cut_keeps_groups_and_work(name: str) -> None:
+    whole, cut = (bands.shape_trace(name, 2.5, machine("cpu2"), count) for count in (1, 4))
+    assert whole.edges == cut.edges == "upstream"
+    assert sum(one.groups for one in whole.entries) == sum(one.groups for one in cut.entries)
+    assert {one.group_ns for one in cut.entries} == {bands.GROUP_NS}
+    sent = [one.name for one in cut.entries]
+    assert len(sent) > len(whole.entries)
+    assert list(dict.fromkeys(sent)) == list(dict.fromkeys(one.name for one in whole.entries))
+
+
+def test_a_workload_without_a_trace_says_why() -> None:
+    found = bands.workloads(["chains"], machine("cpu2"), "nothing")
+    assert "no preset 'nothing'" in found["chains"]["left out"]

@@ -28,6 +28,7 @@ from acs_cl.emu.reference.hazards import (
     WAW,
     Hazards,
 )
+from acs_cl.errors import UsageError
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Span
 
@@ -419,3 +420,43 @@ def test_the_published_algorithm_misses_nothing_but_reads_after_writes(
         after[number] = frozenset(edges).union(*(after[upstream] for upstream in edges))
         assert theirs <= after[number]
         assert all(edges[upstream] == RAW for upstream in edges if upstream not in theirs)
+
+
+# ---- bands ----
+
+
+def test_bands_of_a_launch_follow_others_and_never_each_other() -> None:
+    """Against byte sets: all that conflicts is ordered by a path, but within a launch."""
+    for seed in range(120):
+        rng = random.Random(seed)
+        hazards = Hazards()
+        entered: list[tuple[int, Bytes, Bytes]] = []  # launch, bytes read and written, by number
+        after: dict[int, frozenset[int]] = {}
+        for launch in range(25):
+            accesses = []
+            for _ in range(rng.choice((1, 1, 2, 3, 5))):
+                spans = [plain(1, rng.randrange(60), rng.randint(1, 12)) for _ in range(3)]
+                many = rng.randrange(3)
+                accesses.append((spans[:many], spans[many : many + rng.randrange(2)]))
+            first = len(entered) + 1
+            found = hazards.enter_many(first, accesses)
+            for number, (edges, (reads, writes)) in enumerate(
+                zip(found, accesses, strict=True), first
+            ):
+                read, written = bytes_of(reads), bytes_of(writes)
+                conflicts = {
+                    other
+                    for other, (own, has_read, has_written) in enumerate(entered, 1)
+                    if own != launch
+                    and (has_written & read or has_read & written or has_written & written)
+                }
+                assert edges.keys() <= conflicts, f"seed {seed}: {number} follows {edges}"
+                waits = frozenset(edges).union(*(after[one] for one in edges))
+                assert conflicts <= waits, f"seed {seed}: {number} misses {conflicts - waits}"
+                after[number] = waits
+                entered.append((launch, read, written))
+
+
+def test_what_may_touch_any_memory_has_no_bands() -> None:
+    with pytest.raises(UsageError, match="not cut into bands"):
+        Hazards().enter_many(1, [((ALL,), ()), ((), ())])

@@ -38,6 +38,7 @@ BLOCKS = {
     "clients": "figures.client_tables:tests",
     "clients-speed": "figures.client_tables:speed",
     "gains": "figures.gains:gains",
+    "bands": "figures.band_tables:block",
     "emulator-speed": "validation.emulator_speed:block",
     "emulator-results": "figures.paper_tables:block",
     "emulator-validation": "figures.validation_tables:block",

@@ -13,16 +13,21 @@ kernels access memory is inferred from their source, as there. A launch that dec
 (`when=`) is refused, since whether it runs is not the program's to know.
 """
 
+# Long because: arrays, kernels, programs and their platform stand in for one library.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acs_cl import UsageError
+from acs_cl.access.bands import group_count, group_counts, rows
 from acs_cl.access.inference import from_source
+from acs_cl.access.narrow import cut, narrow
+from acs_cl.access.reach import Reached
 from acs_cl.access.signature import Signature
 from acs_cl.benchmarks.peers.published import FAMILIES
 from acs_cl.benchmarks.validation.kernel_work import work
@@ -33,11 +38,14 @@ from acs_cl.benchmarks.workloads.rigid_program import RigidSize
 from acs_cl.benchmarks.workloads.rigid_reference import World
 from acs_cl.benchmarks.workloads.rigid_start import start
 from acs_cl.benchmarks.workloads.workload import Workload
+from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.ranges import spans_of_view
 from acs_cl.records import Span
 
 Twins = Mapping[str, Callable[..., None]]
+
+ALL = Reached(None, None)
 
 TRANSFER_NS = 1_000
 BYTES_PER_NS = 12
@@ -104,11 +112,20 @@ def _address(values: Any) -> int:
     return int(values.__array_interface__["data"][0])
 
 
+class Part(NamedTuple):
+    """A launch, or a band of it."""
+
+    groups: int
+    reads: list[Span]
+    writes: list[Span]
+
+
 class DryKernel:
     """A kernel; calling it writes it down."""
 
     def __init__(self, platform: Dry, found: Signature) -> None:
         self._platform, self._name = platform, found.kernel
+        self._narrow = narrow(found) if platform.bands else None
         self._modes = [one.mode for one in found.parameters]
         local = any(one.space == "local" for one in found.parameters)
         self._whole = local or found.has_local_variables
@@ -129,16 +146,28 @@ class DryKernel:
             raise UsageError(
                 f"kernel {self._name}: got {len(args)} arguments, expected {len(self._modes)}"
             )
+        parts: list[Part] = []
+        for box in rows(group_counts(global_size, local_size), max(1, self._platform.bands)):
+            reached = dict.fromkeys(range(len(args)), ALL)
+            if self._narrow is not None:
+                reached = self._narrow.reached(global_size, local_size, None, args, box)
+            parts.append(Part(group_count(box), *self._access(args, reached)))
+        views = self._access(args, dict.fromkeys(range(len(args)), ALL))
+        nbytes = sum(span.nbytes for side in views for span in side)
+        self._platform.kernel(self._name, parts, prod(local_size), args, nbytes, self._whole)
+
+    def _access(
+        self, args: Sequence[Any], reached: Mapping[int, Reached]
+    ) -> tuple[list[Span], list[Span]]:
+        """What is read and written, where of each view only so much is reached."""
         reads: list[Span] = []
         writes: list[Span] = []
-        for arg, mode in zip(args, self._modes, strict=True):
-            if isinstance(arg, DryArray):
-                reads += arg.spans() if "r" in mode else ()
-                writes += arg.spans() if "w" in mode else ()
-        groups = prod(-(-n // size) for n, size in zip(global_size, local_size, strict=True))
-        self._platform.kernel(
-            self._name, groups, prod(local_size), args, reads, writes, self._whole
-        )
+        for index, (arg, mode) in enumerate(zip(args, self._modes, strict=True)):
+            if isinstance(arg, DryArray) and index in reached:
+                spans = arg.spans()
+                reads += cut(spans, reached[index].reads) if "r" in mode else ()
+                writes += cut(spans, reached[index].writes) if "w" in mode else ()
+        return reads, writes
 
 
 class DryProgram:
@@ -166,9 +195,14 @@ class Dry:
         twins: Twins | None = None,
         answers: Iterator[Any] | None = None,
         group_ns: int = 0,
+        bands: int = 0,
     ) -> None:
         self.entries: list[Entry] = []
         self.answers = answers
+        self.bands = bands
+        """Each launch is cut into so many, with the bytes that each reaches; 0: launches are whole,
+        and have all of their views."""
+        self._hazards = Hazards()
         self._group_ns = group_ns
         """Of each kernel; 0: as it is counted."""
         self._twins = twins
@@ -205,26 +239,36 @@ class Dry:
     def finish(self) -> None:
         """Nothing is unfinished."""
 
+    def clear(self) -> None:
+        """Forget what was launched so far: it has ended."""
+        self.entries.clear()
+        self._hazards = Hazards()
+
+    def trace(self, name: str) -> Trace:
+        """What was launched since."""
+        edges = "upstream" if self.bands else "spans"
+        return Trace(name, list(self.entries), "model", edges)
+
     def kernel(
         self,
         name: str,
-        groups: int,
+        parts: Sequence[Part],
         items: int,
         args: Sequence[Any],
-        reads: Sequence[Span],
-        writes: Sequence[Span],
+        nbytes: int,
         whole: bool,
     ) -> None:
-        """A launch: written down, and run if there are twins. `whole`: its groups share memory."""
+        """A launch: written down, and run if there are twins. `nbytes`: of all of its views.
+        `whole`: its groups share memory."""
+        groups = sum(part.groups for part in parts)
         if self._group_ns:
             costs = {"group_ns": self._group_ns}
         else:
             done = work(name, groups * items, args)
-            nbytes = sum(span.nbytes for span in (*reads, *writes))
             costs = {"steps": done.steps, "rounds": done.rounds}
             costs |= {"flops": -(-done.flops // groups), "bytes": -(-nbytes // groups)}
-        costs |= {"groups": groups, "items": items, "whole_groups": int(whole)}
-        self._add(name, "kernel", reads, writes, **costs)
+        costs |= {"items": items, "whole_groups": int(whole)}
+        self._add(name, "kernel", parts, **costs)
         if self._twins is not None:
             self._twins[name](*(arg.values if isinstance(arg, DryArray) else arg for arg in args))
 
@@ -238,26 +282,46 @@ class Dry:
     ) -> None:
         """A read, write, fill or copy; the next launch waits for one that blocks."""
         ns = TRANSFER_NS + nbytes // BYTES_PER_NS
-        self._add(kind, kind, reads, writes, total_ns=ns)
+        self._add(kind, kind, [Part(0, list(reads), list(writes))], total_ns=ns)
         if blocks:
             self._waits = (len(self.entries),)
 
-    def _add(
-        self, name: str, kind: str, reads: Sequence[Span], writes: Sequence[Span], **what: int
-    ) -> None:
-        number, waits, self._waits = len(self.entries) + 1, self._waits, ()
-        spans = {"reads": tuple(reads), "writes": tuple(writes)}
-        self.entries.append(Entry(number, name, kind, waits=waits, **spans, **what))  # type: ignore[arg-type]
+    def _add(self, name: str, kind: str, parts: Sequence[Part], **costs: int) -> None:
+        first, waits, self._waits = len(self.entries) + 1, self._waits, ()
+        made = [
+            Entry(number, name, kind, waits=waits, groups=part.groups, **costs)  # type: ignore[arg-type]
+            for number, part in enumerate(parts, first)
+        ]
+        if self.bands:  # which are not ordered among each other, as their bytes would have it
+            upstream = self._hazards.enter_many(first, [part[1:] for part in parts])
+            self.entries += [
+                one._replace(
+                    upstream=tuple(sorted(after)), segments=len(part.reads) + len(part.writes)
+                )
+                for one, part, after in zip(made, parts, upstream, strict=True)
+            ]
+        else:
+            ((_, reads, writes),) = parts
+            self.entries.append(made[0]._replace(reads=tuple(reads), writes=tuple(writes)))
 
 
-def traced(workload: Workload, preset: str, seed: int = 0, group_ns: int = 0) -> Trace:
+def traced(
+    workload: Workload,
+    preset: str,
+    seed: int = 0,
+    group_ns: int = 0,
+    bands: int = 0,
+    counted: bool = True,
+) -> Trace:
     """One step of a workload. Decisions are the host's, where the input makes them. `group_ns`: of
-    each group of a kernel, where those of the workload are not counted."""
+    each group of a kernel, where those of the workload are not counted, or `counted` is false.
+    `bands`: into how many each launch is cut, with the bytes that each reaches; 0: whole launches
+    with all of their views."""
     if preset not in workload.presets:
         known = ", ".join(workload.presets)
         raise UsageError(f"{workload.name} has no preset {preset!r}; there are {known}")
     if workload.family in FAMILIES:
-        group_ns = 0
+        group_ns *= not counted
     elif not group_ns:
         raise UsageError(
             f"nobody has counted what the kernels of {workload.name} do: say how long a group takes"
@@ -265,14 +329,15 @@ def traced(workload: Workload, preset: str, seed: int = 0, group_ns: int = 0) ->
     size = workload.presets[preset]
     make = workload.host_decided or workload.make
     if isinstance(size, RigidSize):
-        platform = Dry(answers=_flags(size, seed))
+        platform = Dry(answers=_flags(size, seed), group_ns=group_ns, bands=bands)
     else:
-        platform = Dry(twins=TWINS if workload.host_decided else None, group_ns=group_ns)
+        twins = TWINS if workload.host_decided else None
+        platform = Dry(twins=twins, group_ns=group_ns, bands=bands)
     run = make(platform, size, seed)
     run.reset()
-    platform.entries.clear()
+    platform.clear()
     run.step()
-    return Trace(f"{workload.name}, {preset}", list(platform.entries), "model", "spans")
+    return platform.trace(f"{workload.name}, {preset}")
 
 
 class _Watched(World):

@@ -21,6 +21,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
+from acs_cl.errors import UsageError
 from acs_cl.ranges import covers, overlap
 from acs_cl.records import EVERYTHING, Span
 
@@ -51,6 +52,15 @@ class _Node:
 
     def __lt__(self, other: _Node) -> bool:
         return self.span < other.span
+
+    def take_over(self) -> None:
+        """Forget who touched these bytes: whoever comes follows the one that writes them now."""
+        self.writers = ()
+        if self.readers:
+            self.readers.clear()
+        for covered in self.covered:
+            covered.writers = ()
+            covered.readers.clear()
 
 
 class _Base:
@@ -130,7 +140,42 @@ class Hazards:
         except _AnyMemory:
             return self._enter_barrier(number)
 
+    def enter_many(
+        self, first: int, accesses: Sequence[tuple[Sequence[Span], Sequence[Span]]]
+    ) -> list[dict[int, str]]:
+        """Enter the bands of one launch, numbered from `first` on: the upstream of each. They do
+        not see each other, since OpenCL promises nothing about the order of groups."""
+        try:
+            found = [self._find(reads, writes) for reads, writes in accesses]
+        except _AnyMemory:
+            raise UsageError("what may touch any memory is not cut into bands") from None
+        upstream = [self._admit(first + at, one[0]) for at, one in enumerate(found)]
+        for _, _, written in found:
+            for node in written:
+                node.take_over()
+        for number, (_, read, written) in enumerate(found, first):
+            self._read(number, read)
+            for node in written:  # which others may write, too
+                node.writers += (number,)
+        if self._crowded:
+            self._make_room()
+        return upstream
+
     def _enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> dict[int, str]:
+        found, read_nodes, written_nodes = self._find(reads, writes)
+        found = self._admit(number, found)
+        self._read(number, read_nodes)
+        for node in written_nodes:
+            node.take_over()
+            node.writers = (number,)
+        if self._crowded:
+            self._make_room()
+        return found
+
+    def _find(
+        self, reads: Sequence[Span], writes: Sequence[Span]
+    ) -> tuple[dict[int, str], list[_Node], list[_Node]]:
+        """The live launches that one with this access follows, and its nodes."""
         live = self._ancestors
         nodes = self._nodes
         found: dict[int, str] = {}
@@ -164,26 +209,23 @@ class Hazards:
                         found[reader] = WAR
         if found and self._replays:
             self._resolve(found, read_nodes, written_nodes)
+        return found, read_nodes, written_nodes
+
+    def _admit(self, number: int, found: dict[int, str]) -> dict[int, str]:
+        """Launch `number` is live. What is left of its upstream without what that waits for."""
         if found:
-            found = self._prune(number, found)
-        else:
-            live[number] = 0
-        for node in read_nodes:
+            return self._prune(number, found)
+        self._ancestors[number] = 0
+        return found
+
+    def _read(self, number: int, nodes: Iterable[_Node]) -> None:
+        live = self._ancestors
+        for node in nodes:
             readers = node.readers
             readers.append(number)
             if len(readers) > node.sweep_at:
                 readers[:] = [reader for reader in readers if reader in live]
                 node.sweep_at = max(16, 2 * len(readers))
-        for node in written_nodes:
-            node.writers = (number,)
-            if node.readers:
-                node.readers.clear()
-            for covered in node.covered:
-                covered.writers = ()
-                covered.readers.clear()
-        if self._crowded:
-            self._make_room()
-        return found
 
     def retire(self, number: int) -> None:
         """Launch `number` has ended: nobody waits for it any more."""
