@@ -20,12 +20,11 @@ from typing import Any
 from acs_cl.emu import fields
 from acs_cl.emu.trace import ALL_BEFORE, CLOCKS, HOST, KERNEL, KINDS, Entry, Trace
 from acs_cl.errors import UsageError
-from acs_cl.observe.trace import VERSION
 
-BEFORE_PROGRAM, BEFORE_EPOCHS = 2, 3
-READABLE = (BEFORE_PROGRAM, BEFORE_EPOCHS, VERSION)
-"""Version 2 knew nothing of what the program did, version 3 not whose times are those of an epoch.
-"""
+BEFORE_PROGRAM, BEFORE_EPOCHS, BEFORE_CALLS, VERSION = 2, 3, 4, 5
+READABLE = (BEFORE_PROGRAM, BEFORE_EPOCHS, BEFORE_CALLS, VERSION)
+"""Version 2 knew nothing of what the program did, version 3 not whose times are those of an epoch,
+version 4 not when calls began, which the emulator does not need."""
 TIMELINE = "acs_cl_trace"
 VIEWERS, LAUNCHES = "traceEvents", "launches"
 FIELDS = ("number", "name", "clock", "start_ns", "end_ns", "groups", "items", "reads", "writes")
@@ -51,17 +50,35 @@ def is_timeline(path: str | Path) -> bool:
 def from_timeline(path: str | Path, items: int) -> tuple[Trace, list[str]]:
     """The trace, and what is missing in it. `items` is how many work-items a group is taken to
     have, where the timeline does not tell."""
+    head, slices = read_timeline(path)
+    trace = of_slices(slices, Path(path).stem, items)
+    return trace, _missing(slices, items, int(head[TIMELINE]))
+
+
+def read_timeline(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The head of a timeline, and its slices in program order, all of which can be relied on as far
+    as the emulator needs them."""
     path = Path(path)
-    version, slices = _read(path)
+    head, slices = _read(path)
     slices.sort(key=lambda one: int(one["number"]))
-    places = {one["number"]: place for place, one in enumerate(slices, 1)}
-    if len(places) != len(slices):
+    if len({one["number"] for one in slices}) != len(slices):
         raise UsageError(f"{path.name}: a launch is there twice")
+    return head, slices
+
+
+def checked(slices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Slices that a program has, as a file would give them."""
+    foreign: dict[int, int] = {}
+    return [_slice(one, foreign) for one in json.loads(json.dumps(slices))]
+
+
+def of_slices(slices: list[dict[str, Any]], name: str, items: int) -> Trace:
+    """A trace of slices in program order, as `read_timeline` or `checked` give them."""
+    places = {one["number"]: place for place, one in enumerate(slices, 1)}
     entries = [_entry(one, places[one["number"]], items) for one in _shared_out(slices)]
     if len({one["thread"] for one in slices}) == 1:
         entries = [_with_program(*both, places) for both in zip(entries, slices, strict=True)]
-    trace = Trace(path.stem, entries, "device", edges="spans", complete=not _lost(slices))
-    return trace, _missing(slices, items, version)
+    return Trace(name, entries, "device", edges="spans", complete=not _lost(slices))
 
 
 def _lost(slices: list[dict[str, Any]]) -> int:
@@ -72,8 +89,8 @@ def _lost(slices: list[dict[str, Any]]) -> int:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
-    """Version and slices: of lines, or of what `rt.measure().save` writes beside what viewers
+def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Head and slices: of lines, or of what `rt.measure().save` writes beside what viewers
     read."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -96,7 +113,7 @@ def _read(path: Path) -> tuple[int, list[dict[str, Any]]]:
             raise ValueError(f"the head promises {head[LAUNCHES]} launches, got {len(found)}")
     except ValueError as error:
         raise UsageError(f"{path.name}, {at}: {error}") from None
-    return int(head[TIMELINE]), found
+    return head, found
 
 
 def _slice(found: dict[str, Any], foreign: dict[int, int]) -> dict[str, Any]:

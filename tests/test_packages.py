@@ -38,7 +38,7 @@ ROOMS = {
     "scheduler": "base host devices opencl_c memory access launch backends",
     "waiting": "base host devices access launch",
     "kernel": "base host devices opencl_c memory access launch scheduler",
-    "observe": "base host access waiting",
+    "observe": "base host access waiting emu",
     "graph": "base devices memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
     "options": "base host devices backends scheduler check",
@@ -53,7 +53,7 @@ ROOMS = {
 # The emulator runs on the library's records and models; benchmarks look at what they measure.
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": "",
-    "emu": "base host launch observe scheduler",
+    "emu": "base host launch scheduler",
     "benchmarks": "base host devices opencl_c access launch observe scheduler kernels_cl emu",
 }
 

@@ -58,6 +58,9 @@ QUARANTINE_BYTES = 16 << 20
 MOST_PASSED = 4096
 """Intervals that launches wrote which were let through, kept until somebody wants to know."""
 
+MOST_SAID = 100
+"""Texts of findings that are kept."""
+
 ONCE = "map", "unmap"
 """Commands of a queue that mean something else the second time."""
 
@@ -111,6 +114,8 @@ class Checker:
         self.launches = 0
         self.runs = 0
         self.found = 0
+        self.said: deque[str] = deque(maxlen=MOST_SAID)
+        """The newest findings and warnings, for reports."""
         self._total_s = 0.0
         self._plain_s = 0.0
 
@@ -498,6 +503,7 @@ class Checker:
             "unchecked": dict(self.unchecked),
             "unsteady": sorted(self._unsteady),
             "found": self.found,
+            "said": list(self.said),
             "seconds": self._total_s,
         }
 
@@ -541,6 +547,7 @@ class Checker:
     def fail(self, found: Finding) -> None:
         """Raise it."""
         self.found += 1
+        self.said.append(found.text)
         raise findings.error(found)
 
     def warn(self, text: str, site: str) -> None:
@@ -548,6 +555,7 @@ class Checker:
         if text in self._warned:
             return
         self._warned.add(text)
+        self.said.append(text)
         path, _, line = site.rpartition(":")
         warnings.warn_explicit(text, CheckWarning, path or site, int(line or 0))
 

@@ -41,3 +41,58 @@ def packed(ordered: Iterable[T], interval: Callable[[T], tuple[int, int]]) -> li
             rows[free].append(item)
             ends[free] = end
     return rows
+
+
+Intervals = Sequence[tuple[int, int]]
+
+
+def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same time, in intervals that are apart and in order.
+
+    >>> union([(5, 7), (0, 3), (2, 4), (6, 6)])
+    [(0, 4), (5, 7)]
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = found[-1][0], end
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def minus(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
+    """What of our time is not theirs. Both are unions.
+
+    >>> minus([(0, 10)], [(2, 3), (5, 20)])
+    [(0, 2), (3, 5)]
+    """
+    found = []
+    at = 0
+    for start, end in ours:
+        while at < len(others) and others[at][1] <= start:
+            at += 1
+        look = at
+        while look < len(others) and others[look][0] < end:
+            if others[look][0] > start:
+                found.append((start, others[look][0]))
+            start = max(start, others[look][1])
+            look += 1
+        if start < end:
+            found.append((start, end))
+    return found
+
+
+def within(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:
+    """What of our time is theirs, too. Both are unions.
+
+    >>> within([(0, 10)], [(2, 3), (5, 20)])
+    [(2, 3), (5, 10)]
+    """
+    return minus(ours, minus(ours, others))
+
+
+def length(intervals: Intervals) -> int:
+    """How long they are together."""
+    return sum(end - start for start, end in intervals)

@@ -10,7 +10,10 @@ from __future__ import annotations
 class ThreadTime:
     """What a thread has done since its last launch."""
 
-    __slots__ = ("before_ns", "inside", "left_ns", "number", "own_ns", "polls", "waited")
+    __slots__ = (
+        "before_ns", "called_ns", "inside", "left_ns", "number", "own_ns", "polled_ns",
+        "polls", "waited",
+    )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -22,12 +25,16 @@ class ThreadTime:
         """When the last call of the library ended, or what is counted up to; 0: not known."""
         self.inside = False
         """The library has been called, and has not come to a launch or to the end of a wait."""
+        self.called_ns = 0
+        """When that call began, as long as it may be a wait; 0: none."""
         self.own_ns = 0
         self.waited: dict[int, None] = {}
         self.polls = 0
         """The launch that it polls for, and has not seen ended; 0: none."""
         self.before_ns = 0
-        """Its own time before it began to."""
+        """Its own time before it began to,"""
+        self.polled_ns = 0
+        """and when that was."""
 
     def count(self, now_ns: int) -> None:
         """Its own time goes up to here."""

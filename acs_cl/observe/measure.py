@@ -21,18 +21,19 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import core, waiting
+from .. import waiting
 from ..errors import UsageError
 from ..host.intervals import packed
-from ..records import Access, Span
+from ..records import Access
+from .about import About, about
+from .advice import findings
+from .edges import Edge, edges_of
 from .explain import meetings
+from .record import Record, record
 from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
 
 if TYPE_CHECKING:
     from ..runtime import Runtime
-
-MOST = 0.8
-"""From this share of the time on something is what the program is bound by."""
 
 MOST_ROWS = 3
 """Slices with the very same times are one slice of the picture from so many on: an epoch."""
@@ -54,13 +55,6 @@ class Phase(NamedTuple):
     """Launches by where they ran."""
 
 
-class Edge(NamedTuple):
-    """One launch behind another, and the kinds of it."""
-
-    upstream: int
-    kind: str
-
-
 class Measure:
     """Made by `Runtime.measure`. What it says is there when the `with` block has ended."""
 
@@ -69,7 +63,7 @@ class Measure:
         self._trace: Trace | None = None
         self._before: Any = None
         self._wall_ns = 0
-        self._full = 0
+        self._about = About()
         self.slices: list[Slice] = []
         """Launches in program order, as they ran."""
         self.edges: dict[int, list[Edge]] = {}
@@ -89,31 +83,37 @@ class Measure:
             self._before = runtime._trace, runtime._retime(True)
             runtime._trace = self._trace
             runtime._measuring = self
-            self._full = runtime._window.full
+            self._about = About(full=runtime._window.full)
         self._began_ns = perf_counter_ns()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         runtime, mine = self._runtime, self._trace
         assert mine is not None
+        mine.called()
         waiting.drain(runtime)
+        mine.waited()
         self._wall_ns = perf_counter_ns() - self._began_ns
         with runtime._lock:
             runtime._trace, backend = self._before
             self._where = {
                 one.number: _first(runtime._backend.where(one.number)) for one in mine.slices
             }
+            self._about = self._known(self._about.full)
             runtime._retime(False, backend)
             runtime._measuring = None
-            self._full = runtime._window.full - self._full
         self.slices = sorted(mine.slices, key=lambda one: one.number)
         if runtime._trace is not None:
             runtime._trace.slices += mine.slices
+            runtime._trace.waits += mine.waits
             runtime._trace.forget_times()
-        hazards = core.native.Hazards()
-        for one in self.slices:
-            found = hazards.enter(one.number, one.reads, one.writes)
-            self.edges[one.number] = [Edge(up, why) for up, why in found.items()]
+        self.edges = edges_of(self.slices)
+
+    def _known(self, full: int) -> About:
+        """What the block is about. `full`: launches before it that found the window full."""
+        known = about(self._runtime)
+        ended_ns = self._began_ns + self._wall_ns
+        return known._replace(full=known.full - full, began_ns=self._began_ns, ended_ns=ended_ns)
 
     # ---- tables ----------------------------------------------------------------------------------
 
@@ -202,83 +202,14 @@ class Measure:
     # ---- advice ----------------------------------------------------------------------------------
 
     def advice(self) -> list[str]:
-        """What bounds the block, and what would help, each with its figure. Empty if nothing was
-        launched, or nothing stands out."""
-        slices = self._done()
-        if not slices:
-            return []
-        return [*self._bounds(slices), *self._never_written(slices)]
+        """What bounds the block, and what would help, each with its figure, what costs most first.
+        Empty if nothing was launched, or nothing stands out."""
+        return [one.text for one in findings(self.record())]
 
-    def _bounds(self, slices: Sequence[Slice]) -> Iterator[str]:
-        wall = max(1, self._wall_ns)
-        kernels = [one for one in slices if one.clock != "host"]
-        total = sum(one.end_ns - one.start_ns for one in once(kernels))
-        in_flight = overlap(kernels)
-        busy = total / in_flight if in_flight else 0.0
-        host = sum(one.hazards_ns + one.submit_ns for one in slices)
-        chain = self._chain(slices)
-        runtime = self._runtime
-        if busy < MOST * wall:
-            yield (
-                f"host-bound: the device is idle {1 - busy / wall:.0%} of the time; the program "
-                f"takes {wall / 1e3 / len(slices):.1f} us for each of {len(slices)} launches, "
-                f"{host / 1e3 / len(slices):.1f} us of it in hazards and handing over: record what "
-                "repeats (rt.record), batch (launch_many), or make larger kernels"
-            )
-        if kernels and chain > MOST * wall:
-            yield (
-                f"chain-bound: launches that wait for one another take {chain / 1e6:.2f} of "
-                f"{wall / 1e6:.2f} ms: no more than {total / chain:.1f} launches can be in flight"
-            )
-        if self._full:
-            yield (
-                f"window-bound: {self._full} of {len(slices)} launches found the window of "
-                f"{runtime._window.size} full: window=None, or a larger one"
-            )
-        lanes = len(runtime._backend.queues)
-        width = total / chain if chain else 0.0
-        if runtime._backend.name == "lanes" and in_flight > MOST * lanes and width > 1.2 * lanes:
-            yield (
-                f"lane-bound: {in_flight:.1f} launches are in flight on {lanes} lanes, and there "
-                f"is work for {width:.1f} side by side: lanes={2 * lanes}"
-            )
-
-    def _chain(self, slices: Sequence[Slice]) -> int:
-        """The longest chain, in nanoseconds. An epoch is one link: what waits for whom in it took
-        nobody knows how long."""
-        links = {one.number: -one.epoch or one.number for one in slices}
-        starts: dict[int, int] = {}
-        ends: dict[int, int] = {}
-        for one in slices:
-            link = links[one.number]
-            others = {links[edge.upstream] for edge in self.edges[one.number]} - {link}
-            start = max([starts.get(link, 0), *(ends[other] for other in others)])
-            starts[link], ends[link] = start, start + one.end_ns - one.start_ns
-        return max(ends.values(), default=0)
-
-    def _never_written(self, slices: Sequence[Slice]) -> Iterator[str]:
-        """Arguments that are taken for written, since nobody could tell: what would change if they
-        are only read."""
-        doubtful: Counter[tuple[str, str]] = Counter()
-        for one in slices:
-            for name, mode, _ in one.arguments:
-                if mode == "rw":
-                    doubtful[one.name, name] += 1
-        edges = sum(map(len, self.edges.values()))
-        gains = []
-        for kernel, name in doubtful:
-            hazards = core.native.Hazards()
-            left = sum(
-                len(hazards.enter(one.number, one.reads, _without(one, kernel, name)))
-                for one in slices
-            )
-            if left < edges:
-                gains.append((edges - left, kernel, name))
-        for gone, kernel, name in sorted(gains, reverse=True):
-            yield (
-                f"{name} of {kernel} counts as written: if it never is, {gone} of {edges} edges "
-                f'would go: make it const, or prog.{kernel}.access({name}="r")'
-            )
+    def record(self, title: str = "") -> Record:
+        """All that is known of the block, in plain values."""
+        slices, waits = self._done(), self._trace.waits if self._trace is not None else []
+        return record(title, slices, waits, self._where, self._about)
 
     # ---- files -----------------------------------------------------------------------------------
 
@@ -292,10 +223,19 @@ class Measure:
             "displayTimeUnit": "ns",
             "acs_cl": {
                 "acs_cl_trace": VERSION,
+                "about": self._about._asdict(),
+                "waits": self._trace.waits if self._trace is not None else [],
                 "slices": [one._asdict() for one in self.slices],
             },
         }
         Path(path).write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+    def report(self, path: str | Path, title: str = "", what_if: bool = True) -> None:
+        """Write one HTML page that needs no network: timeline, graph, advice, why two launches did
+        not overlap. `what_if`: ask the emulator what would help, which may take some seconds."""
+        from .report.page import write
+
+        write(self.record(title or Path(path).stem), path, what_if)
 
     def _done(self) -> list[Slice]:
         if self._runtime._measuring is self or self._trace is None:
@@ -311,15 +251,6 @@ def _first(where: str) -> str:
 def _of_argument(one: Slice, base: int) -> str:
     names = [name for name, _, number in one.arguments if number == base]
     return f" ({', '.join(names)})" if names else ""
-
-
-def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:
-    """What a launch writes, if one argument of its kernel is only read."""
-    if one.name != kernel:
-        return one.writes
-    kept = {base for other, mode, base in one.arguments if other != name and "w" in mode}
-    gone = {base for other, _, base in one.arguments if other == name} - kept
-    return tuple(span for span in one.writes if span.base not in gone)
 
 
 class Arrow(NamedTuple):

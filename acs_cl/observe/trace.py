@@ -28,11 +28,21 @@ from ..host.intervals import in_flight
 from ..host.thread_time import ThreadTime
 from ..records import Launch, Span
 
-VERSION = 4
+VERSION = 5
 ALL_BEFORE = 0
 """In `waits`: everything launched before."""
 STRAIGHT = -2
 """The lane of commands that went straight to the driver; host tasks and epochs have -1."""
+
+
+class Wait(NamedTuple):
+    """What a thread of the program waited for, and when, on the host's clock."""
+
+    thread: int
+    start_ns: int
+    end_ns: int
+    number: int
+    """A launch, or ALL_BEFORE."""
 
 
 class Slice(NamedTuple):
@@ -72,6 +82,12 @@ class Slice(NamedTuple):
     passed: int = 0
     """Not 0: it stands for so many commands of a queue that went straight to the driver, whose
     times nobody took. Its own are the host's: from the first of them to when it saw their end."""
+    called_ns: int = 0
+    """When its call began, on the host's clock; 0 where nobody knows."""
+    handed_ns: int = 0
+    """When the driver got it, on the clock of its times; 0 where nobody knows."""
+    seen_ns: int = 0
+    """When the host saw that it had ended, on the host's clock; 0 where nobody knows."""
 
 
 class Trace:
@@ -79,10 +95,11 @@ class Trace:
 
     def __init__(self) -> None:
         self.slices: list[Slice] = []
+        self.waits: list[Wait] = []
         self._phases: dict[int, str] = {}
         """{thread: the phase that it is in}."""
         self._threads: dict[int, ThreadTime] = {}
-        self._stages: dict[int, tuple[int, int, str]] = {}
+        self._stages: dict[int, tuple[int, int, str, int]] = {}
         self._before: dict[int, tuple[int, tuple[int, ...], int]] = {}
         """{launch: what its thread did before it}."""
 
@@ -101,8 +118,8 @@ class Trace:
     def called(self) -> None:
         """The program calls the library, which has some way to go to a launch or a wait."""
         one = self._thread()
-        one.count(perf_counter_ns())
-        one.inside = True
+        one.count(now := perf_counter_ns())
+        one.called_ns, one.inside = now, True
 
     def waited(self, number: int = ALL_BEFORE) -> None:
         """The program knows that a launch has ended, and goes on."""
@@ -111,19 +128,23 @@ class Trace:
             one.waited = {ALL_BEFORE: None}
         elif ALL_BEFORE not in one.waited:
             one.waited[number] = None
-        one.left_ns, one.inside = perf_counter_ns(), False
+        now = perf_counter_ns()
+        if one.called_ns:
+            self.waits.append(Wait(one.number, one.called_ns, now, number))
+        one.left_ns, one.inside, one.called_ns = now, False, 0
 
     def polled(self, number: int, done: bool) -> None:
         """The program has asked whether a launch has ended. What it does between two such questions
         about one launch is waiting."""
         one = self._thread()
-        one.count(perf_counter_ns())
+        one.count(now := perf_counter_ns())
         if done:
             if one.polls == number:
                 one.own_ns, one.polls = one.before_ns, 0
+                one.called_ns = one.polled_ns
             self.waited(number)
         elif one.polls != number:
-            one.polls, one.before_ns = number, one.own_ns
+            one.polls, one.before_ns, one.polled_ns = number, one.own_ns, now
 
     def entered(self, number: int, started_ns: int) -> int:
         """A launch is in the hazards; the time."""
@@ -137,8 +158,8 @@ class Trace:
         """A launch call has run through its stages."""
         now, one = perf_counter_ns(), self._thread()
         phase = self._phases.get(get_ident(), "")
-        self._stages[number] = entered_ns - started_ns, now - entered_ns, phase
-        one.left_ns, one.inside = now, False
+        self._stages[number] = entered_ns - started_ns, now - entered_ns, phase, started_ns
+        one.left_ns, one.inside, one.called_ns = now, False, 0
 
     def goes_on(self) -> None:
         """What the library does from now on to the next launch is its own, too."""
@@ -161,22 +182,31 @@ class Trace:
         try:
             times = event.profile if event is not None else None
             start, end = (times.start, times.end) if times is not None else (0, 0)
+            handed = getattr(times, "queued", 0)
         except cl.Error:
             times = None
         if times is None:  # failed commands have no profile
             self._before.pop(launch.number, None)
             return
         clock, epoch = getattr(event, "clock", "device"), getattr(event, "shared", 0)
-        self._add(launch, lane, clock, start, end, epoch)
+        self._add(launch, lane, clock, start, end, epoch, handed)
 
     def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
         """A host task has ended."""
         self._add(launch, -1, "host", start_ns, end_ns)
 
     def _add(
-        self, launch: Launch, lane: int, clock: str, start_ns: int, end_ns: int, epoch: int = 0
+        self,
+        launch: Launch,
+        lane: int,
+        clock: str,
+        start_ns: int,
+        end_ns: int,
+        epoch: int = 0,
+        handed_ns: int = 0,
     ) -> None:
-        hazards_ns, submit_ns, phase = self._stages.pop(launch.number, (0, 0, ""))
+        stages = self._stages.pop(launch.number, (0, 0, "", 0))
+        hazards_ns, submit_ns, phase, called_ns = stages
         before = self._before.pop(launch.number, (0, (), 0))
         groups, items = _groups(launch)
         self.slices.append(
@@ -199,12 +229,16 @@ class Trace:
                 *before,
                 epoch,
                 getattr(launch.command, "passed", 0),
+                called_ns,
+                handed_ns,
+                perf_counter_ns(),
             )
         )
 
     def clear(self) -> None:
         """Forget what was traced so far."""
         self.slices.clear()
+        self.waits.clear()
         self.forget_times()
 
     def overlap(self, clock: str | None = None) -> float:
@@ -238,6 +272,7 @@ class Trace:
             "clocks": ["device", "host", "model"],
             "unit": "ns",
             "launches": len(slices),
+            "waits": list(self.waits),
         }
         lines = [json.dumps(head), *(json.dumps(slice_._asdict()) for slice_ in slices)]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,281 @@
+"""Advice: what bounds a block, and what would help, each sentence with the figure it rests on.
+
+In: a record. Out: findings, the one that costs most first. `cost_ns` is the time that would go at
+most; the emulator's estimate of the same change is apart from it (`report.what_if`).
+
+Invariant: no finding without its figure. Nothing is said of the host where its clock has no place
+beside the device's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from ..host.intervals import length, minus, union, within
+from .edges import chain
+from .false_edges import false_edges
+from .findings import Finding
+from .record import Record
+from .shares import busy, idle, kind_of, shares
+from .trace import ALL_BEFORE, Slice, once, overlap
+
+MOST = 0.8
+"""From this share of the time on something is what the program is bound by."""
+LEAST = 0.05
+"""What costs less than this share is not worth a sentence."""
+LONG = 3
+"""A kernel is long if it takes so many times what the others do."""
+
+
+class _Block(NamedTuple):
+    """What several findings need."""
+
+    record: Record
+    wall: int
+    kernels: Sequence[Slice]
+    busy: int
+    """Time with something on the device."""
+    total: int
+    chain: int
+    links: tuple[int, ...]
+    in_flight: float
+
+    @property
+    def room(self) -> int:
+        """Time that would go if launches that are ready ran side by side, as far as the device has
+        compute units for their groups."""
+        units = self.record.about.units
+        work = sum(
+            (one.end_ns - one.start_ns) * (min(1.0, one.groups / units) if units and one.groups else 1)
+            for one in once(self.kernels)
+        )
+        return max(0, self.busy - max(self.chain, int(work)))
+
+
+def findings(record: Record) -> list[Finding]:
+    """All of them, the one that costs most first."""
+    if not record.slices:
+        return []
+    kernels = [one for one in record.slices if one.clock != "host"]
+    path = chain(record.slices, record.edges)
+    on_device = union(record.interval(one) for one in kernels)
+    block = _Block(
+        record,
+        record.whole_ns,
+        kernels,
+        length(on_device),
+        sum(one.end_ns - one.start_ns for one in once(kernels)),
+        path.ns,
+        path.launches,
+        overlap(kernels),
+    )
+    found = [
+        *_of_the_host(block),
+        *_transfers(block),
+        *_chain(block),
+        *_window(block),
+        *_lanes(block),
+        *false_edges(record, path.ns, block.wall),
+    ]
+    return sorted(found, key=lambda one: -one.cost_ns)
+
+
+# ---- the host ------------------------------------------------------------------------------------
+
+
+def _of_the_host(block: _Block) -> Iterator[Finding]:
+    record, wall = block.record, block.wall
+    if record.clocks.clock == "model":
+        return
+    waits, behind = _blocking(record)
+    if behind > LEAST * wall:
+        names = ", ".join(f"{name} ({count})" for name, count in waits.most_common(3))
+        yield Finding(
+            "blocking",
+            f"blocking: {waits.total()} times the program waits before it goes on, for {names}, "
+            f"and the device is idle for {_ms(behind)} of {_ms(wall)} ms behind that: wait less "
+            "often, read what is not needed at once later, or decide on the device (when=)",
+            behind,
+            change="no waits",
+        )
+    yield from _host_tasks(block)
+    nothing = length(idle(record)) - behind
+    if nothing > (1 - MOST) * wall and kernels_there(record):
+        host = sum(one.hazards_ns + one.submit_ns for one in record.slices)
+        count = len(record.slices)
+        yield Finding(
+            "host-bound",
+            f"host-bound: the device is idle {nothing / wall:.0%} of the time; the program takes "
+            f"{wall / 1e3 / count:.1f} us for each of {count} launches, {host / 1e3 / count:.1f} us"
+            " of it in hazards and handing over: record what repeats (rt.record), batch "
+            "(launch_many), or make larger kernels",
+            nothing,
+        )
+
+
+def kernels_there(record: Record) -> bool:
+    """Whether anything ran on the device."""
+    return any(one.clock != "host" for one in record.slices)
+
+
+def _blocking(record: Record) -> tuple[Counter[str], int]:
+    """Waits behind which the device is idle, by what was waited for, and that time. It belongs to a
+    wait if the launch that ends it was called later, behind a wait that ended in it."""
+    names: Counter[str] = Counter()
+    total = 0
+    if not record.clocks.comparable:
+        return names, total
+    known = {one.number: one.name for one in record.slices}
+    ended: dict[int, list[tuple[int, int]]] = {}
+    for wait in record.waits:
+        ended.setdefault(wait.thread, []).append((wait.end_ns, wait.number))
+    starts: dict[int, Slice] = {}
+    for one in record.slices:
+        starts.setdefault(record.interval(one)[0], one)
+    margin = record.clocks.error_ns
+    for begin, end in idle(record):
+        one = starts.get(end)
+        if one is None or not one.called_ns:
+            continue
+        waits = [
+            number
+            for at, number in ended.get(one.thread, ())
+            if begin - margin <= at <= one.called_ns
+        ]
+        if waits:
+            what = "all before" if waits[-1] == ALL_BEFORE else known.get(waits[-1], "a launch")
+            names[what] += 1
+            total += end - begin
+    return names, total
+
+
+def _host_tasks(block: _Block) -> Iterator[Finding]:
+    alone = next((one.ns for one in shares(block.record) if one.name == "host tasks"), 0)
+    if alone <= LEAST * block.wall:
+        return
+    tasks = [one for one in block.record.slices if kind_of(one) == "host tasks"]
+    times: Counter[str] = Counter()
+    for one in tasks:
+        times[one.name] += one.end_ns - one.start_ns
+    name, took = times.most_common(1)[0]
+    mine = [one for one in tasks if one.name == name]
+    yield Finding(
+        "host-task",
+        f"host-task: {len(mine)} host tasks {name!r} take {_ms(took / len(mine))} ms each, and the "
+        f"device has nothing to do for {_ms(alone)} of {_ms(block.wall)} ms meanwhile: make it a "
+        "kernel, make it faster, or let it read less so that launches beside it need not wait",
+        alone,
+        _two(mine),
+        change="no host tasks",
+    )
+
+
+# ---- the device ----------------------------------------------------------------------------------
+
+
+def _transfers(block: _Block) -> Iterator[Finding]:
+    record = block.record
+    mine = [one for one in block.kernels if kind_of(one) == "transfers"]
+    ran = busy(record)
+    alone = minus(ran.get("transfers", []), ran.get("kernels", []))
+    cost = length(alone)
+    if cost <= LEAST * block.wall or not ran.get("kernels"):
+        return
+    nbytes = sum(span.nbytes for one in mine for span in (one.reads or one.writes))
+    took = sum(one.end_ns - one.start_ns for one in mine)
+    beside = length(within(ran["transfers"], ran["kernels"]))
+    counts = Counter(one.name for one in mine)
+    yield Finding(
+        "transfer-bound",
+        f"transfer-bound: {', '.join(f'{n} {name}' for name, n in counts.most_common())} move "
+        f"{nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of {_ms(block.wall)} ms nothing "
+        f"but transfers is on the device, and for {_ms(beside)} ms kernels run beside them: keep "
+        "data there between steps, move less, or transfer what is independent of the kernels",
+        cost,
+        _two(mine),
+        change="no transfers",
+    )
+
+
+def _chain(block: _Block) -> Iterator[Finding]:
+    if not block.kernels or block.chain <= MOST * block.wall:
+        return
+    yield from _long(block)
+    yield Finding(
+        "chain-bound",
+        f"chain-bound: launches that wait for one another take {block.chain / 1e6:.2f} of "
+        f"{block.wall / 1e6:.2f} ms: no more than {block.total / block.chain:.1f} launches can be "
+        "in flight",
+        0,
+        block.links[:1] + block.links[-1:],
+    )
+
+
+def _long(block: _Block) -> Iterator[Finding]:
+    """A kernel that most of the chain is made of, and that takes far longer than others."""
+    known = {one.number: one for one in block.kernels}
+    links = [known[number] for number in block.links if number in known]
+    times: Counter[str] = Counter()
+    for one in links:
+        times[one.name] += one.end_ns - one.start_ns
+    if not times:
+        return
+    name, took = times.most_common(1)[0]
+    mine = [one for one in block.kernels if one.name == name]
+    others = [one.end_ns - one.start_ns for one in block.kernels if one.name != name]
+    each = took / sum(one.name == name for one in links)
+    if took < block.chain / 2 or not others or each < LONG * median(others):
+        return
+    record = block.record
+    beside = union(record.interval(one) for one in block.kernels if one.name != name)
+    alone = length(minus(union(map(record.interval, mine)), beside))
+    groups = max(one.groups for one in mine)
+    has = f", with {groups} work-groups on {record.about.units} units" if groups else ""
+    yield Finding(
+        "long-kernel",
+        f"long-kernel: {name!r} takes {_ms(took)} ms of the {_ms(block.chain)} ms that launches "
+        f"wait for one another, {_ms(each)} ms each time{has}, and for {_ms(alone)} ms nothing "
+        "runs beside it: split it, give it more groups, or make what follows need less of it",
+        alone,
+        _two(mine),
+        change="half as long",
+        name=name,
+    )
+
+
+# ---- window and lanes ----------------------------------------------------------------------------
+
+
+def _window(block: _Block) -> Iterator[Finding]:
+    about = block.record.about
+    if about.full and about.window:
+        yield Finding(
+            "window-bound",
+            f"window-bound: {about.full} of {len(block.record.slices)} launches found the window "
+            f"of {about.window} full: window=None, or a larger one",
+            block.room,
+        )
+
+
+def _lanes(block: _Block) -> Iterator[Finding]:
+    about, lanes = block.record.about, block.record.about.lanes
+    width = block.total / block.chain if block.chain else 0.0
+    if about.backend == "lanes" and block.in_flight > MOST * lanes and width > 1.2 * lanes:
+        yield Finding(
+            "lane-bound",
+            f"lane-bound: {block.in_flight:.1f} launches are in flight on {lanes} lanes, and there "
+            f"is work for {width:.1f} side by side: lanes={2 * lanes}",
+            0 if about.full else block.room,
+        )
+
+
+def _two(slices: Sequence[Slice]) -> tuple[int, ...]:
+    """The longest of them."""
+    return (max(slices, key=lambda one: one.end_ns - one.start_ns).number,)
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.3g}" if ns < 1e9 else f"{ns / 1e6:.0f}"

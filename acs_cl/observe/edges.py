@@ -1,0 +1,93 @@
+"""Edges between launches that were observed, and the chains that they make.
+
+In: slices in program order. Out: for each launch those it follows, each with the kind of hazard;
+the longest chain, and how much of it would go without some of the edges. Worked out again from the
+bytes, so that edges to launches that had ended when their dependant was made are there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .. import core
+from ..records import Access
+from .explain import meetings
+from .trace import Slice
+
+REUSE = "reuse"
+
+
+class Edge(NamedTuple):
+    """One launch behind another, and the kind of the hazard."""
+
+    upstream: int
+    kind: str
+
+
+Edges = Mapping[int, Sequence[Edge]]
+
+
+class Chain(NamedTuple):
+    """Launches that wait for one another, the first one first, and how long they take together."""
+
+    ns: int
+    launches: tuple[int, ...]
+
+
+def edges_of(slices: Iterable[Slice]) -> dict[int, list[Edge]]:
+    """What each launch follows. Where a launch waited for one with which it shares no byte, it took
+    over its memory; on one queue in program order nobody can tell."""
+    slices = list(slices)
+    hazards = core.native.Hazards()
+    known = {one.number: one for one in slices}
+    in_order = all(one.upstream in ((), (one.number - 1,)) for one in slices)
+    edges = {}
+    for one in slices:
+        found = hazards.enter(one.number, one.reads, one.writes)
+        edges[one.number] = [Edge(upstream, kind) for upstream, kind in found.items()]
+        for upstream in () if in_order else one.upstream:
+            other = known.get(upstream)
+            if upstream not in found and other is not None and not _share(other, one):
+                edges[one.number].append(Edge(upstream, REUSE))
+    return edges
+
+
+def _share(earlier: Slice, later: Slice) -> bool:
+    return bool(meetings(access_of(earlier), access_of(later)))
+
+
+def access_of(one: Slice) -> Access:
+    """What a launch touches."""
+    return Access(one.reads, one.writes)
+
+
+def chain(
+    slices: Sequence[Slice], edges: Edges, without: Collection[tuple[int, int]] = ()
+) -> Chain:
+    """The longest chain; `without` some edges, given as (upstream, launch). An epoch is one link:
+    what waits for whom in it took nobody knows how long."""
+    links = {one.number: -one.epoch or one.number for one in slices}
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    behind: dict[int, int] = {}
+    last = {links[one.number]: one.number for one in slices}
+    longest = 0
+    for one in slices:
+        link = links[one.number]
+        start = starts.get(link, 0)
+        for edge in edges[one.number]:
+            other = links.get(edge.upstream, link)
+            if other == link or (edge.upstream, one.number) in without:
+                continue
+            if ends[other] > start:
+                start, behind[link] = ends[other], other
+        starts[link], ends[link] = start, start + one.end_ns - one.start_ns
+        if not longest or ends[link] > ends[longest]:
+            longest = link
+    path = []
+    at = longest
+    while at:
+        path.append(last[at])
+        at = behind.get(at, 0)
+    return Chain(ends.get(longest, 0), tuple(reversed(path)))

@@ -1,0 +1,21 @@
+"""The record of something that costs a block time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """What it is called, a sentence with its figures, and the time that would go at most."""
+
+    kind: str
+    text: str
+    cost_ns: int
+    launches: tuple[int, ...] = ()
+    """One or two to look at."""
+    change: str = ""
+    """What the emulator can try for it (`report.what_if.CHANGES`)."""
+    name: str = ""
+    """The kernel that is changed,"""
+    gone: frozenset[tuple[int, int]] = frozenset()
+    """or the edges that would go, each as (upstream, launch)."""

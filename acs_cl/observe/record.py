@@ -1,0 +1,145 @@
+"""The record of a block: all that a report or advice is made of, in plain values.
+
+In: a runtime whose launches have ended, or a timeline that was saved. Out: a `Record`. The device's
+clock is put beside the host's (`Clocks`): a command is queued after its call began, and ends before
+the host sees it end, so that each launch bounds the distance of both clocks.
+
+Invariant: times of two clocks are compared only by `Clocks`, which says how far off it may be. The
+clock of the model has no place beside the host's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..emu.convert import read_timeline
+from ..errors import UsageError
+from .about import About
+from .edges import Edge, edges_of
+from .trace import STRAIGHT, Slice, Wait
+
+
+class Clocks(NamedTuple):
+    """`clock` is that of what ran on the device. `ahead_ns`: how far it is ahead of the host's, at
+    most `error_ns` off; None: nobody can tell."""
+
+    clock: str
+    ahead_ns: int | None
+    error_ns: int
+
+    @property
+    def comparable(self) -> bool:
+        """Whether times of the device can be put beside those of the host."""
+        return self.ahead_ns is not None
+
+    def on_host(self, one: Slice, ns: int) -> int:
+        """A time of a launch, on the host's clock where that is known."""
+        return ns if one.clock == "host" or self.ahead_ns is None else ns - self.ahead_ns
+
+
+class Record(NamedTuple):
+    """A block. `slices` are in program order."""
+
+    title: str
+    slices: Sequence[Slice]
+    waits: Sequence[Wait]
+    edges: dict[int, list[Edge]]
+    where: dict[int, str]
+    about: About
+    clocks: Clocks
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Beginning and end of the block, on the host's clock; where the device's has no place
+        beside it, of what ran there, on its own."""
+        about, clocks = self.about, self.clocks
+        mine = [one for one in self.slices if clocks.comparable or one.clock != "host"]
+        mine = mine or list(self.slices)
+        if not mine:
+            return about.began_ns, about.ended_ns
+        first = min(clocks.on_host(one, one.start_ns) for one in mine)
+        last = max(clocks.on_host(one, one.end_ns) for one in mine)
+        if not clocks.comparable:
+            return first, last
+        called = [one.called_ns for one in mine if one.called_ns]
+        began = about.began_ns or min([first, *called])
+        return min(began, first), max(about.ended_ns, last, *(one.end_ns for one in self.waits))
+
+    @property
+    def whole_ns(self) -> int:
+        """How long the block is."""
+        began, ended = self.whole
+        return max(1, ended - began)
+
+    def interval(self, one: Slice) -> tuple[int, int]:
+        """When a launch ran, on the clock of `whole`."""
+        clocks = self.clocks
+        return clocks.on_host(one, one.start_ns), clocks.on_host(one, one.end_ns)
+
+
+def record(
+    title: str,
+    slices: Sequence[Slice],
+    waits: Sequence[Wait],
+    where: dict[int, str],
+    about: About,
+) -> Record:
+    """Put together what was observed."""
+    slices = sorted(slices, key=lambda one: one.number)
+    places = {one.number: where.get(one.number) or place_of(one) for one in slices}
+    return Record(title, slices, waits, edges_of(slices), places, about, clocks_of(slices))
+
+
+def place_of(one: Slice) -> str:
+    """Where a launch ran, as far as its slice tells."""
+    if one.epoch:
+        return f"epoch {one.epoch}"
+    if one.lane == STRAIGHT:
+        return "bypass"
+    return "host thread" if one.lane < 0 else f"lane {one.lane}"
+
+
+def clocks_of(slices: Sequence[Slice]) -> Clocks:
+    """Put the clock of what ran on the device beside the host's."""
+    timed = [one for one in slices if one.clock != "host"]
+    if not timed:
+        return Clocks("host", 0, 0)
+    clock = timed[0].clock
+    seen = [one for one in timed if one.called_ns and one.seen_ns]
+    if clock != "device" or not seen:
+        return Clocks(clock, None, 0)
+    # a launch was handed over in its call, if no other came closer to its own
+    first = min(seen, key=lambda one: (one.handed_ns or one.start_ns) - one.called_ns)
+    most = (first.handed_ns or first.start_ns) - first.called_ns
+    least = max(one.end_ns - one.seen_ns for one in seen)
+    if first.handed_ns:
+        least = max(least, most - first.hazards_ns - first.submit_ns)
+    return Clocks(clock, (most + least) // 2, abs(most - least) // 2 + 1)
+
+
+def load(path: str | Path) -> Record:
+    """Read what `rt.trace.save` or `rt.measure().save` wrote."""
+    path = Path(path)
+    head, found = read_timeline(path)
+    try:
+        slices = [_slice(one) for one in found]
+        waits = [Wait(*map(int, one)) for one in head.get("waits", ())]
+        said = {name: value for name, value in dict(head.get("about", {})).items()}
+        said["found"] = tuple(said.get("found", ()))
+        about = About(**said)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None
+    return record(path.stem, slices, waits, {}, about)
+
+
+def _slice(found: dict[str, Any]) -> Slice:
+    values = {name: found[name] for name in Slice._fields if name in found}
+    for name in ("upstream", "waits"):
+        values[name] = tuple(values.get(name, ()))
+    for name in ("lane", "hazards_ns", "submit_ns", "called_ns", "handed_ns", "seen_ns"):
+        values[name] = int(values.get(name, 0))
+    named = values.get("arguments", ())
+    values["arguments"] = tuple((str(name), str(mode), int(base)) for name, mode, base in named)
+    return Slice(**values)

@@ -1,0 +1,158 @@
+"""The data of the page: a record as columns of numbers, small enough for thousands of launches.
+
+In: a record, findings, estimates. Out: plain values for JSON. Launches are named by their place in
+the columns; names and spans stand once each. Times are nanoseconds from the beginning of the block.
+
+Invariant: a time that nobody knows is -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..edges import chain
+from ..findings import Finding
+from ..record import Record
+from ..shares import kind_of, shares
+from ..trace import Slice
+from .what_if import Estimate
+
+VERSION = 1
+UNKNOWN = -1
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Table(Generic[T]):
+    """Values, each once, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._places: dict[T, int] = {}
+
+    def place(self, value: T) -> int:
+        """Where a value is."""
+        return self._places.setdefault(value, len(self._places))
+
+    @property
+    def values(self) -> list[T]:
+        """All of them."""
+        return list(self._places)
+
+
+def columns(
+    record: Record, findings: Sequence[Finding], estimates: Sequence[Estimate], notes: Iterable[str]
+) -> dict[str, Any]:
+    """Everything that the page shows."""
+    places = {one.number: place for place, one in enumerate(record.slices)}
+    path = chain(record.slices, record.edges)
+    clocks = record.clocks
+    return {
+        "version": VERSION,
+        "title": record.title,
+        "about": record.about._asdict(),
+        "whole_ns": record.whole_ns,
+        "clock": {"device": clocks.clock, "comparable": clocks.comparable, "error": clocks.error_ns},
+        **_launches(record),
+        "edges": _edges(record, places),
+        "waits": _waits(record),
+        "chain": {"ns": path.ns, "launches": [places[number] for number in path.launches]},
+        "shares": [one._asdict() for one in shares(record)],
+        "findings": [
+            {
+                "kind": one.kind,
+                "text": one.text,
+                "cost_ns": one.cost_ns,
+                "launches": [places[number] for number in one.launches if number in places],
+            }
+            for one in findings
+        ],
+        "estimates": [one._asdict() for one in estimates],
+        "notes": list(notes),
+    }
+
+
+def _launches(record: Record) -> dict[str, Any]:
+    names: Table[str] = Table()
+    phases: Table[str] = Table()
+    where: Table[str] = Table()
+    kinds: Table[str] = Table()
+    spans: Table[tuple[int, ...]] = Table()
+    arguments: Table[tuple[tuple[str, str, int], ...]] = Table()
+    zero = record.whole[0]
+    rows = []
+    for one in record.slices:
+        start, end = record.interval(one)
+        if one.clock == "host" and not record.clocks.comparable:
+            start = end = zero  # it has no place among these times
+        rows.append(
+            {
+                "number": one.number,
+                "name": names.place(one.name),
+                "kind": kinds.place(kind_of(one)),
+                "where": where.place(record.where[one.number]),
+                "phase": phases.place(one.phase),
+                "lane": one.lane,
+                "epoch": one.epoch,
+                "passed": one.passed,
+                "thread": one.thread,
+                "start": start - zero,
+                "end": end - zero,
+                **_host_times(record, one, zero),
+                "groups": one.groups,
+                "items": one.items,
+                "reads": [spans.place(tuple(span)) for span in one.reads],
+                "writes": [spans.place(tuple(span)) for span in one.writes],
+                "arguments": arguments.place(one.arguments),
+            }
+        )
+    keys = list(rows[0]) if rows else []
+    return {
+        "launches": {key: [row[key] for row in rows] for key in keys},
+        "names": names.values,
+        "kinds": kinds.values,
+        "where": where.values,
+        "phases": phases.values,
+        "spans": spans.values,
+        "arguments": arguments.values,
+    }
+
+
+def _host_times(record: Record, one: Slice, zero: int) -> dict[str, int]:
+    """When its call began, how long it took, when the driver got it, and its thread's own time."""
+    comparable = record.clocks.comparable
+    called = one.called_ns - zero if one.called_ns and comparable else UNKNOWN
+    handed = record.clocks.on_host(one, one.handed_ns) - zero if one.handed_ns else UNKNOWN
+    return {
+        "called": called,
+        "call": one.hazards_ns + one.submit_ns,
+        "handed": handed if comparable else UNKNOWN,
+        "own": one.program_ns,
+    }
+
+
+def _edges(record: Record, places: dict[int, int]) -> dict[str, list[Any]]:
+    found = [
+        (places[edge.upstream], places[number], edge.kind)
+        for number, edges in record.edges.items()
+        for edge in edges
+        if edge.upstream in places
+    ]
+    kinds: Table[str] = Table()
+    return {
+        "up": [up for up, _, _ in found],
+        "down": [down for _, down, _ in found],
+        "kind": [kinds.place(kind) for _, _, kind in found],
+        "kinds": kinds.values,
+    }
+
+
+def _waits(record: Record) -> dict[str, list[int]]:
+    zero = record.whole[0]
+    waits = record.waits if record.clocks.comparable else ()
+    return {
+        "thread": [one.thread for one in waits],
+        "start": [one.start_ns - zero for one in waits],
+        "end": [one.end_ns - zero for one in waits],
+        "number": [one.number for one in waits],
+    }

@@ -1,0 +1,83 @@
+// The data of the page, and how numbers are said.
+
+const D = JSON.parse(document.getElementById("data").textContent);
+const L = D.launches;
+const COUNT = (L.number || []).length;
+const UNKNOWN = -1;
+
+const byNumber = new Map((L.number || []).map((number, place) => [number, place]));
+const up = Array.from({ length: COUNT }, () => []);
+const down = Array.from({ length: COUNT }, () => []);
+D.edges.up.forEach((from, i) => {
+  const edge = { from, to: D.edges.down[i], kind: D.edges.kinds[D.edges.kind[i]] };
+  up[edge.to].push(edge);
+  down[edge.from].push(edge);
+});
+
+// Which one of its kernel's launches each is: blur#3.
+const nth = new Int32Array(COUNT);
+{
+  const seen = new Map();
+  for (let i = 0; i < COUNT; ++i) {
+    const count = (seen.get(L.name[i]) || 0) + 1;
+    seen.set(L.name[i], count);
+    nth[i] = count;
+  }
+}
+
+const nameOf = (i) => D.names[L.name[i]];
+const kindOf = (i) => D.kinds[L.kind[i]];
+const called = (i) => `${nameOf(i)}#${nth[i]}`;
+const full = (i) => `${called(i)} (launch ${L.number[i]})`;
+
+// "12", "blur#3" or "blur" to a place; -1 where there is none.
+function find(text) {
+  const said = text.trim();
+  if (/^\d+$/.test(said)) return byNumber.has(Number(said)) ? byNumber.get(Number(said)) : -1;
+  const [, name, count] = said.match(/^(.*?)(?:#(\d+))?$/);
+  for (let i = 0; i < COUNT; ++i) {
+    if (nameOf(i) === name && nth[i] === Number(count || 1)) return i;
+  }
+  return -1;
+}
+
+const round = (value, digits = 3) => {
+  const text = Number(value.toPrecision(digits));
+  return Math.abs(text) >= 1000 ? Math.round(text).toLocaleString("en") : String(text);
+};
+
+function time(ns) {
+  const size = Math.abs(ns);
+  if (size >= 1e9) return `${round(ns / 1e9)} s`;
+  if (size >= 1e6) return `${round(ns / 1e6)} ms`;
+  if (size >= 1e3) return `${round(ns / 1e3)} µs`;
+  return `${Math.round(ns)} ns`;
+}
+
+const percent = (part, whole) => {
+  const share = (100 * part) / Math.max(1, whole);
+  return share > 0 && share < 0.1 ? "< 0.1 %" : `${share.toFixed(share < 10 ? 1 : 0)} %`;
+};
+const count = (n) => n.toLocaleString("en");
+const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+
+// Colours that people with any kind of colour blindness tell apart (after Okabe and Ito).
+const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7dc4", "#8c8c00"];
+const GREYS = { write: "#7d868f", read: "#99a2ab", copy: "#6a737b", fill: "#b0b8c0" };
+const KIND_COLOUR = { RAW: "#0072b2", WAR: "#e69f00", WAW: "#d55e00", reuse: "#8a7dc4", any: "#7d868f" };
+const SHARE_COLOUR = {
+  kernels: "#009e73", transfers: "#7d868f", "host tasks": "#8a7dc4", bypass: "#56b4e9",
+  launching: "#e69f00", waiting: "#d55e00", "own work": "#cc79a7", idle: "#d5d9dd",
+};
+const colours = new Map();
+{
+  let next = 0;
+  for (let i = 0; i < COUNT; ++i) {
+    const name = nameOf(i);
+    if (colours.has(name)) continue;
+    const grey = kindOf(i) === "transfers" && GREYS[name];
+    colours.set(name, grey || PALETTE[next++ % PALETTE.length]);
+  }
+}
+const colourOf = (i) => colours.get(nameOf(i));
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

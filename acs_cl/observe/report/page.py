@@ -1,0 +1,80 @@
+"""The page: data, style and scripts in one file that needs nothing else.
+
+In: a record. Out: a file. Texts of the program (names of kernels, of phases) are data of the page
+and never markup, so that no name can break it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from ...errors import UsageError
+from ..advice import findings
+from ..record import Record
+from .columns import columns
+from .what_if import MOST, estimates
+
+SCRIPTS = (
+    "data.js", "dom.js", "why.js", "timeline.js", "rows.js", "folded.js", "tables.js", "main.js"
+)  # fmt: skip
+"""In the order in which they need one another."""
+
+
+def write(record: Record, path: str | Path, what_if: bool = True) -> None:
+    """Write the page. `what_if`: ask the emulator what would help, which takes it some seconds."""
+    text = page(record, what_if)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the report cannot be written: {error}") from None
+
+
+def page(record: Record, what_if: bool = True) -> str:
+    """The page as text."""
+    found = findings(record)
+    tried = estimates(record, found) if what_if else []
+    data = columns(record, found, tried, _notes(record, what_if))
+    parts = {
+        "TITLE": html.escape(record.title or "acs_cl report"),
+        "STYLE": _file("page.css"),
+        "DATA": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        "SCRIPT": "\n".join(map(_file, SCRIPTS)),
+    }
+    text = _file("page.html")
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part, 1)
+    return text
+
+
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _notes(record: Record, what_if: bool) -> list[str]:
+    """What a reader has to know about the figures."""
+    clocks, slices = record.clocks, record.slices
+    notes = []
+    if clocks.clock == "model":
+        notes.append("Times are those of the emulator's model: simulated, and not the host's.")
+    elif not clocks.comparable:
+        notes.append("The device's clock cannot be put beside the host's: threads are not shown.")
+    elif clocks.clock == "device":
+        notes.append(
+            "Times of the device are shown on the host's clock, off by at most "
+            f"{clocks.error_ns / 1e3:.1f} µs."
+        )
+    tasks = [one.epoch for one in slices if one.epoch]
+    if tasks:
+        notes.append(
+            f"{len(tasks)} launches ran in {len(set(tasks))} epochs of the scheduler on the device. "
+            "Only the times of whole epochs are known: when a task began in one nobody knows."
+        )
+    passed = sum(one.passed for one in slices)
+    if passed:
+        notes.append(f"{passed} commands bypassed the runtime. Their rows have the host's times.")
+    if what_if and len(slices) > MOST:
+        notes.append(f"The emulator was not asked: more than {MOST} launches take it too long.")
+    return notes

@@ -1,0 +1,62 @@
+// Rows of the timeline: lanes, epochs of the scheduler, bypass, host tasks, threads of the program.
+// A row is {name, bars}, a bar {start, end, launch} or {start, end, part} of a thread.
+
+const MOST_HIGH = 12; // rows of one lane, where its launches cover one another
+
+function rows() {
+  const lanes = new Map(), epochs = new Map(), bypass = [], tasks = [];
+  for (let i = 0; i < COUNT; ++i) {
+    const bar = { start: L.start[i], end: L.end[i], launch: i };
+    if (L.passed[i]) bypass.push(bar);
+    else if (L.epoch[i]) {
+      if (!epochs.has(L.epoch[i])) epochs.set(L.epoch[i], { ...bar, tasks: 0, epoch: L.epoch[i] });
+      epochs.get(L.epoch[i]).tasks += 1;
+    } else if (kindOf(i) === "host tasks") { if (D.clock.comparable) tasks.push(bar); }
+    else {
+      if (!lanes.has(L.lane[i])) lanes.set(L.lane[i], []);
+      lanes.get(L.lane[i]).push(bar);
+    }
+  }
+  const found = [];
+  for (const lane of [...lanes.keys()].sort((a, b) => a - b)) {
+    add(found, lanes.size === 1 && D.about.backend !== "lanes" ? "queue" : `lane ${lane}`, lanes.get(lane));
+  }
+  add(found, "scheduler: epochs", [...epochs.values()]);
+  add(found, "bypass", bypass);
+  add(found, "host tasks", tasks);
+  if (D.clock.comparable) threads(found);
+  return found;
+}
+
+function add(found, name, bars) {
+  if (!bars.length) return;
+  bars.sort((a, b) => a.start - b.start || a.end - b.end);
+  const packed = [];
+  for (const bar of bars) {
+    let row = packed.findIndex((one) => one[one.length - 1].end <= bar.start);
+    if (row < 0) row = packed.length < MOST_HIGH ? packed.push([]) - 1 : MOST_HIGH - 1;
+    packed[row].push(bar);
+  }
+  packed.forEach((row, i) => found.push({ name: i ? "" : name, bars: row }));
+}
+
+function threads(found) {
+  const parts = new Map();
+  const of = (thread) => parts.get(thread) || parts.set(thread, []).get(thread);
+  for (let i = 0; i < COUNT; ++i) {
+    if (L.called[i] !== UNKNOWN) of(L.thread[i]).push({ start: L.called[i], end: L.called[i] + L.call[i], part: "call", launch: i });
+  }
+  D.waits.thread.forEach((thread, i) =>
+    of(thread).push({ start: D.waits.start[i], end: D.waits.end[i], part: "wait", number: D.waits.number[i] }));
+  for (const thread of [...parts.keys()].sort((a, b) => a - b)) {
+    const mine = parts.get(thread).sort((a, b) => a.start - b.start);
+    const bars = [];
+    let at = mine[0].start;
+    for (const one of mine) {
+      if (one.start > at) bars.push({ start: at, end: one.start, part: "own" });
+      bars.push(one);
+      at = Math.max(at, one.end);
+    }
+    found.push({ name: parts.size === 1 ? "program" : `thread ${thread}`, bars, host: true });
+  }
+}

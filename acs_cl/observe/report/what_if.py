@@ -1,0 +1,137 @@
+"""What would help, by the emulator: the block run again on a model, with one thing changed.
+
+In: a record and its findings. Out: estimates, each with the time of the model without the change and
+with it. All of it is simulated: the model has the measured times of the launches, their edges, what
+the program did and waited for, and a machine with as many units as the device has.
+
+Invariant: both times of an estimate are the model's; nothing measured is compared with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ...emu.convert import checked, of_slices
+from ...emu.machines import MACHINES
+from ...emu.policies import simulate
+from ...emu.spec import Machine
+from ...emu.trace import HOST, KERNEL, Entry, Trace, resolved
+from ..findings import Finding
+from ..record import Record
+
+MOST = 20_000
+"""Launches; more take the model too long."""
+ITEMS = 256
+"""Work-items of a group where the driver chose them."""
+WIDE = 1024
+"""Slots of a window that holds back nothing."""
+
+
+class Estimate(NamedTuple):
+    """A change, and how long the block takes on the model without it and with it."""
+
+    change: str
+    policy: str
+    before_ns: int
+    after_ns: int
+    machine: str
+
+
+class _Model(NamedTuple):
+    """The block as the emulator sees it."""
+
+    trace: Trace
+    machine: Machine
+    policy: str
+    lanes: int
+    window: int
+
+    def run(self, trace: Trace | None = None, policy: str = "") -> int:
+        """How long it takes there."""
+        return simulate(policy or self.policy, trace or self.trace, self.machine).makespan_ns
+
+    def changed(self, change: Callable[[Entry], Entry]) -> Trace:
+        """The same with other entries."""
+        return self.trace._replace(entries=[change(one) for one in self.trace.entries])
+
+
+def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
+    """What the findings' changes, and some that anybody may try, would make of it. The one that
+    helps most comes first."""
+    if not record.slices or len(record.slices) > MOST:
+        return []
+    model = _model(record)
+    before = model.run()
+    found: dict[str, Estimate] = {}
+
+    def add(name: str, policy: str, before_ns: int, after_ns: int) -> None:
+        found.setdefault(name, Estimate(name, policy, before_ns, after_ns, model.machine.name))
+
+    for one in findings:
+        changed = _changed(model, record, one)
+        if changed is not None:
+            name, trace = changed
+            add(name, model.policy, before, model.run(trace))
+    if model.window:
+        small, wide = (f"acs_sw(N={n}, threads={model.lanes})" for n in (model.window, WIDE))
+        add("a window without bound", "acs_sw", model.run(policy=small), model.run(policy=wide))
+    for name, policy in (
+        (f"twice the lanes ({2 * model.lanes})", f"streams(S={2 * model.lanes})"),
+        ("the scheduler on the device (backend='device')", "on_device"),
+        ("recorded once and replayed (rt.record)", "cuda_replay"),
+        ("a host that takes no time, and every edge known", "ideal"),
+    ):
+        if policy != model.policy:
+            add(name, policy, before, model.run(policy=policy))
+    quick = model.changed(lambda one: one._replace(host_ns=0))
+    add("no work of the program's own between launches", model.policy, before, model.run(quick))
+    return sorted(found.values(), key=lambda one: one.after_ns / max(1, one.before_ns))
+
+
+def _model(record: Record) -> _Model:
+    slices = checked([one._asdict() for one in record.slices])
+    trace = resolved(of_slices(slices, record.title or "block", ITEMS))
+    about = record.about
+    lanes = max(1, about.lanes)
+    base = MACHINES["cpu2" if about.is_cpu or not about.device else "h200-acs_cl"]
+    units = about.units or base.gpu.units
+    most = base.gpu.threads
+    trace = trace._replace(
+        entries=[one._replace(items=min(one.items, most)) for one in trace.entries]
+    )
+    name = f"{base.name} with {units} units"
+    machine = base._replace(name=name, gpu=base.gpu._replace(units=units))
+    policy = {"serial": "serial", "device": "on_device"}.get(about.backend, f"streams(S={lanes})")
+    if about.backend == "out_of_order":
+        lanes, policy = 32, "streams(S=32)"
+    return _Model(trace, machine, policy, lanes, about.window)
+
+
+def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trace] | None:
+    """A finding's change, in words, and the trace with it."""
+    if finding.change == "no waits":
+        return "no waits before the end", model.changed(lambda one: one._replace(waits=()))
+    if finding.change == "no host tasks":
+        return "host tasks that take no time", model.changed(
+            lambda one: one._replace(total_ns=1) if one.kind == HOST else one
+        )
+    if finding.change == "no transfers":
+        return "transfers that take no time", model.changed(
+            lambda one: one if one.kind in (KERNEL, HOST) else one._replace(total_ns=1)
+        )
+    if finding.change == "half as long":
+        return f"{finding.name} takes half as long", model.changed(
+            lambda one: one._replace(total_ns=max(1, one.total_ns // 2))
+            if one.name == finding.name
+            else one
+        )
+    if finding.change == "no such edges":
+        places = {one.number: place for place, one in enumerate(record.slices, 1)}
+        gone = {(places[upstream], places[number]) for upstream, number in finding.gone}
+        return f"without {len(gone)} edges ({finding.kind})", model.changed(
+            lambda one: one._replace(
+                upstream=tuple(up for up in one.upstream if (up, one.number) not in gone)
+            )
+        )
+    return None

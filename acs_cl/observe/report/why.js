@@ -1,0 +1,220 @@
+// Why two launches did not overlap. Places in, {kind, verdict, lines} out; nothing is drawn here.
+// A launch starts behind several things at once: its call, its upstream, its lane, the window. Those
+// that came when the first launch had ended explain why the second one did not run beside it.
+
+const EVERYTHING = 0;
+const MOST_ROWS = 4096;
+
+const spanEnd = ([, start, pitch, rows, width]) => start + (rows - 1) * pitch + width;
+
+// The first interval of bytes that both spans have; null where there is none.
+function shared(a, b) {
+  if (a[0] !== b[0] || a[0] === EVERYTHING || a[1] >= spanEnd(b) || b[1] >= spanEnd(a)) return null;
+  if (a[3] > MOST_ROWS || b[3] > MOST_ROWS) return [Math.max(a[1], b[1]), Math.min(spanEnd(a), spanEnd(b))];
+  let i = 0, j = 0;
+  while (i < a[3] && j < b[3]) { // rows of both are in order
+    const x = a[1] + i * a[2], y = b[1] + j * b[2];
+    const low = Math.max(x, y), high = Math.min(x + a[4], y + b[4]);
+    if (low < high) return [low, high];
+    if (x + a[4] <= y + b[4]) ++i; else ++j;
+  }
+  return null;
+}
+
+function spanText([base, start, pitch, rows, width]) {
+  if (base === EVERYTHING) return "all memory";
+  const where = base < 0 || base >= 2 ** 40 ? "memory of the program's own" : `base ${base}`;
+  const end = spanEnd([base, start, pitch, rows, width]);
+  const more = rows > 1 ? ` (${count(rows)} rows of ${count(width)}, ${count(pitch)} apart)` : "";
+  return `bytes ${start}..${end} of ${where}${more}`;
+}
+
+const argumentsOf = (i, base) =>
+  D.arguments[L.arguments[i]].filter((one) => one[2] === base).map((one) => one[0]).join(", ");
+
+// The bytes that order two launches, a the earlier one in program order.
+function meetings(a, b) {
+  const found = [];
+  for (const [kind, ours, theirs] of [
+    ["RAW", L.writes[a], L.reads[b]], ["WAR", L.reads[a], L.writes[b]], ["WAW", L.writes[a], L.writes[b]],
+  ]) {
+    for (const x of ours) for (const y of theirs) {
+      const [s, t] = [D.spans[x], D.spans[y]];
+      const bytes = shared(s, t);
+      if (bytes) found.push({ kind, bytes, base: s[0], spans: [s, t] });
+    }
+  }
+  const all = [a, b].find((i) => [...L.reads[i], ...L.writes[i]].some((s) => D.spans[s][0] === EVERYTHING));
+  if (!found.length && all !== undefined) found.push({ kind: "any", all });
+  return found;
+}
+
+const VERB = { RAW: "reads what the first wrote", WAR: "overwrites what the first reads", WAW: "overwrites what the first wrote" };
+
+function meetingText(one, a, b) {
+  if (one.kind === "any") return `${full(one.all)} may touch any memory`;
+  const names = [argumentsOf(a, one.base), argumentsOf(b, one.base)];
+  const of = names[0] || names[1] ? ` (argument ${names[0] || "?"} of ${nameOf(a)}, ${names[1] || "?"} of ${nameOf(b)})` : "";
+  return `${one.kind}, the second ${VERB[one.kind]}: bytes ${one.bytes[0]}..${one.bytes[1]} of base ${one.base}${of}. `
+    + `The views are ${spanText(one.spans[0])} and ${spanText(one.spans[1])}.`;
+}
+
+// A path of edges from a to b, the shortest one; null where there is none.
+function path(a, b) {
+  const behind = new Map([[b, null]]);
+  let open = [b];
+  while (open.length && !behind.has(a)) {
+    const next = [];
+    for (const one of open) for (const edge of up[one]) {
+      if (edge.from >= a && !behind.has(edge.from)) { behind.set(edge.from, edge); next.push(edge.from); }
+    }
+    open = next;
+  }
+  if (!behind.has(a)) return null;
+  const edges = [];
+  for (let at = a; at !== b; ) { const edge = behind.get(at); edges.push(edge); at = edge.to; }
+  return edges;
+}
+
+function edgeText(edge) {
+  const met = meetings(edge.from, edge.to);
+  const bytes = met.length ? meetingText(met[0], edge.from, edge.to) : edge.kind === "reuse"
+    ? "it takes over its memory." : `${edge.kind}.`;
+  return `${full(edge.to)} follows ${full(edge.from)}: ${bytes}`;
+}
+
+const inOrder = D.about.backend === "serial";
+
+// What a launch could not start before: {at, kind, text}.
+function bounds(b, a) {
+  const found = [];
+  for (const edge of up[b]) {
+    found.push({ at: L.end[edge.from], kind: "upstream", who: edge.from,
+      text: `It waited for ${full(edge.from)}, which ended ${later(L.end[edge.from], a)}. ${edgeText(edge)}` });
+  }
+  const before = lanePredecessor(b);
+  if (before >= 0) {
+    const queue = inOrder ? "the only queue, which runs in program order" : `lane ${L.lane[b]}, a queue that runs in order`;
+    found.push({ at: L.end[before], kind: "lane", who: before,
+      text: `Before it on ${queue}, ${full(before)} ended ${later(L.end[before], a)}.` });
+  }
+  if (L.called[b] !== UNKNOWN) {
+    found.push({ at: L.called[b], kind: "host", text: `The host was late: its call came ${later(L.called[b], a)}. ${meanwhile(a, b)}` });
+  }
+  const handed = L.handed[b];
+  if (handed !== UNKNOWN && L.called[b] !== UNKNOWN && handed > L.called[b] + L.call[b] + D.clock.error) {
+    const open = unfinished(b);
+    const isWindow = D.about.window && open >= D.about.window;
+    const why = isWindow
+      ? `The window was full: ${count(open)} launches before it had not ended at its call, and the window holds ${D.about.window}.`
+      : "The runtime held it back, since what it follows runs on the host, or the policy is ready_first.";
+    found.push({ at: handed, kind: isWindow ? "window" : "held",
+      text: `${why} The driver got it ${time(handed - L.called[b])} after its call, ${later(handed, a)}.` });
+  }
+  return found.sort((x, y) => y.at - x.at);
+}
+
+function later(at, a) {
+  const gap = at - L.end[a];
+  if (Math.abs(gap) <= D.clock.error) return `as ${called(a)} ended`;
+  return gap > 0 ? `${time(gap)} after ${called(a)} had ended` : `${time(-gap)} before ${called(a)} ended`;
+}
+
+const predecessors = new Map();
+function lanePredecessor(b) {
+  const lane = L.lane[b];
+  if (lane < 0 || L.epoch[b] || D.about.backend === "out_of_order") return -1;
+  if (!predecessors.has(lane)) {
+    const mine = [];
+    for (let i = 0; i < COUNT; ++i) if (L.lane[i] === lane && !L.epoch[i]) mine.push(i);
+    predecessors.set(lane, new Map(mine.map((one, i) => [one, i ? mine[i - 1] : -1])));
+  }
+  return predecessors.get(lane).get(b) ?? -1;
+}
+
+// Launches before b in program order that had not ended at its call.
+function unfinished(b) {
+  let open = 0;
+  for (let i = 0; i < b; ++i) if (L.end[i] > L.called[b]) ++open;
+  return open;
+}
+
+// What b's thread did between the beginning of a and the call of b.
+function meanwhile(a, b) {
+  const from = L.start[a], to = L.called[b], thread = L.thread[b];
+  const waits = [];
+  D.waits.thread.forEach((one, i) => {
+    const ns = Math.min(to, D.waits.end[i]) - Math.max(from, D.waits.start[i]);
+    if (one === thread && ns > 0) waits.push({ ns, number: D.waits.number[i] });
+  });
+  let calls = 0, inCalls = 0;
+  for (let i = 0; i < b; ++i) {
+    if (L.thread[i] === thread && L.called[i] >= from && L.called[i] < to) { ++calls; inCalls += L.call[i]; }
+  }
+  const said = waits.sort((x, y) => y.ns - x.ns).slice(0, 3).map((one) => {
+    const what = one.number && byNumber.has(one.number) ? full(byNumber.get(one.number)) : "all before";
+    return `waited ${time(one.ns)} for ${what}`;
+  });
+  if (calls) said.push(`launched ${plural(calls, "other")} in ${time(inCalls)}`);
+  const own = to - from - inCalls - waits.reduce((sum, one) => sum + one.ns, 0);
+  if (own > 1000 && L.own[b] > 0) said.push(`did ${time(Math.min(own, L.own[b]))} of its own just before`);
+  return said.length ? `Since ${called(a)} began, its thread ${said.join(", ")}.` : "";
+}
+
+function fullDevice(a) {
+  const units = D.about.units, groups = L.groups[a];
+  if (!units || !groups) return "";
+  return groups >= units
+    ? `${called(a)} has ${plural(groups, "work-group")}, and the device ${plural(units, "compute unit")}: it can fill the device by itself.`
+    : `${called(a)} has ${plural(groups, "work-group")} on ${plural(units, "compute unit")}, so there was room by their number.`;
+}
+
+function why(one, other) {
+  const [a, b] = L.start[one] < L.start[other] || (L.start[one] === L.start[other] && one < other) ? [one, other] : [other, one];
+  const [first, second] = a < b ? [a, b] : [b, a];
+  const met = meetings(first, second);
+  const direct = met.map((meeting) => meetingText(meeting, first, second));
+  if (L.epoch[a] && L.epoch[a] === L.epoch[b]) {
+    const chain = met.length ? null : path(first, second);
+    return { kind: "epoch", a, b,
+      verdict: `Both ran in epoch ${L.epoch[a]} of the scheduler. Only the time of the whole epoch is known, so they may have overlapped.`,
+      lines: direct.length ? ["They cannot have, since bytes order them:", ...direct]
+        : chain ? ["They cannot have, since launches between them do:", ...chain.map(edgeText)]
+          : ["No byte orders them."] };
+  }
+  if (L.start[b] < L.end[a]) {
+    const beside = Math.min(L.end[a], L.end[b]) - L.start[b];
+    return { kind: "overlap", a, b, verdict: `They did overlap, for ${time(beside)}.`, lines: direct };
+  }
+  const gap = L.start[b] - L.end[a];
+  const behind = `${called(b)} began ${time(gap)} after ${called(a)} ended`;
+  if (met.length) {
+    return { kind: "bytes", a, b, verdict: `${behind}: bytes order them.`, lines: direct };
+  }
+  const chain = path(first, second);
+  if (chain) {
+    return { kind: "chain", a, b, verdict: `${behind}: they share no byte, and ${plural(chain.length - 1, "launch").replace("launchs", "launches")} between them order them.`,
+      lines: chain.slice(0, 8).map(edgeText).concat(chain.length > 8 ? [`… and ${chain.length - 8} more`] : []) };
+  }
+  const all = bounds(b, a);
+  const late = all.filter((bound) => bound.at >= L.end[a] - D.clock.error);
+  if (late.length) {
+    return { kind: late[0].kind, a, b, verdict: `${behind}: no byte orders them. ${HEAD[late[0].kind]}`, lines: late.slice(0, 4).map((bound) => bound.text) };
+  }
+  const lines = all.slice(0, 2).map((bound) => bound.text);
+  lines.push(fullDevice(a), "Registers and local memory of kernels are not known here; either may keep two kernels from sharing a unit.");
+  const inFlight = others(a, b);
+  if (inFlight) lines.push(`Between the last of these and its beginning, ${plural(inFlight, "other launch").replace("launchs", "launches")} ran.`);
+  return { kind: "driver", a, b, verdict: `${behind}: nothing that is known held it back. The driver or the device chose this order.`, lines: lines.filter(Boolean) };
+}
+
+const HEAD = {
+  upstream: "It waited for another launch.", lane: "It stood behind others in its lane.", host: "The host was late.",
+  window: "The window was full.", held: "The runtime held it back.",
+};
+
+function others(a, b) {
+  let n = 0;
+  for (let i = 0; i < COUNT; ++i) if (i !== a && i !== b && L.start[i] < L.start[b] && L.end[i] > L.end[a]) ++n;
+  return n;
+}
