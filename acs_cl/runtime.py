@@ -367,14 +367,25 @@ class Runtime:
     def measure(self) -> Measure:
         """Measure what happens in `with rt.measure() as m:`.
 
-        Afterwards `print(m)`, `m.phases`, `m.explain("merge#3")`, `m.advice()` and
-        `m.save("step.json")` tell. Both ends of the block wait for everything launched so far.
+        Afterwards `print(m)`, `m.phases`, `m.explain("merge#3")`, `m.advice()`,
+        `m.report("step.html")` and `m.save("step.json")` tell. Both ends of the block wait for
+        everything launched so far.
         """
         self._check_open()
         self._refuse_in_recording("measure")
         from .observe.measure import Measure
 
         return Measure(self)
+
+    def dag(self, path: str | Path) -> None:
+        """Write the graph of what was traced, and has ended: '.dot', '.graphml' or '.json'.
+
+        Nodes are launches with their sizes, routes and times, edges have kinds and bytes. A
+        recorded graph and a measured block have the same method, and need no `trace=True`.
+        """
+        from .observe.dag import of_slices, save
+
+        save(of_slices(self.trace.slices), path)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -34,13 +34,13 @@ MEMBERS = {
         "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
         "size strides view"
     ),
-    "Graph": "close replay swap update",
+    "Graph": "close dag replay swap update",
     "Handle": "access done event name number wait",
     "Kernel": "access infer_ranges launch_many name native signature",
     "Program": "kernels native",
     "Runtime": (
-        "array build call close context device empty explain finish flush launch measure options "
-        "phase pinned plan prebuild record stats trace zeros"
+        "array build call close context dag device empty explain finish flush launch measure "
+        "options phase pinned plan prebuild record stats trace zeros"
     ),
 }
 

@@ -27,6 +27,7 @@ import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import core, waiting
@@ -245,6 +246,20 @@ class Graph:
         handle = runtime._launch(segment.command(), access, None, None, footprint)
         runtime._stats.segments += 1
         numbers.append(handle.number)
+
+    def dag(self, path: str | Path) -> None:
+        """Write the graph of the recorded launches: '.dot', '.graphml' or '.json'."""
+        from ..observe.dag import of_recorded, save
+
+        self._check("dag")
+        routes = []
+        for number, piece in enumerate(self._pieces, 1):
+            if isinstance(piece, Segment):
+                routes += [f"segment {number} of the scheduler"] * len(piece)
+            else:
+                routes.append("lane")
+        launches = [(one.command, one.access) for one in self._launches]
+        save(of_recorded(launches, routes), path)
 
     # ---- changing ------------------------------------------------------------------------------
 

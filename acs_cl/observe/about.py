@@ -1,16 +1,11 @@
 """What the runtime of a block was like, in plain values.
 
-In: a runtime, under its lock. Out: an `About`, which files keep and reports show.
+`observe.stats` asks a runtime for it; files keep it, and reports show it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-import pyopencl as cl
-
-if TYPE_CHECKING:
-    from ..runtime import Runtime
+from typing import NamedTuple
 
 
 class About(NamedTuple):
@@ -35,22 +30,3 @@ class About(NamedTuple):
     """Those that were on."""
     found: tuple[str, ...] = ()
     """What they found."""
-
-
-def about(runtime: Runtime) -> About:
-    """Ask a runtime. The block has no times yet."""
-    window, backend, checker = runtime._window, runtime._backend, runtime._checker
-    said = checker.report() if checker is not None else {}
-    return About(
-        backend=backend.name,
-        device=runtime.device.name.strip(),
-        why=runtime.plan.why,
-        issue=runtime.options.issue,
-        window=window.size or 0,
-        full=window.full,
-        lanes=len(backend.queues),
-        units=runtime.device.max_compute_units,
-        is_cpu=bool(runtime.device.type & cl.device_type.CPU),
-        checks=said.get("modes", ""),
-        found=tuple(said.get("said", ())),
-    )

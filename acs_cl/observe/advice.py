@@ -39,6 +39,7 @@ class _Block(NamedTuple):
     busy: int
     """Time with something on the device."""
     total: int
+    """What ran on the device, one after another."""
     chain: int
     links: tuple[int, ...]
     in_flight: float
@@ -49,7 +50,8 @@ class _Block(NamedTuple):
         compute units for their groups."""
         units = self.record.about.units
         work = sum(
-            (one.end_ns - one.start_ns) * (min(1.0, one.groups / units) if units and one.groups else 1)
+            (one.end_ns - one.start_ns)
+            * (min(1.0, one.groups / units) if units and one.groups else 1)
             for one in once(self.kernels)
         )
         return max(0, self.busy - max(self.chain, int(work)))
@@ -90,14 +92,15 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
     record, wall = block.record, block.wall
     if record.clocks.clock == "model":
         return
-    waits, behind = _blocking(record)
+    waits, behind, own = _blocking(record)
     if behind > LEAST * wall:
         names = ", ".join(f"{name} ({count})" for name, count in waits.most_common(3))
         yield Finding(
             "blocking",
             f"blocking: {waits.total()} times the program waits before it goes on, for {names}, "
-            f"and the device is idle for {_ms(behind)} of {_ms(wall)} ms behind that: wait less "
-            "often, read what is not needed at once later, or decide on the device (when=)",
+            f"and the device is idle for {_ms(behind)} of {_ms(wall)} ms behind that, "
+            f"{_ms(own)} ms of them since the program does its own work: wait less often, read "
+            "later what is not needed at once, or decide on the device (when=)",
             behind,
             change="no waits",
         )
@@ -121,35 +124,25 @@ def kernels_there(record: Record) -> bool:
     return any(one.clock != "host" for one in record.slices)
 
 
-def _blocking(record: Record) -> tuple[Counter[str], int]:
-    """Waits behind which the device is idle, by what was waited for, and that time. It belongs to a
-    wait if the launch that ends it was called later, behind a wait that ended in it."""
+def _blocking(record: Record) -> tuple[Counter[str], int, int]:
+    """Waits behind which the device is idle, by what was waited for; that time, and what of it is
+    the program's own work. It belongs to a wait if the launch that ends it was called later, and
+    its thread had waited since its last launch."""
     names: Counter[str] = Counter()
-    total = 0
-    if not record.clocks.comparable:
-        return names, total
+    total = own = 0
     known = {one.number: one.name for one in record.slices}
-    ended: dict[int, list[tuple[int, int]]] = {}
-    for wait in record.waits:
-        ended.setdefault(wait.thread, []).append((wait.end_ns, wait.number))
     starts: dict[int, Slice] = {}
     for one in record.slices:
         starts.setdefault(record.interval(one)[0], one)
-    margin = record.clocks.error_ns
-    for begin, end in idle(record):
-        one = starts.get(end)
-        if one is None or not one.called_ns:
+    for begin, end in idle(record) if record.clocks.comparable else ():
+        first = starts.get(end)
+        if first is None or not first.waits or first.called_ns <= begin:
             continue
-        waits = [
-            number
-            for at, number in ended.get(one.thread, ())
-            if begin - margin <= at <= one.called_ns
-        ]
-        if waits:
-            what = "all before" if waits[-1] == ALL_BEFORE else known.get(waits[-1], "a launch")
-            names[what] += 1
-            total += end - begin
-    return names, total
+        last = first.waits[-1]
+        names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
+        total += end - begin
+        own += min(end - begin, first.program_ns)
+    return names, total, own
 
 
 def _host_tasks(block: _Block) -> Iterator[Finding]:
@@ -204,11 +197,11 @@ def _chain(block: _Block) -> Iterator[Finding]:
     if not block.kernels or block.chain <= MOST * block.wall:
         return
     yield from _long(block)
+    width = sum(one.end_ns - one.start_ns for one in once(block.record.slices)) / block.chain
     yield Finding(
         "chain-bound",
         f"chain-bound: launches that wait for one another take {block.chain / 1e6:.2f} of "
-        f"{block.wall / 1e6:.2f} ms: no more than {block.total / block.chain:.1f} launches can be "
-        "in flight",
+        f"{block.wall / 1e6:.2f} ms: no more than {width:.1f} launches can be in flight",
         0,
         block.links[:1] + block.links[-1:],
     )
@@ -233,7 +226,8 @@ def _long(block: _Block) -> Iterator[Finding]:
     beside = union(record.interval(one) for one in block.kernels if one.name != name)
     alone = length(minus(union(map(record.interval, mine)), beside))
     groups = max(one.groups for one in mine)
-    has = f", with {groups} work-groups on {record.about.units} units" if groups else ""
+    some = f"{groups} work-group{'s' if groups > 1 else ''}"
+    has = f", with {some} on {record.about.units} units" if groups else ""
     yield Finding(
         "long-kernel",
         f"long-kernel: {name!r} takes {_ms(took)} ms of the {_ms(block.chain)} ms that launches "

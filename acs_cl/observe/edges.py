@@ -1,18 +1,18 @@
 """Edges between launches that were observed, and the chains that they make.
 
 In: slices in program order. Out: for each launch those it follows, each with the kind of hazard;
-the longest chain, and how much of it would go without some of the edges. Worked out again from the
+the longest chain. Worked out again from the
 bytes, so that edges to launches that had ended when their dependant was made are there, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import core
 from ..records import Access
-from .explain import meetings
+from .meetings import meetings
 from .trace import Slice
 
 REUSE = "reuse"
@@ -62,11 +62,9 @@ def access_of(one: Slice) -> Access:
     return Access(one.reads, one.writes)
 
 
-def chain(
-    slices: Sequence[Slice], edges: Edges, without: Collection[tuple[int, int]] = ()
-) -> Chain:
-    """The longest chain; `without` some edges, given as (upstream, launch). An epoch is one link:
-    what waits for whom in it took nobody knows how long."""
+def chain(slices: Sequence[Slice], edges: Edges) -> Chain:
+    """The longest chain. An epoch is one link: what waits for whom in it took nobody knows how
+    long."""
     links = {one.number: -one.epoch or one.number for one in slices}
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -78,9 +76,7 @@ def chain(
         start = starts.get(link, 0)
         for edge in edges[one.number]:
             other = links.get(edge.upstream, link)
-            if other == link or (edge.upstream, one.number) in without:
-                continue
-            if ends[other] > start:
+            if other != link and ends[other] > start:
                 start, behind[link] = ends[other], other
         starts[link], ends[link] = start, start + one.end_ns - one.start_ns
         if not longest or ends[link] > ends[longest]:

@@ -9,20 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..ranges import overlap, shared_bytes
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING
+from .meetings import Meeting, meetings
 
 if TYPE_CHECKING:
     from ..launch.handle import Handle
     from ..runtime import Runtime
-
-
-class Meeting(NamedTuple):
-    """Bytes that two launches share, one of them writing: `bytes` is their first interval."""
-
-    kind: str
-    base: int
-    bytes: tuple[int, int]
 
 
 class Explanation(NamedTuple):
@@ -69,34 +61,3 @@ def explain(
         for meeting in met
     )
     return Explanation(f"{names} are ordered: {text}", True, met)
-
-
-def meetings(earlier: Access, later: Access) -> list[Meeting]:
-    """The bytes that order two launches."""
-    found = []
-    for kind, ours, theirs in (
-        ("RAW", earlier.writes, later.reads),
-        ("WAR", earlier.reads, later.writes),
-        ("WAW", earlier.writes, later.writes),
-    ):
-        for a in ours:
-            for b in theirs:
-                meeting = _meet(kind, a, b)
-                if meeting is not None:
-                    found.append(meeting)
-    everything = [
-        span
-        for access in (earlier, later)
-        for span in (*access.reads, *access.writes)
-        if span.base == EVERYTHING
-    ]
-    if everything and not found:
-        found.append(Meeting("any", EVERYTHING, (0, 0)))
-    return found
-
-
-def _meet(kind: str, a: Span, b: Span) -> Meeting | None:
-    if a.base != b.base or a.base == EVERYTHING or not overlap(a, b):
-        return None
-    shared = shared_bytes(a, b) or (max(a.start, b.start), min(a.end, b.end))
-    return Meeting(kind, a.base, shared)

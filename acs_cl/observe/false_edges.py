@@ -5,6 +5,9 @@ of views that share a small part of their bytes, where the kernel does not need 
 launch that overwrites what another one used, where it could write elsewhere; and those of an
 argument that counts as written since nobody could tell. Only the program knows; so each finding
 says 'if'.
+
+Invariant: an edge that goes leaves those that it implied. Where these are too many to look for, it
+stays.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ from typing import NamedTuple
 
 from .. import core
 from ..records import EVERYTHING, Access, Span
-from .edges import access_of, chain
-from .explain import Meeting, meetings
+from .edges import Edge, access_of, chain
 from .findings import Finding
+from .meetings import Meeting, meetings
 from .record import Record
 from .trace import Slice
 
@@ -25,23 +28,26 @@ SMALL = 0.5
 """Views that share less than this part of the smaller one overlap at their ends."""
 MOST_CLASSES = 12
 """Kinds of edges that are tried, those with most edges first."""
+MOST_IMPLIED = 64
+"""Launches that are looked at for the edges that one implied."""
 LEAST = 0.05
 """Of the whole time; what would gain less is left out."""
 
 
 class Class(NamedTuple):
-    """Edges alike: between launches of two kernels, for the same reason."""
+    """Edges alike: to launches of one kernel, for one argument, for one reason. Where views
+    overlap, `earlier` is the kernel that they come from."""
 
-    earlier: str
-    later: str
-    kind: str
-    argument: str
     why: str
     """'overlap' or 'overwrite'."""
+    later: str
+    argument: str
+    earlier: str
 
 
-class Example(NamedTuple):
-    """One edge of a class: its launches, the bytes they share, and how many those are of."""
+class Doubtful(NamedTuple):
+    """An edge that may go: its launches, the first bytes they share, and how many bytes the smaller
+    of both views has."""
 
     upstream: int
     launch: int
@@ -51,96 +57,140 @@ class Example(NamedTuple):
 
 def false_edges(record: Record, longest: int, wall: int) -> Iterator[Finding]:
     """What would go without each class of edges. `longest`: the chain with all edges."""
-    edges, examples = _classes(record)
-    common = sorted(edges, key=lambda one: -len(edges[one]))[:MOST_CLASSES]
-    for one in common:
-        gone = frozenset(edges[one])
-        left = chain(record.slices, record.edges, gone).ns
+    found = _classes(record)
+    for one in sorted(found, key=lambda one: -len(found[one]))[:MOST_CLASSES]:
+        edges = _without_class(record, one, found[one])
+        left = chain(record.slices, edges).ns
         if longest - left > LEAST * wall:
-            yield _finding(one, gone, examples[one], longest, left)
+            yield _finding(record, one, found[one], edges, (longest, left))
     yield from _never_written(record, longest)
 
 
 def _finding(
-    one: Class, gone: frozenset[tuple[int, int]], example: Example, longest: int, left: int
+    record: Record,
+    one: Class,
+    found: list[Doubtful],
+    edges: dict[int, list[Edge]],
+    chains: tuple[int, int],
 ) -> Finding:
-    low, high = example.meeting.bytes
+    longest, left = chains
+    first = found[0]
+    low, high = first.meeting.bytes
     named = f" ({one.argument})" if one.argument else ""
-    where = f"bytes {low}..{high} of base {example.meeting.base}{named}"
-    would = f"without these edges the longest chain takes {left / 1e6:.3g} of {longest / 1e6:.3g} ms"
+    where = f"{first.meeting.kind} on bytes {low}..{high} of base {first.meeting.base}{named}"
+    would = f"without that the longest chain takes {left / 1e6:.3g} of {longest / 1e6:.3g} ms"
     if one.why == "overlap":
+        kind = "false-dependency"
         text = (
-            f"false-dependency: {one.later!r} follows {one.earlier!r} {len(gone)} times only since "
-            f"their views overlap by {high - low} of {example.of_bytes} bytes, {one.kind} on "
-            f"{where}; {would}: if a kernel does not need them, make views that do not overlap, or "
-            "say reads= and writes="
+            f"{kind}: {one.later!r} follows {one.earlier!r} {len(found)} times only since their "
+            f"views overlap by {high - low} of {first.of_bytes} bytes, {where}; {would}: if a "
+            "kernel does not need them, make views that do not overlap, or say reads= and writes="
         )
     else:
+        kind = "buffer-reuse"
+        names = {slice_.number: slice_.name for slice_ in record.slices}
+        users = Counter(names[doubtful.upstream] for doubtful in found)
         text = (
-            f"buffer-reuse: {one.later!r} waits {len(gone)} times to overwrite what {one.earlier!r}"
-            f" used, {one.kind} on {where}; {would}: let them take turns with a second array"
+            f"{kind}: {one.later!r} waits {len(found)} times to overwrite what "
+            f"{' and '.join(repr(name) for name, _ in users.most_common(2))} used, {where}; "
+            f"{would}: let the launches take turns with a second array"
         )
-    launches = example.upstream, example.launch
-    kind = "false-dependency" if one.why == "overlap" else "buffer-reuse"
-    return Finding(kind, text, longest - left, launches, "no such edges", gone=gone)
+    launches = first.upstream, first.launch
+    return Finding(kind, text, longest - left, launches, edges=edges)
 
 
-def _classes(record: Record) -> tuple[dict[Class, list[tuple[int, int]]], dict[Class, Example]]:
-    """Edges that may go, by class, and one of each."""
+# ---- classes of edges ----------------------------------------------------------------------------
+
+
+def _classes(record: Record) -> dict[Class, list[Doubtful]]:
+    """Edges that may go, by class."""
     known = {one.number: one for one in record.slices}
-    edges: dict[Class, list[tuple[int, int]]] = {}
-    examples: dict[Class, Example] = {}
+    found: dict[Class, list[Doubtful]] = {}
     for later in record.slices:
         for edge in record.edges[later.number]:
             earlier = known.get(edge.upstream)
-            found = earlier and _class(earlier, later)
-            if not earlier or not found:
-                continue
-            one, meeting, of_bytes = found
-            edges.setdefault(one, []).append((earlier.number, later.number))
-            examples.setdefault(one, Example(earlier.number, later.number, meeting, of_bytes))
-    return edges, examples
+            doubt = earlier and _doubt(earlier, later)
+            if doubt:
+                one, doubtful = doubt
+                found.setdefault(one, []).append(doubtful)
+    return found
 
 
-def _class(earlier: Slice, later: Slice) -> tuple[Class, Meeting, int] | None:
-    """Why an edge may go; None where it is needed."""
+def _doubt(earlier: Slice, later: Slice) -> tuple[Class, Doubtful] | None:
+    """Why an edge may go; None where it is needed, or there is none."""
     met = meetings(access_of(earlier), access_of(later))
     if not met or any(one.base == EVERYTHING for one in met):
         return None
-    parts = [(one, *_part(earlier, later, one)) for one in met]
-    first, of_bytes, _ = parts[0]
-    names = [name for name, _, base in later.arguments if base == first.base]
-    head = earlier.name, later.name, first.kind, ", ".join(names)
-    if all(small for _, _, small in parts):
-        return Class(*head, "overlap"), first, of_bytes
+    parts = [_part(earlier, later, one) for one in met]
+    first, of_bytes = met[0], parts[0][0]
+    argument = ", ".join(name for name, _, base in later.arguments if base == first.base)
+    doubtful = Doubtful(earlier.number, later.number, first, of_bytes)
+    if all(small for _, small in parts):
+        return Class("overlap", later.name, argument, earlier.name), doubtful
     if all(one.kind != "RAW" for one in met):
-        return Class(*head, "overwrite"), first, of_bytes
+        return Class("overwrite", later.name, argument, ""), doubtful
     return None
 
 
 def _part(earlier: Slice, later: Slice, meeting: Meeting) -> tuple[int, bool]:
     """Bytes of the smaller view, and whether the two share a small part of it."""
     ours, theirs = _sides(access_of(earlier), access_of(later), meeting.kind)
-    sizes = [
-        min(a.nbytes, b.nbytes)
+    pairs = [
+        (a, b)
         for a in ours
         for b in theirs
         if a.base == b.base == meeting.base and a.start < b.end and b.start < a.end
     ]
-    size = min(sizes, default=0)
-    shared = sum(
-        min(a.end, b.end) - max(a.start, b.start)
-        for a in ours
-        for b in theirs
-        if a.base == b.base == meeting.base and a.rows == b.rows == 1
-        and a.start < b.end and b.start < a.end
-    )  # fmt: skip
+    size = min((min(a.nbytes, b.nbytes) for a, b in pairs), default=0)
+    if any(a.rows > 1 or b.rows > 1 for a, b in pairs):
+        return size, False
+    shared = sum(min(a.end, b.end) - max(a.start, b.start) for a, b in pairs)
     return size, 0 < shared < SMALL * size
 
 
 def _sides(earlier: Access, later: Access, kind: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     ours = earlier.reads if kind == "WAR" else earlier.writes
     return ours, later.reads if kind == "RAW" else later.writes
+
+
+def _without_class(record: Record, one: Class, found: list[Doubtful]) -> dict[int, list[Edge]]:
+    """The edges that are left, with those that the others implied."""
+    known = {slice_.number: slice_ for slice_ in record.slices}
+    gone = {(doubtful.upstream, doubtful.launch) for doubtful in found}
+    edges = {}
+    for number, all_ in record.edges.items():
+        left = [edge for edge in all_ if (edge.upstream, number) not in gone]
+        for edge in all_:
+            if (edge.upstream, number) in gone:
+                implied = _implied(record, known, one, known[edge.upstream], known[number])
+                left += [edge] if implied is None else implied
+        edges[number] = list(dict.fromkeys(left))
+    return edges
+
+
+def _implied(
+    record: Record, known: dict[int, Slice], one: Class, upstream: Slice, later: Slice
+) -> list[Edge] | None:
+    """Edges to a launch that the one from `upstream` stood for; None where they are too many to
+    look for."""
+    seen = {upstream.number}
+    open_ = [upstream.number]
+    found = []
+    while open_:
+        for edge in record.edges[open_.pop()]:
+            if edge.upstream in seen or edge.upstream not in known:
+                continue
+            seen.add(edge.upstream)
+            if len(seen) > MOST_IMPLIED:
+                return None
+            earlier = known[edge.upstream]
+            met = meetings(access_of(earlier), access_of(later))
+            doubt = _doubt(earlier, later)
+            if met and (doubt is None or doubt[0] != one):
+                found.append(Edge(edge.upstream, met[0].kind))
+            else:
+                open_.append(edge.upstream)
+    return found
 
 
 # ---- arguments that count as written -------------------------------------------------------------
@@ -153,25 +203,28 @@ def _never_written(record: Record, longest: int) -> Iterator[Finding]:
     doubtful: Counter[tuple[str, str]] = Counter()
     for one in slices:
         for name, mode, _ in one.arguments:
-            if mode == "rw":
+            others = any("w" in way for other, way, _ in one.arguments if other != name)
+            if mode == "rw" and others:  # a kernel that writes nothing would be of no use
                 doubtful[one.name, name] += 1
-    edges = {(edge.upstream, number) for number, all_ in record.edges.items() for edge in all_}
+    count = sum(map(len, record.edges.values()))
     found = []
     for kernel, name in doubtful:
         hazards = core.native.Hazards()
-        kept = set()
+        left = {}
         for one in slices:
             entered = hazards.enter(one.number, one.reads, _without(one, kernel, name))
-            kept |= {(upstream, one.number) for upstream in entered}
-        if len(kept) < len(edges):
-            found.append((len(edges) - len(kept), kernel, name, frozenset(edges - kept)))
-    for count, kernel, name, gone in sorted(found, key=lambda one: one[:3], reverse=True):
-        cost = longest - chain(slices, record.edges, gone).ns
+            left[one.number] = [Edge(upstream, kind) for upstream, kind in entered.items()]
+        gone = count - sum(map(len, left.values()))
+        if gone > 0:
+            found.append((gone, kernel, name, left))
+    for gone, kernel, name, left in sorted(found, key=lambda one: one[:3], reverse=True):
         text = (
-            f"{name} of {kernel} counts as written: if it never is, {count} of {len(edges)} edges "
-            f'would go: make it const, or prog.{kernel}.access({name}="r")'
+            f"{name} of {kernel} counts as written: if it never is, {gone} of {count} edges would "
+            f'go: make it const, or prog.{kernel}.access({name}="r")'
         )
-        yield Finding("counts-as-written", text, cost, min(gone), "no such edges", gone=gone)
+        cost = longest - chain(slices, left).ns
+        number = next(one.number for one in slices if one.name == kernel)
+        yield Finding("counts-as-written", text, cost, (number,), edges=left)
 
 
 def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .edges import Edges
+
 
 class Finding(NamedTuple):
     """What it is called, a sentence with its figures, and the time that would go at most."""
@@ -17,5 +19,5 @@ class Finding(NamedTuple):
     """What the emulator can try for it (`report.what_if.CHANGES`)."""
     name: str = ""
     """The kernel that is changed,"""
-    gone: frozenset[tuple[int, int]] = frozenset()
-    """or the edges that would go, each as (upstream, launch)."""
+    edges: Edges | None = None
+    """or the edges that would be left."""

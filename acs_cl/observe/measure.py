@@ -25,11 +25,12 @@ from .. import waiting
 from ..errors import UsageError
 from ..host.intervals import packed
 from ..records import Access
-from .about import About, about
+from .about import About
 from .advice import findings
 from .edges import Edge, edges_of
-from .explain import meetings
-from .record import Record, record
+from .meetings import meetings
+from .record import ON_A_QUEUE, Record, record
+from .stats import about
 from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class Measure:
     def record(self, title: str = "") -> Record:
         """All that is known of the block, in plain values."""
         slices, waits = self._done(), self._trace.waits if self._trace is not None else []
-        return record(title, slices, waits, self._where, self._about)
+        return record(title, slices, waits, self._about, self._where)
 
     # ---- files -----------------------------------------------------------------------------------
 
@@ -237,6 +238,12 @@ class Measure:
 
         write(self.record(title or Path(path).stem), path, what_if)
 
+    def dag(self, path: str | Path) -> None:
+        """Write the graph of the block's launches, as `Runtime.dag` does."""
+        from .dag import of_slices, save
+
+        save(of_slices(self._done(), self._where), path)
+
     def _done(self) -> list[Slice]:
         if self._runtime._measuring is self or self._trace is None:
             raise UsageError("measure: the block has not ended; ask after it")
@@ -245,7 +252,7 @@ class Measure:
 
 def _first(where: str) -> str:
     """Where a launch ran, without why."""
-    return where.rstrip("; ").partition(":")[0] or "on a queue"
+    return where.rstrip("; ").partition(":")[0] or ON_A_QUEUE
 
 
 def _of_argument(one: Slice, base: int) -> str:

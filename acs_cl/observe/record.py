@@ -20,6 +20,8 @@ from .about import About
 from .edges import Edge, edges_of
 from .trace import STRAIGHT, Slice, Wait
 
+ON_A_QUEUE = "on a queue"
+
 
 class Clocks(NamedTuple):
     """`clock` is that of what ran on the device. `ahead_ns`: how far it is ahead of the host's, at
@@ -79,17 +81,27 @@ class Record(NamedTuple):
         return clocks.on_host(one, one.start_ns), clocks.on_host(one, one.end_ns)
 
 
+Traced = tuple[Sequence[Slice], Sequence[Wait], About]
+"""What a runtime traced so far."""
+
+
 def record(
     title: str,
     slices: Sequence[Slice],
     waits: Sequence[Wait],
-    where: dict[int, str],
-    about: About,
+    known: About,
+    where: dict[int, str] | None = None,
 ) -> Record:
-    """Put together what was observed."""
+    """Put together what was observed. `where`: routes that are known better than slices tell."""
+    where = where or {}
     slices = sorted(slices, key=lambda one: one.number)
-    places = {one.number: where.get(one.number) or place_of(one) for one in slices}
-    return Record(title, slices, waits, edges_of(slices), places, about, clocks_of(slices))
+    places = {one.number: _place(one, where.get(one.number, "")) for one in slices}
+    return Record(title, slices, waits, edges_of(slices), places, known, clocks_of(slices))
+
+
+def _place(one: Slice, said: str) -> str:
+    """Where it ran: by the backend, unless that says less than the slice."""
+    return place_of(one) if said in ("", ON_A_QUEUE) else said
 
 
 def place_of(one: Slice) -> str:
@@ -126,12 +138,12 @@ def load(path: str | Path) -> Record:
     try:
         slices = [_slice(one) for one in found]
         waits = [Wait(*map(int, one)) for one in head.get("waits", ())]
-        said = {name: value for name, value in dict(head.get("about", {})).items()}
+        said = dict(head.get("about", {}))
         said["found"] = tuple(said.get("found", ()))
-        about = About(**said)
+        known = About(**said)
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None
-    return record(path.stem, slices, waits, {}, about)
+    return record(path.stem, slices, waits, known)
 
 
 def _slice(found: dict[str, Any]) -> Slice:

@@ -80,7 +80,7 @@ def shares(record: Record) -> list[Share]:
     device = record.clocks.clock
     for kind in ("kernels", "transfers", "host tasks", "bypass"):
         take(kind, ran.get(kind, []), device if kind in ("kernels", "transfers") else "host")
-    if record.clocks.comparable and record.clocks.clock != "host" or record.waits:
+    if record.clocks.comparable:
         launching = [
             (one.called_ns, one.called_ns + one.hazards_ns + one.submit_ns)
             for one in record.slices

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyopencl as cl
+
 from .. import core
+from .about import About
 
 if TYPE_CHECKING:
     from ..runtime import Runtime
+    from .record import Traced
 
 
 class Stats:
@@ -64,3 +68,29 @@ class Stats:
         if runtime._trace is not None:
             report["timed"] = runtime._trace.summary()
         return report
+
+
+def about(runtime: Runtime) -> About:
+    """Ask a runtime. The block has no times yet."""
+    window, backend, checker = runtime._window, runtime._backend, runtime._checker
+    said = checker.report() if checker is not None else {}
+    return About(
+        backend=backend.name,
+        device=runtime.device.name.strip(),
+        why=runtime.plan.why,
+        issue=runtime.options.issue,
+        window=window.size or 0,
+        full=window.full,
+        lanes=len(backend.queues),
+        units=runtime.device.max_compute_units,
+        is_cpu=bool(runtime.device.type & cl.device_type.CPU),
+        checks=said.get("modes", ""),
+        found=tuple(said.get("said", ())),
+    )
+
+
+def traced(runtime: Runtime) -> Traced:
+    """Copy what a runtime traced, which may go on afterwards."""
+    trace = runtime.trace
+    with runtime._lock:
+        return tuple(trace.slices), tuple(trace.waits), about(runtime)

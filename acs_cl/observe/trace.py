@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
@@ -27,6 +26,7 @@ import pyopencl as cl
 from ..host.intervals import in_flight
 from ..host.thread_time import ThreadTime
 from ..records import Launch, Span
+from .commands import arguments_of, sizes_of
 
 VERSION = 5
 ALL_BEFORE = 0
@@ -208,7 +208,7 @@ class Trace:
         stages = self._stages.pop(launch.number, (0, 0, "", 0))
         hazards_ns, submit_ns, phase, called_ns = stages
         before = self._before.pop(launch.number, (0, (), 0))
-        groups, items = _groups(launch)
+        groups, items = sizes_of(launch.command)
         self.slices.append(
             Slice(
                 launch.number,
@@ -225,7 +225,7 @@ class Trace:
                 launch.access.reads,
                 launch.access.writes,
                 phase,
-                _arguments(launch),
+                arguments_of(launch),
                 *before,
                 epoch,
                 getattr(launch.command, "passed", 0),
@@ -286,34 +286,3 @@ def overlap(slices: Sequence[Slice]) -> float:
 def once(slices: Sequence[Slice]) -> list[Slice]:
     """Slices with times of their own, and one for each epoch, whose time counts once."""
     return list({one.epoch or -one.number: one for one in slices}.values())
-
-
-def _arguments(launch: Launch) -> tuple[tuple[str, str, int], ...]:
-    """Names, modes and bases of a kernel's memory: where each argument is one span of what is read,
-    and one of what is written, as its mode says, which is so unless the call said otherwise."""
-    command = launch.command
-    command = getattr(command, "plain", command)
-    signature = getattr(getattr(command, "kernel", None), "signature", None)
-    if signature is None:
-        return ()
-    memory = [one for one in signature.parameters if one.mode]
-    reads, writes = launch.access.reads, launch.access.writes
-    named = []
-    for way, spans in (("r", reads), ("w", writes)):
-        mine = [one for one in memory if way in one.mode]
-        if len(mine) != len(spans):
-            return ()
-        named += [(one.name, one.mode, span.base) for one, span in zip(mine, spans, strict=True)]
-    return tuple(dict.fromkeys(named))
-
-
-def _groups(launch: Launch) -> tuple[int, int]:
-    """Work-groups of a kernel and work-items of each; zeros for other commands and where the driver
-    chose the size."""
-    local = getattr(launch.command, "local_size", None)
-    if not local:
-        return 0, 0
-    groups = 1
-    for items, size in zip(launch.command.global_size, local, strict=True):  # type: ignore[attr-defined]
-        groups *= -(-items // size)
-    return groups, prod(local)

@@ -95,9 +95,25 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         help="run it three times, twice of them on its own queues, and say how long each took",
     )
     parser.add_argument("--out", metavar="FILE", help="where the report goes, in place of stderr")
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page: timeline, graph, advice, why no overlap",
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help="a script of PyOpenCL's")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own")
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("timeline", help="what rt.measure().save or rt.trace.save wrote")
+    parser.add_argument(
+        "--out", metavar="FILE.html", help="the page; beside the timeline if not said"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="the head of the page")
+    parser.add_argument(
+        "--no-what-if", action="store_true", help="do not ask the emulator what would help"
+    )
 
 
 def _runs(module: str) -> Callable[[argparse.Namespace], int]:
@@ -144,5 +160,10 @@ COMMANDS: dict[str, Command] = {
         "run a program of PyOpenCL's on our queues, and say what it gained",
         _run_options,
         _runs("acs_cl.tools.run_script"),
+    ),
+    "report": Command(
+        "make a page of a saved timeline: where time went, why launches did not overlap",
+        _report_options,
+        _runs("acs_cl.tools.report"),
     ),
 }

@@ -33,6 +33,8 @@ import pyopencl as cl
 from .. import devices
 from ..errors import UsageError
 from ..host.pipes import LEFT, nobody_reads
+from ..observe.record import Record, Traced, record
+from ..observe.stats import traced
 from ..queue import patch, queue
 from ..queue.queue import Queue
 from ..runtime import Runtime
@@ -42,34 +44,53 @@ CHECKED = "launches", "kernels", "runs", "passed", "found"
 """What is said of checks."""
 
 
+class Seen:
+    """What is kept of a runtime: what it said when it was asked last."""
+
+    def __init__(self) -> None:
+        self.stats: dict[str, Any] = {}
+        self.traced: Traced | None = None
+
+
 class Account:
     """What the queues of a program did, also those that are gone."""
 
     def __init__(self) -> None:
         self.queues = 0
         self.not_understood: Counter[str] = Counter()
-        self._runtimes: weakref.WeakKeyDictionary[Runtime, list[Any]] = weakref.WeakKeyDictionary()
-        self._stats: list[list[Any]] = []
+        self.keeps = False
+        """Whether a page is wanted, and with it what runtimes traced."""
+        self._runtimes: weakref.WeakKeyDictionary[Runtime, Seen] = weakref.WeakKeyDictionary()
+        self._seen: list[Seen] = []
 
     def opens(self, opened: Any) -> None:
         """A queue was made."""
         self.queues += 1
         runtime = opened.runtime
         if runtime not in self._runtimes:
-            entry: list[Any] = [None]
-            self._runtimes[runtime] = entry
-            self._stats.append(entry)
+            seen = self._runtimes[runtime] = Seen()
+            self._seen.append(seen)
         weakref.finalize(opened, self._note, runtime, opened.not_understood)
 
     def _note(self, runtime: Runtime, not_understood: Counter[str]) -> None:
         self.not_understood += not_understood
-        self._runtimes[runtime][0] = runtime.stats()
+        self._look(runtime, self._runtimes[runtime])
+
+    def _look(self, runtime: Runtime, seen: Seen) -> None:
+        seen.stats = runtime.stats()
+        if self.keeps and seen.stats.get("timed", {}).get("slices"):
+            seen.traced = traced(runtime)
 
     def stats(self) -> list[dict[str, Any]]:
         """Of each runtime there was."""
-        for runtime, entry in list(self._runtimes.items()):
-            entry[0] = runtime.stats()
-        return [entry[0] for entry in self._stats if entry[0] is not None]
+        for runtime, seen in list(self._runtimes.items()):
+            self._look(runtime, seen)
+        return [seen.stats for seen in self._seen if seen.stats]
+
+    def records(self) -> list[Record]:
+        """What each runtime traced, most launches first. Asked after `stats`."""
+        found = [record("", *seen.traced) for seen in self._seen if seen.traced is not None]
+        return sorted(found, key=lambda one: -len(one.slices))
 
 
 @contextlib.contextmanager
@@ -106,16 +127,21 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
     for device in devices.devices():
         devices.repair(device)
+    if args.report and (args.no_trace or args.compare):
+        raise UsageError("--report needs a trace: leave out --no-trace and --compare")
     options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}
     if args.backend:
         options["backend"] = args.backend
     if args.compare:
         _seconds_of_its_own(args)
     with replaced_queues(options) as account:
+        account.keeps = bool(args.report)
         began = perf_counter()
         code = _run(args.program, args.module, args.arguments)
         took_s = perf_counter() - began
         text = report(account)
+        if args.report:
+            text += _pages(account, Path(args.report), program.name)
     if args.compare:
         own_s = _seconds_of_its_own(args) if code == 0 else None
         text = text.removesuffix(HOW_TO_COMPARE) + compared(took_s, own_s)
@@ -124,6 +150,18 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def _pages(account: Account, path: Path, name: str) -> str:
+    """Write a page for each runtime; what is said of them."""
+    from ..observe.report.page import write
+
+    said = []
+    for count, one in enumerate(account.records(), 1):
+        out = path if count == 1 else path.with_stem(f"{path.stem}-{count}")
+        write(one._replace(title=name), out)
+        said.append(f"  report: {out}\n")
+    return "".join(said) or "  report: none, since nothing was timed\n"
 
 
 _ALONE = """

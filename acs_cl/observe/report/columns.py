@@ -9,7 +9,7 @@ Invariant: a time that nobody knows is -1.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..edges import chain
 from ..findings import Finding
@@ -42,7 +42,7 @@ class Table(Generic[T]):
 
 def columns(
     record: Record, findings: Sequence[Finding], estimates: Sequence[Estimate], notes: Iterable[str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Everything that the page shows."""
     places = {one.number: place for place, one in enumerate(record.slices)}
     path = chain(record.slices, record.edges)
@@ -52,7 +52,11 @@ def columns(
         "title": record.title,
         "about": record.about._asdict(),
         "whole_ns": record.whole_ns,
-        "clock": {"device": clocks.clock, "comparable": clocks.comparable, "error": clocks.error_ns},
+        "clock": {
+            "device": clocks.clock,
+            "comparable": clocks.comparable,
+            "error": clocks.error_ns,
+        },
         **_launches(record),
         "edges": _edges(record, places),
         "waits": _waits(record),
@@ -72,7 +76,7 @@ def columns(
     }
 
 
-def _launches(record: Record) -> dict[str, Any]:
+def _launches(record: Record) -> dict[str, object]:
     names: Table[str] = Table()
     phases: Table[str] = Table()
     where: Table[str] = Table()
@@ -131,7 +135,7 @@ def _host_times(record: Record, one: Slice, zero: int) -> dict[str, int]:
     }
 
 
-def _edges(record: Record, places: dict[int, int]) -> dict[str, list[Any]]:
+def _edges(record: Record, places: dict[int, int]) -> dict[str, object]:
     found = [
         (places[edge.upstream], places[number], edge.kind)
         for number, edges in record.edges.items()

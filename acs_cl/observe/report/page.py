@@ -69,8 +69,8 @@ def _notes(record: Record, what_if: bool) -> list[str]:
     tasks = [one.epoch for one in slices if one.epoch]
     if tasks:
         notes.append(
-            f"{len(tasks)} launches ran in {len(set(tasks))} epochs of the scheduler on the device. "
-            "Only the times of whole epochs are known: when a task began in one nobody knows."
+            f"{len(tasks)} launches ran in {len(set(tasks))} epochs of the scheduler on the "
+            "device. Only the times of whole epochs are known: when a task began nobody knows."
         )
     passed = sum(one.passed for one in slices)
     if passed:

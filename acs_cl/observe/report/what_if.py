@@ -1,8 +1,8 @@
 """What would help, by the emulator: the block run again on a model, with one thing changed.
 
-In: a record and its findings. Out: estimates, each with the time of the model without the change and
-with it. All of it is simulated: the model has the measured times of the launches, their edges, what
-the program did and waited for, and a machine with as many units as the device has.
+In: a record and its findings. Out: estimates, each with the time of the model without the change
+and with it. All of it is simulated: the model has the measured times of the launches, their edges,
+what the program did and waited for, and a machine with as many units as the device has.
 
 Invariant: both times of an estimate are the model's; nothing measured is compared with them.
 """
@@ -122,16 +122,20 @@ def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trac
         )
     if finding.change == "half as long":
         return f"{finding.name} takes half as long", model.changed(
-            lambda one: one._replace(total_ns=max(1, one.total_ns // 2))
-            if one.name == finding.name
-            else one
-        )
-    if finding.change == "no such edges":
-        places = {one.number: place for place, one in enumerate(record.slices, 1)}
-        gone = {(places[upstream], places[number]) for upstream, number in finding.gone}
-        return f"without {len(gone)} edges ({finding.kind})", model.changed(
-            lambda one: one._replace(
-                upstream=tuple(up for up in one.upstream if (up, one.number) not in gone)
+            lambda one: (
+                one._replace(total_ns=max(1, one.total_ns // 2))
+                if one.name == finding.name
+                else one
             )
+        )
+    if finding.edges is not None:
+        places = {one.number: place for place, one in enumerate(record.slices, 1)}
+        left = {
+            places[number]: tuple(places[edge.upstream] for edge in edges)
+            for number, edges in finding.edges.items()
+        }
+        gone = sum(map(len, record.edges.values())) - sum(map(len, left.values()))
+        return f"{gone} edges less ({finding.kind})", model.changed(
+            lambda one: one._replace(upstream=left[one.number])
         )
     return None

@@ -1,0 +1,25 @@
+"""``acs-cl report``: a page of a timeline that a program has saved.
+
+In: what `rt.measure().save`, `rt.trace.save` or ``ACS_CL_TRACE`` wrote. Out: an HTML file that
+needs no network; its path on stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..observe.record import load
+from ..observe.report.page import write
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the page; the exit code."""
+    timeline = Path(args.timeline)
+    record = load(timeline)
+    if args.title:
+        record = record._replace(title=args.title)
+    out = Path(args.out) if args.out else timeline.with_suffix(".html")
+    write(record, out, not args.no_what_if)
+    print(f"{out}: {len(record.slices)} launches, {out.stat().st_size / 1e6:.2f} MB")
+    return 0
