@@ -21,6 +21,15 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE_S = 60.0
 
+AT_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for end, place in zip(ends, (3, 4)):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Puts the pipes where Chromium looks for them."""
+
 
 def chromium() -> str | None:
     """Where Chromium is, if there is one that pipes work with."""
@@ -30,19 +39,19 @@ def chromium() -> str | None:
 
 
 class Page:
-    """A page that is open. Use it in `with`."""
+    """A browser with one page. Use it in `with`, and `open` files in it."""
 
-    def __init__(
-        self, path: Path, dark: bool = False, width: int = 1280, height: int = 900
-    ) -> None:
-        self._path, self._dark, self._size = path, dark, (width, height)
+    def __init__(self) -> None:
         self._count = 0
         self._left = b""
+        self._session = ""
+        self.opened_s = 0.0
+        """From the navigation until the page said that it is ready."""
         self.errors: list[str] = []
-        """What the page threw, or wrote as an error."""
+        """What pages threw, or wrote as an error."""
 
     def __enter__(self) -> Page:
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         program = chromium()
@@ -52,49 +61,43 @@ class Page:
             "--remote-debugging-pipe", "--no-first-run", "--hide-scrollbars",
             "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={self._folder.name}",
         )  # fmt: skip
-
-        def third_and_fourth() -> None:
-            kept, given = os.dup(to_read), os.dup(to_write)
-            os.dup2(kept, 3)
-            os.dup2(given, 4)
-
         self._process = subprocess.Popen(
-            [program, *flags, "about:blank"],
-            preexec_fn=third_and_fourth,
-            close_fds=False,
+            [sys.executable, "-c", AT_3_AND_4, str(to_read), str(to_write), program, *flags],
+            pass_fds=(to_read, to_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         os.close(to_read)
         os.close(to_write)
-        self._session = ""
-        targets = self.ask("Target.getTargets")["targetInfos"]
-        target = next(one["targetId"] for one in targets if one["type"] == "page")
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
-        width, height = self._size
-        self.ask(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if self._dark else "light"}
+        return self
+
+    def open(self, path: Path, dark: bool = False, width: int = 1280, height: int = 900) -> None:
+        """Show a file, once it has said that it is ready."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.ask("Emulation.setDeviceMetricsOverride", **size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.ask("Page.navigate", url="about:blank")
         began = monotonic()
-        self.ask("Page.navigate", url=self._path.resolve().as_uri())
-        while not self.js("document.documentElement.dataset.ready || ''"):
+        self.ask("Page.navigate", url=path.resolve().as_uri())
+        here = f"location.pathname === {json.dumps(str(path.resolve()))}"
+        ready = "document.documentElement?.dataset?.ready"
+        while not self.js(f"{here} && {ready} ? 1 : 0"):
             assert not self.errors, self.errors
             assert monotonic() - began < PATIENCE_S, "the page does not get ready"
         self.opened_s = monotonic() - began
-        return self
 
     def __exit__(self, *error: object) -> None:
-        os.close(self._write)
-        os.close(self._read)
         self._process.terminate()
         self._process.wait(PATIENCE_S)
+        os.close(self._write)
+        os.close(self._read)
         self._folder.cleanup()
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -174,7 +177,8 @@ class Page:
 
     def text(self, selector: str) -> str:
         """What an element says; '' if there is none."""
-        return str(self.js(f"document.querySelector({selector!r})?.innerText ?? ''"))
+        one = f"document.querySelector({selector!r})"
+        return str(self.js(f"{one}?.innerText ?? {one}?.textContent ?? ''"))
 
     def picture(self, path: Path, selector: str = "") -> None:
         """Take a PNG of the page, or of one element."""

@@ -70,15 +70,16 @@ def false_dependency() -> Measure:
 
 
 def blocking_read() -> Measure:
-    """A program that looks at a value in the middle of each step."""
+    """A program that looks at a value in the middle of each step, and thinks about it."""
     with acs.Runtime(backend="lanes") as rt:
         prog = _warm(rt)
         x = rt.zeros(ITEMS, np.uint32)
         with rt.measure() as m:
-            for _ in range(10 * STEPS):
-                prog.turn((ITEMS,), (ITEMS,), x, SHORT // 100)
+            for _ in range(5 * STEPS):
+                prog.turn((ITEMS,), (ITEMS,), x, SHORT // 20)
                 x.get()
-                prog.turn((ITEMS,), (ITEMS,), x, SHORT // 100)
+                sleep(0.001)
+                prog.turn((ITEMS,), (ITEMS,), x, SHORT // 20)
         return m
 
 

@@ -96,7 +96,7 @@ def _finding(
             f"{would}: let the launches take turns with a second array"
         )
     launches = first.upstream, first.launch
-    return Finding(kind, text, longest - left, launches, edges=edges)
+    return Finding(kind, text, longest - left, launches, name=one.later, edges=edges)
 
 
 # ---- classes of edges ----------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _never_written(record: Record, longest: int) -> Iterator[Finding]:
         )
         cost = longest - chain(slices, left).ns
         number = next(one.number for one in slices if one.name == kernel)
-        yield Finding("counts-as-written", text, cost, (number,), edges=left)
+        yield Finding("counts-as-written", text, cost, (number,), name=kernel, edges=left)
 
 
 def _without(one: Slice, kernel: str, name: str) -> tuple[Span, ...]:

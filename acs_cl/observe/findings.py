@@ -18,6 +18,6 @@ class Finding(NamedTuple):
     change: str = ""
     """What the emulator can try for it (`report.what_if.CHANGES`)."""
     name: str = ""
-    """The kernel that is changed,"""
+    """The kernel that it is about."""
     edges: Edges | None = None
-    """or the edges that would be left."""
+    """The edges that would be left."""

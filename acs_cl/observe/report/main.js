@@ -94,5 +94,5 @@ launchTable(chosen);
 bars.resize();
 
 // For tests, and for people with a console.
-window.acs = { why: (a, b) => why(find(String(a)), find(String(b))), find, spot: (text) => bars.spot(find(String(text))), count: COUNT, chosen };
+window.acs = { shared, why: (a, b) => why(find(String(a)), find(String(b))), find, spot: (text) => bars.spot(find(String(text))), count: COUNT, chosen };
 document.documentElement.dataset.ready = String(Math.round(performance.now()));

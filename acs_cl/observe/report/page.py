@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -43,10 +44,8 @@ def page(record: Record, what_if: bool = True) -> str:
         "DATA": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         "SCRIPT": "\n".join(map(_file, SCRIPTS)),
     }
-    text = _file("page.html")
-    for name, part in parts.items():
-        text = text.replace(f"@{name}@", part, 1)
-    return text
+    # in one go, since parts may hold what looks like the name of another one
+    return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _file("page.html"))
 
 
 def _file(name: str) -> str:

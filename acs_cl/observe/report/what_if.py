@@ -134,8 +134,7 @@ def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trac
             places[number]: tuple(places[edge.upstream] for edge in edges)
             for number, edges in finding.edges.items()
         }
-        gone = sum(map(len, record.edges.values())) - sum(map(len, left.values()))
-        return f"{gone} edges less ({finding.kind})", model.changed(
+        return f"without such edges: {finding.kind} of {finding.name}", model.changed(
             lambda one: one._replace(upstream=left[one.number])
         )
     return None

@@ -1,0 +1,439 @@
+"""What a report is made of: shares, clocks, findings, estimates, and the page as text."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import PLANTED
+
+import acs_cl as acs
+from acs_cl.host.intervals import length, minus, union, within
+from acs_cl.observe.about import About
+from acs_cl.observe.advice import findings
+from acs_cl.observe.edges import Edges, chain, edges_of
+from acs_cl.observe.record import Record, clocks_of, load, record
+from acs_cl.observe.report.page import page
+from acs_cl.observe.report.what_if import MOST, estimates
+from acs_cl.observe.shares import KINDS, kind_of, shares
+from acs_cl.observe.trace import Slice, Wait
+from acs_cl.records import Span
+from acs_cl.tools.cli import main
+
+LANES = About(backend="lanes", device="a device", lanes=2, units=4)
+
+
+def span(base: int, start: int, end: int) -> Span:
+    """One row of bytes."""
+    return Span(base, start, end - start, 1, end - start)
+
+
+def ran(number: int, name: str, start: int, end: int, **more: Any) -> Slice:
+    """A launch that ran on lane 0, called when it began."""
+    values = {"called_ns": start, "seen_ns": end, "items": 64, "hazards_ns": 1, **more}
+    lane, clock = values.pop("lane", 0), values.pop("clock", "device")
+    groups, hazards, submit = values.pop("groups", 1), values.pop("hazards_ns"), 0
+    upstream = values.pop("upstream", ())
+    return Slice(number, name, lane, clock, start, end, upstream, groups, hazards, submit, **values)
+
+
+def data_of(text: str) -> dict[str, Any]:
+    """Read the data of a page."""
+    _, _, rest = text.partition('<script type="application/json" id="data">')
+    found: dict[str, Any] = json.loads(rest.partition("</script>")[0])
+    return found
+
+
+# ---- intervals and clocks ------------------------------------------------------------------------
+
+
+def test_intervals_are_sets_of_moments() -> None:
+    lots = random.Random(1)
+    for _ in range(2000):
+        ours, others = (
+            union(
+                (at, at + lots.randrange(6)) for at in lots.choices(range(30), k=lots.randrange(6))
+            )
+            for _ in range(2)
+        )
+        moments = [{t for start, end in one for t in range(start, end)} for one in (ours, others)]
+        for found, wanted in (
+            (minus(ours, others), moments[0] - moments[1]),
+            (within(ours, others), moments[0] & moments[1]),
+        ):
+            assert [t for start, end in found for t in range(start, end)] == sorted(wanted)
+            assert length(found) == len(wanted)
+
+
+def test_the_clocks_of_device_and_host_are_put_beside_each_other() -> None:
+    lots = random.Random(2)
+    for _ in range(300):
+        ahead = lots.randrange(-(10**12), 10**12)
+        slices, now = [], 10**12
+        for number in range(1, 20):
+            now += lots.randrange(1000)
+            call = lots.randrange(2, 5000)
+            handed = now + lots.randrange(1, call)
+            start = handed + lots.randrange(5000)
+            end = start + lots.randrange(1, 10_000)
+            times = {"handed_ns": handed + ahead, "hazards_ns": call}
+            times |= {"called_ns": now, "seen_ns": end + lots.randrange(3000)}
+            slices.append(ran(number, "k", start + ahead, end + ahead, **times))
+            now += call
+        clocks = clocks_of(slices)
+        assert clocks.ahead_ns is not None
+        assert abs(clocks.ahead_ns - ahead) <= clocks.error_ns
+        assert clocks.error_ns <= 5000
+
+
+def test_a_timeline_without_calls_has_no_common_clock() -> None:
+    old = [ran(1, "k", 5, 9, called_ns=0), ran(2, "k", 9, 12, called_ns=0)]
+    found = record("old", old, [], LANES)
+    assert not found.clocks.comparable
+    assert {one.name: one.ns for one in shares(found)} == {"kernels": 7}
+    assert "cannot be put beside" in page(found)
+
+
+# ---- shares --------------------------------------------------------------------------------------
+
+
+def random_record(lots: random.Random) -> Record:
+    """Launches, host tasks, waits and own time, at random."""
+    slices, waits, now = [], [], 10
+    for number in range(1, lots.randrange(2, 14)):
+        now += lots.randrange(8)
+        if lots.random() < 0.3:
+            waits.append(Wait(0, now, now + lots.randrange(1, 9), number - 1))
+            now = waits[-1].end_ns
+        start = now + lots.randrange(10)
+        name = lots.choice(("k", "k", "read", "write", "task"))
+        clock, lane = ("host", -1) if name == "task" else ("device", 0)
+        groups = int(name == "k")
+        call = lots.randrange(1, 5)
+        one = ran(number, name, start, start + lots.randrange(1, 12), clock=clock, lane=lane)
+        slices.append(one._replace(called_ns=now, hazards_ns=call, groups=groups))
+        now += call
+    found = record("", slices, waits, LANES)
+    return found._replace(clocks=found.clocks._replace(ahead_ns=0, error_ns=0))
+
+
+def test_shares_are_those_of_each_moment_and_sum_to_the_whole() -> None:
+    lots = random.Random(3)
+    for _ in range(500):
+        found = random_record(lots)
+        began, ended = found.whole
+        wanted: Counter[str] = Counter()
+        for t in range(began, ended):
+            here = {kind_of(one) for one in found.slices if one.start_ns <= t < one.end_ns}
+            if any(one.called_ns <= t < one.called_ns + one.hazards_ns for one in found.slices):
+                here.add("launching")
+            if any(one.start_ns <= t < one.end_ns for one in found.waits):
+                here.add("waiting")
+            wanted[next((kind for kind in KINDS if kind in here), "own work")] += 1
+        got = {one.name: one.ns for one in shares(found)}
+        assert got == dict(wanted)
+        assert sum(got.values()) == found.whole_ns
+        assert {one.clock for one in shares(found)} <= {"device", "host"}
+
+
+@pytest.mark.parametrize(
+    "backend", ["serial", "out_of_order", "lanes", "device", "emulated", "auto"]
+)
+def test_every_backend_has_shares_a_page_and_what_it_needs(backend: str, tmp_path: Path) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        prog = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }")
+        x, y = rt.zeros(64, "i4"), rt.zeros(64, "i4")
+        with rt.measure() as m, rt.phase("one"):
+            for _ in range(4):
+                prog.add((64,), (16,), x)
+                prog.add((64,), (16,), y)
+            rt.call(lambda values: None, reads=x)
+            y.get()
+        m.report(tmp_path / "page.html")
+        found = m.record("here")
+    parts = shares(found)
+    assert sum(one.ns for one in parts) == found.whole_ns
+    assert all(one.ns > 0 for one in parts)
+    data = data_of((tmp_path / "page.html").read_text("utf-8"))
+    assert data["about"]["backend"] in (backend, "lanes", "device", "out_of_order", "serial")
+    assert len(data["launches"]["number"]) == 10
+    assert [one["ns"] for one in data["shares"]] == [one.ns for one in parts]
+    assert data["title"] == "page"
+    assert data["phases"] == ["one"]
+    if backend != "emulated":
+        assert all(0 <= t <= data["whole_ns"] for t in data["launches"]["called"])
+
+
+# ---- findings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_first_advice_names_what_was_planted(name: str) -> None:
+    measured = PLANTED[name]()
+    found = findings(measured.record(name))
+    assert found[0].kind == name, [one.text for one in found]
+    assert measured.advice()[0].startswith(f"{name}: ")
+    assert found[0].cost_ns > 0.2 * measured.record().whole_ns
+
+
+def closure(edges: Edges) -> dict[int, set[int]]:
+    """All that each launch follows, also by others."""
+    found: dict[int, set[int]] = {}
+    for number, all_ in sorted(edges.items()):
+        found[number] = {edge.upstream for edge in all_}
+        found[number] |= {far for edge in all_ for far in found[edge.upstream]}
+    return found
+
+
+def bands(parts: int, steps: int, reach: int, ns: int = 10) -> list[Slice]:
+    """Launches on bands of an array, which reach into the next ones by so many bytes."""
+    slices = []
+    for step in range(steps):
+        for part in range(parts):
+            at = ns * (step * parts + part)
+            view = span(1, 100 * part, 100 * (part + 1) + reach)
+            slices.append(ran(len(slices) + 1, "k", at, at + ns, writes=(view,)))
+    return slices
+
+
+@pytest.mark.parametrize(("parts", "steps"), [(2, 3), (5, 1), (6, 4), (3, 12)])
+def test_what_goes_with_an_overlap_is_what_bands_without_it_have(parts: int, steps: int) -> None:
+    found = findings(record("", bands(parts, steps, 8), [], LANES))
+    apart = bands(parts, steps, 0)
+    assert found[0].kind == "false-dependency"
+    assert found[0].edges is not None
+    wanted = edges_of(apart)
+    assert closure(found[0].edges) == closure(wanted)
+    longest = chain(apart, edges_of(bands(parts, steps, 8)))
+    assert longest.ns > chain(apart, wanted).ns
+    assert found[0].cost_ns == longest.ns - chain(apart, wanted).ns
+    assert "8 of 108 bytes" in found[0].text
+
+
+def test_an_edge_that_goes_leaves_those_that_it_implied() -> None:
+    """A read between two launches that both change an array stands for the edge between them."""
+    slices, x, out = [], span(1, 0, 64), span(2, 0, 64)
+    for step in range(6):
+        number, at = 2 * step + 1, 100 * step
+        slices.append(ran(number, "turn", at, at + 40, reads=(x,), writes=(x,)))
+        slices.append(ran(number + 1, "look", at + 40, at + 90, reads=(x,), writes=(out,)))
+    found = record("", slices, [], LANES)
+    reuse = [one for one in findings(found) if one.kind == "buffer-reuse" and "'turn'" in one.text]
+    assert reuse
+    assert reuse[0].edges is not None
+    for number in range(3, 12, 2):
+        assert {edge.upstream for edge in reuse[0].edges[number]} == {number - 2}
+    assert chain(slices, reuse[0].edges).ns == 6 * 40 + 50
+
+
+def test_nothing_is_said_of_a_block_without_launches(tmp_path: Path) -> None:
+    with acs.Runtime() as rt:
+        with rt.measure() as m:
+            pass
+        m.report(tmp_path / "empty.html")
+    assert m.advice() == []
+    data = data_of((tmp_path / "empty.html").read_text("utf-8"))
+    assert data["findings"] == data["shares"] == data["estimates"] == []
+
+
+def test_what_checks_found_is_in_the_page(tmp_path: Path) -> None:
+    source = "kernel void add(global const int *x, global int *y) { y[0] = x[get_global_id(0)]; }"
+    with acs.Runtime(check="access") as rt:
+        prog = rt.build(source)
+        x, y = rt.array(range(64), "i4"), rt.zeros(64, "i4")
+        with rt.measure() as m:
+            with pytest.raises(acs.UsageError, match="depends on byte"):
+                prog.add((64,), None, x, y, reads=x[:32], writes=y)
+            x.fill(1)
+        m.report(tmp_path / "checked.html")
+    about = data_of((tmp_path / "checked.html").read_text("utf-8"))["about"]
+    assert "access" in about["checks"]
+    assert len(about["found"]) == 1
+    assert "kernel 'add'" in about["found"][0]
+
+
+# ---- estimates -----------------------------------------------------------------------------------
+
+
+def test_the_emulator_estimates_what_a_finding_would_change() -> None:
+    found = record("", bands(6, 4, 8, 1_000_000), [], LANES)
+    tried = {one.change: one for one in estimates(found, findings(found))}
+    change = next(text for text in tried if "false-dependency" in text)
+    assert tried[change].after_ns < tried[change].before_ns
+    assert all(one.machine.endswith("with 4 units") for one in tried.values())
+    assert "a window without bound" not in tried
+    small = found._replace(about=LANES._replace(window=1))
+    assert "a window without bound" in {one.change for one in estimates(small, [])}
+
+
+def test_the_emulator_is_not_asked_where_it_would_take_too_long() -> None:
+    slices = [ran(number, "k", number, number + 1) for number in range(1, MOST + 2)]
+    found = record("", slices, [], LANES)
+    assert estimates(found, []) == []
+    assert "was not asked" in page(found)
+
+
+# ---- the page as text ----------------------------------------------------------------------------
+
+
+def many(count: int) -> Record:
+    """A step of many launches on several lanes, with views of rows, and waits."""
+    slices, waits = [], []
+    for number in range(1, count + 1):
+        at, band = 1000 * number, number % 40
+        view = Span(1 + band % 5, 4096 * band, 256, 12, 128)
+        halo = Span(1 + (band + 1) % 5, 4096 * (band + 1), 256, 12, 64)
+        slices.append(
+            ran(
+                number, f"kernel_{number % 11}", at, at + 3500, lane=number % 4, reads=(view, halo),
+                writes=(view,), phase=f"phase {number % 3}", groups=number % 90 + 1,
+                arguments=(("x", "rw", view.base), ("halo", "r", halo.base)),
+                called_ns=at - 900, seen_ns=at + 9000, hazards_ns=400,
+            )
+        )  # fmt: skip
+        if number % 100 == 0:
+            waits.append(Wait(0, at, at + 500, number - 3))
+    return record("a step", slices, waits, LANES)
+
+
+def test_a_step_of_5000_launches_is_a_small_page() -> None:
+    text = page(many(5000), what_if=False)
+    assert len(text.encode()) < 5e6 / 3
+    assert len(data_of(text)["launches"]["start"]) == 5000
+
+
+def test_a_page_needs_no_network() -> None:
+    text = page(many(50), what_if=False)
+    for word in ("src=", "@import", "url(", "fetch(", "XMLHttpRequest", "<link", "import("):
+        assert word not in text, word
+    addresses = set(text.split("http")[1:])
+    assert all(one.startswith("://www.w3.org/2000/svg") for one in addresses)
+
+
+def test_no_name_of_the_program_is_markup() -> None:
+    evil = '</script><script>alert("x")</script><!-- @DATA@ @SCRIPT@'
+    one = ran(1, evil, 1, 5, phase=evil, arguments=((evil, "r", 1),), reads=(span(1, 0, 4),))
+    text = page(record(evil, [one], [], LANES._replace(why=evil, found=(evil,))))
+    assert "<script>alert" not in text
+    assert data_of(text)["names"] == [evil]
+    assert data_of(text)["title"] == evil
+
+
+# ---- files and commands --------------------------------------------------------------------------
+
+
+def test_a_saved_timeline_makes_the_same_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(backend="lanes", window=3, trace=True) as rt:
+        prog = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }")
+        arrays = [rt.zeros(64, "i4") for _ in range(6)]
+        with rt.measure() as m:
+            for x in arrays * 4:
+                prog.add((64,), (16,), x)
+            arrays[0].get()
+        rt.finish()
+        m.save(tmp_path / "step.json")
+        rt.trace.save(tmp_path / "all.jsonl")
+    again, own = load(tmp_path / "step.json"), m.record("step")
+    assert again == own
+    assert main(["report", str(tmp_path / "step.json"), "--no-what-if"]) == 0
+    assert "25 launches" in capsys.readouterr().out
+    text = (tmp_path / "step.html").read_text("utf-8")
+    assert text == page(own, what_if=False)
+    out = str(tmp_path / "all.html")
+    assert main(["report", str(tmp_path / "all.jsonl"), "--out", out, "--title", "all"]) == 0
+    whole = data_of(Path(out).read_text("utf-8"))
+    assert whole["title"] == "all"
+    assert whole["waits"]["thread"]
+    assert whole["about"]["backend"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"waits": [1]}, "cannot be read as a timeline"),
+        ({"about": {"nobody": 1}}, "cannot be read as a timeline"),
+        ({"about": [1]}, "cannot be read as a timeline"),
+        ({"slices": [{"number": 1}]}, "there is no name"),
+        ({"acs_cl_trace": 99}, "expected a head"),
+    ],
+)
+def test_a_wrong_timeline_is_refused(
+    change: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = {"acs_cl_trace": 5, "slices": [], "waits": [], "about": {}, **change}
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps({"traceEvents": [], "acs_cl": head}))
+    assert main(["report", str(path)]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "wrong.html").exists()
+
+
+def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    with acs.Runtime() as rt:
+        with rt.measure() as m:
+            rt.zeros(4)
+        with pytest.raises(acs.UsageError, match="cannot be written"):
+            m.report(tmp_path / "nowhere" / "page.html")
+
+
+PROGRAM = """
+import numpy as np, pyopencl as cl
+context = cl.create_some_context(interactive=False)
+for _ in range(QUEUES):
+    queue = cl.CommandQueue(context)
+    text = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
+    program = cl.Program(context, text).build()
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 256)
+    cl.enqueue_fill_buffer(queue, buffer, np.float32(0), 0, 256)
+    kernel = cl.Kernel(program, "f")
+    for _ in range(5):
+        kernel(queue, (64,), (16,), buffer)
+    values = np.empty(64, np.float32)
+    cl.enqueue_copy(queue, values, buffer)
+    assert values[0] == 5
+"""
+
+
+def test_a_program_runs_with_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script, out = tmp_path / "program.py", tmp_path / "page.html"
+    script.write_text(PROGRAM.replace("QUEUES", "2"))
+    assert main(["run", "--report", str(out), str(script)]) == 0
+    assert f"report: {out}" in capsys.readouterr().err
+    data = data_of(out.read_text("utf-8"))
+    assert data["title"] == "program.py"
+    assert Counter(data["names"][one] for one in data["launches"]["name"])["f"] >= 5
+    assert main(["run", "--report", str(out), "--no-trace", str(script)]) == 1
+    assert "--report needs a trace" in capsys.readouterr().err
+
+
+def test_a_program_without_launches_has_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, out = tmp_path / "program.py", tmp_path / "page.html"
+    script.write_text("print('nothing')\n")
+    assert main(["run", "--report", str(out), str(script)]) == 0
+    assert "report: none" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_times_of_calls_are_kept_for_every_launch() -> None:
+    with acs.Runtime(backend="lanes", trace=True) as rt:
+        x = rt.zeros(64, np.int32)
+        for value in range(5):
+            x.fill(value)
+        x.get()
+        rt.finish()
+        slices = sorted(rt.trace.slices, key=lambda one: one.number)
+        waits = list(rt.trace.waits)
+    assert all(one.called_ns and one.handed_ns and one.seen_ns for one in slices)
+    assert [one.called_ns for one in slices] == sorted(one.called_ns for one in slices)
+    assert all(one.called_ns < one.seen_ns for one in slices)
+    assert [one.number for one in waits] == [slices[-1].number, 0]
+    assert all(one.start_ns < one.end_ns for one in waits)

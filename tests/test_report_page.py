@@ -1,0 +1,371 @@
+"""The page of a report in a real browser: what it says, what clicks and keys do, how fast it opens.
+
+Without Chromium these are skipped; `test_report_data.py` tests the data by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Page, chromium
+from planted import PLANTED
+from test_report_data import LANES, many, ran, span
+
+import acs_cl as acs
+from acs_cl.observe.about import About
+from acs_cl.observe.record import Record, record
+from acs_cl.observe.report.page import write
+from acs_cl.observe.trace import Slice, Wait
+from acs_cl.ranges import shared_bytes
+from acs_cl.records import Span
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH")
+
+OPENS_S, TRIES = 2.0, 3
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    """One browser for all of these tests."""
+    with Page() as page:
+        yield page
+
+
+@pytest.fixture
+def opened(browser: Page, tmp_path: Path) -> Iterator[Open]:
+    """Opens the pages of records, one after another."""
+
+    def one(made: Record, what_if: bool = False, **how: Any) -> Page:
+        path = tmp_path / "page.html"
+        write(made, path, what_if)
+        browser.open(path, **how)
+        return browser
+
+    yield one
+    errors, browser.errors = browser.errors, []
+    assert not errors
+
+
+def why(page: Page, first: int, second: int) -> dict[str, Any]:
+    """What the page says of two launches, by their numbers."""
+    found: dict[str, Any] = page.js(f"acs.why({first}, {second})")
+    return found
+
+
+# ---- what was planted ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_page_names_first_what_was_planted(name: str, opened: Open) -> None:
+    page = opened(PLANTED[name]().record(name), what_if=True)
+    assert page.js("document.querySelector('.finding').dataset.kind") == name
+    said = page.text(".finding.first .head")
+    assert said.startswith(name.replace("-", " "))
+    assert " ms of " in said
+    assert "%" in said
+    assert "simulated" in page.text("#what-if h2")
+    assert page.js("document.querySelectorAll('#estimates tbody tr').length") >= 4
+    assert page.text("h1") == name
+
+
+# ---- opening -------------------------------------------------------------------------------------
+
+
+def test_a_step_of_5000_launches_opens_at_once(opened: Open) -> None:
+    took = []
+    for _ in range(TRIES):
+        page = opened(many(5000))
+        took.append(page.opened_s)
+        assert page.js("acs.count") == 5000
+        if took[-1] < OPENS_S:
+            break
+    assert min(took) < OPENS_S, took
+
+
+def test_it_is_light_or_dark_as_the_reader_likes(opened: Open) -> None:
+    papers = []
+    for dark in (False, True):
+        page = opened(many(60), dark=dark)
+        colour = page.js("getComputedStyle(document.body).backgroundColor")
+        papers.append(sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(","))))
+    assert papers[0] > 3 * 200
+    assert papers[1] < 3 * 60
+
+
+# ---- why two launches did not overlap ------------------------------------------------------------
+
+
+def alone(slices: list[Slice], about: About = LANES, waits: tuple[Wait, ...] = ()) -> Record:
+    """A record in which both clocks are one."""
+    made = record("", slices, waits, about)
+    return made._replace(clocks=made.clocks._replace(ahead_ns=0, error_ns=0))
+
+
+X, Y = span(7, 0, 4096), span(8, 0, 4096)
+ROWS = Span(7, 128, 512, 8, 64)
+
+
+def test_bytes_order_two_launches(opened: Open) -> None:
+    named = (("x", "rw", 7),)
+    slices = [
+        ran(1, "fill", 0, 100, writes=(X,), arguments=named),
+        ran(2, "blur", 150, 200, lane=1, reads=(ROWS,), called_ns=10, arguments=named),
+    ]
+    found = why(opened(alone(slices)), 1, 2)
+    assert found["kind"] == "bytes"
+    assert "50 ns after fill#1 ended" in found["verdict"]
+    (line,) = found["lines"]
+    assert "RAW" in line
+    assert "bytes 128..192 of base 7 (argument x of fill, x of blur)" in line
+    assert "8 rows of 64, 512 apart" in line
+
+
+def test_launches_between_them_order_two(opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, writes=(X,)),
+        ran(2, "b", 110, 200, lane=1, reads=(X,), writes=(Y,), called_ns=1),
+        ran(3, "c", 210, 300, lane=2, reads=(Y,), called_ns=2),
+    ]
+    found = why(opened(alone(slices)), 3, 1)
+    assert found["kind"] == "chain"
+    assert "1 launch between them" in found["verdict"]
+    assert [line.split(":")[0] for line in found["lines"]] == [
+        "b#1 (launch 2) follows a#1 (launch 1)", "c#1 (launch 3) follows b#1 (launch 2)"
+    ]  # fmt: skip
+
+
+def test_it_waited_for_another_one(opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, writes=(X,)),
+        ran(2, "slow", 0, 400, lane=1, writes=(Y,), called_ns=1),
+        ran(3, "c", 410, 500, lane=2, reads=(Y,), called_ns=2),
+    ]
+    found = why(opened(alone(slices)), 1, 3)
+    assert found["kind"] == "upstream"
+    assert "slow#1 (launch 2), which ended 300 ns after a#1 had ended" in found["lines"][0]
+
+
+def test_the_lane_runs_in_order(opened: Open) -> None:
+    slices = [ran(1, "a", 0, 100, called_ns=1), ran(2, "b", 105, 200, called_ns=2)]
+    found = why(opened(alone(slices)), 1, 2)
+    assert found["kind"] == "lane"
+    assert "lane 0" in found["lines"][0]
+    serial = why(opened(alone(slices, LANES._replace(backend="serial"))), 1, 2)
+    assert "the only queue" in serial["lines"][0]
+
+
+def test_the_host_was_late(opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, called_ns=1),
+        ran(2, "b", 9000, 9100, lane=1, called_ns=8000, program_ns=5000, waits=(1,)),
+    ]
+    waits = (Wait(0, 50, 2000, 1),)
+    found = why(opened(alone(slices, waits=waits)), 1, 2)
+    assert found["kind"] == "host"
+    assert "its call came 7.9 µs after a#1 had ended" in found["lines"][0]
+    assert "waited 1.95 µs for a#1 (launch 1)" in found["lines"][0]
+    assert "did 5 µs of its own" in found["lines"][0]
+
+
+@pytest.mark.parametrize(("window", "kind"), [(1, "window"), (0, "held"), (9, "held")])
+def test_the_window_was_full_or_the_runtime_held_it(window: int, kind: str, opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, called_ns=1, handed_ns=2),
+        ran(2, "b", 130, 200, lane=1, called_ns=4, handed_ns=110),
+    ]
+    found = why(opened(alone(slices, LANES._replace(window=window))), 1, 2)
+    assert found["kind"] == kind
+    assert ("the window holds 1" in found["lines"][0]) is (kind == "window")
+    assert "106 ns after its call" in found["lines"][0]
+
+
+@pytest.mark.parametrize(("groups", "said"), [(64, "can fill the device"), (1, "there was room")])
+def test_the_driver_chose(groups: int, said: str, opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, called_ns=1, groups=groups),
+        ran(2, "b", 130, 200, lane=1, called_ns=4, handed_ns=5),
+    ]
+    found = why(opened(alone(slices)), 1, 2)
+    assert found["kind"] == "driver"
+    assert any(said in line for line in found["lines"])
+    assert any("Registers and local memory" in line for line in found["lines"])
+
+
+def test_two_that_overlap_and_two_in_an_epoch(opened: Open) -> None:
+    slices = [
+        ran(1, "a", 0, 100, called_ns=1),
+        ran(2, "b", 60, 200, lane=1, called_ns=4),
+        ran(3, "c", 300, 400, lane=-1, epoch=5, writes=(X,)),
+        ran(4, "d", 300, 400, lane=-1, epoch=5, reads=(X,)),
+        ran(5, "e", 300, 400, lane=-1, epoch=5),
+    ]
+    page = opened(alone(slices))
+    found = why(page, 1, 2)
+    assert found["kind"] == "overlap"
+    assert "for 40 ns" in found["verdict"]
+    ordered, free = why(page, 3, 4), why(page, 3, 5)
+    assert ordered["kind"] == free["kind"] == "epoch"
+    assert "RAW" in ordered["lines"][1]
+    assert free["lines"] == ["No byte orders them."]
+
+
+def test_the_page_finds_the_same_bytes_as_the_library(opened: Open) -> None:
+    lots = random.Random(5)
+
+    def one() -> Span:
+        width = lots.randrange(1, 9)
+        rows = lots.choice((1, 1, 2, 5))
+        return Span(1, lots.randrange(60), width + lots.randrange(12), rows, width)
+
+    pairs = [(one(), one()) for _ in range(3000)]
+    pairs = [tuple(s if s.rows > 1 else s._replace(pitch=s.width) for s in two) for two in pairs]
+    page = opened(many(10))
+    found = page.js(f"{json.dumps(pairs)}.map(([a, b]) => acs.shared(a, b))")
+    for (a, b), got in zip(pairs, found, strict=True):
+        wanted = shared_bytes(a, b)
+        assert (got and tuple(got)) == wanted, (a, b)
+
+
+# ---- clicks and keys -----------------------------------------------------------------------------
+
+
+def measured() -> Record:
+    """A few launches on lanes."""
+    with acs.Runtime(backend="lanes", lanes=2) as rt:
+        prog = rt.build(
+            "kernel void turn(global uint *y, uint n)"
+            "{ uint v = 1; for (uint i = 0; i < n; ++i) v = v * 5 + 1; y[get_global_id(0)] += v; }"
+        )
+        x, y = rt.zeros(64, "u4"), rt.zeros(64, "u4")
+        prog.turn((64,), (64,), x, 1)
+        with rt.measure() as m:
+            for _ in range(5):
+                prog.turn((64,), (64,), x, 100_000)
+                prog.turn((64,), (64,), y, 100_000)
+    return m.record("clicks")
+
+
+def click_launch(page: Page, text: str) -> None:
+    """Click on a launch in the timeline."""
+    page.js(
+        "document.querySelector('#bars').scrollIntoView({block: 'center', behavior: 'instant'})"
+    )
+    box = page.js("(({x, y}) => [x, y])(document.querySelector('#bars').getBoundingClientRect())")
+    spot = page.js(f"acs.spot({text!r})")
+    page.click(box[0] + spot["x"], box[1] + spot["y"])
+
+
+def test_two_clicks_in_the_timeline_tell_why(opened: Open) -> None:
+    page = opened(measured())
+    assert "Click two launches" in page.text("#answer")
+    click_launch(page, "turn#1")
+    assert "Now choose another one" in page.text("#answer")
+    click_launch(page, "turn#3")
+    assert page.js("document.querySelector('.verdict').dataset.kind") == "bytes"
+    said = page.text("#answer")
+    assert "reads what the first wrote" in said
+    assert "bytes 0..256 of base" in said
+    assert "(argument y of turn, y of turn)" in said
+    assert page.js("document.querySelector('#first').value") == "turn#1"
+    page.type("#first", "turn#2")
+    page.type("#second", "turn#9")
+    page.click_on("#pair button")
+    assert page.js("document.querySelector('.verdict').dataset.kind") != "bytes"
+    page.type("#second", "nobody#3")
+    page.click_on("#pair button")
+    assert "There is no launch nobody#3" in page.text("#answer")
+
+
+def test_the_pointer_and_the_keys_do_what_clicks_do(opened: Open) -> None:
+    page = opened(measured())
+    spot = page.js("acs.spot('turn#2')")
+    page.js(
+        "document.querySelector('#bars').scrollIntoView({block: 'center', behavior: 'instant'})"
+    )
+    box = page.js("(({x, y}) => [x, y])(document.querySelector('#bars').getBoundingClientRect())")
+    page.move(box[0] + spot["x"], box[1] + spot["y"])
+    assert page.text("#tip").startswith("turn#2")
+    assert "1 group of 64 work-items" in page.text("#tip")
+    page.js("document.querySelector('#bars').focus()")
+    page.key("]")
+    page.key("Enter")
+    assert page.js("acs.chosen.a") == 0
+    page.key("]")
+    page.key("]")
+    page.key("[")
+    page.key("Enter")
+    assert page.js("acs.chosen.b") == 1
+    page.key("Escape")
+    assert page.js("acs.chosen.a") == -1
+
+
+def test_zoom_moves_bars_apart_and_back(opened: Open) -> None:
+    page = opened(measured())
+
+    def distance() -> float:
+        return float(page.js("acs.spot('turn#10').x - acs.spot('turn#1').x"))
+
+    first = distance()
+    page.click_on("#zoom-in")
+    page.click_on("#zoom-in")
+    assert distance() > 2 * first
+    page.click_on("#zoom-out")
+    page.click_on("#zoom-all")
+    assert distance() == pytest.approx(first, rel=0.01)
+    page.js("document.querySelector('#bars').focus()")
+    page.key("+")
+    assert distance() > 1.2 * first
+    page.key("0")
+    assert distance() == pytest.approx(first, rel=0.01)
+
+
+def test_tables_sort_and_turn_pages(opened: Open) -> None:
+    page = opened(many(90))
+    first = "document.querySelector('#launch-table tbody tr td').textContent"
+    assert page.js(first) == "1"
+    assert "1 to 20 of 90" in page.text("#launch-table .pages")
+    page.click_on("#launch-table .pages button:last-child")
+    assert page.js(first) == "21"
+    page.click_on("#launch-table th button")
+    assert page.js(first) == "90"
+    assert page.js("document.querySelector('#launch-table th').ariaSort") == "descending"
+    page.click_on("#launch-table th button")
+    assert page.js(first) == "1"
+    page.click_on("#launch-table tbody tr")
+    assert page.js("acs.chosen.a") == 0
+
+
+def test_the_graph_is_folded_by_kernel_and_shown_whole(opened: Open) -> None:
+    slices = []
+    for number in range(1, 129):
+        at = 100 * number
+        slices.append(ran(2 * number - 1, "blur", at, at + 9, writes=(span(number, 0, 64),)))
+        slices.append(ran(2 * number, "reduce", at + 9, at + 20, reads=(span(number, 0, 64),)))
+    page = opened(alone(slices))
+    row = page.text("#edge-table tbody tr")
+    assert row.split("\t")[:4] == ["blur", "reduce", "128", "128 RAW"]
+    picture = page.text("#folded svg")
+    assert "blur" in picture
+    assert "128×" in picture
+    assert "128 RAW" in picture
+    assert page.js("document.querySelector('#dag-box').hidden")
+    page.click_on("#whole-on")
+    assert not page.js("document.querySelector('#dag-box').hidden")
+    assert page.js("document.querySelector('#dag').height") > 100
+    page.click_on("#dag")
+    page.click_on("#folded-on")
+    assert page.js("document.querySelector('#dag-box').hidden")
+
+
+def test_show_leads_from_advice_to_the_timeline(opened: Open) -> None:
+    page = opened(PLANTED["false-dependency"]().record("bands"))
+    page.click_on(".finding.first button")
+    assert page.js("document.querySelector('.verdict').dataset.kind") == "bytes"
+    assert "WAW" in page.text("#answer")
