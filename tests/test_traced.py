@@ -19,6 +19,7 @@ from conftest import Environment
 import acs_cl as acs
 from acs_cl import testing
 from acs_cl.emu.convert import from_timeline
+from acs_cl.observe.edges import chain
 from acs_cl.observe.trace import STRAIGHT, Slice
 from acs_cl.queue.queue import defaults
 
@@ -128,7 +129,7 @@ def test_measuring_counts_the_time_of_an_epoch_once(mixing: cl.Device, tmp_path:
     expected = sum(one.end_ns - one.start_ns for one in lanes)
     expected += sum(tasks[0].end_ns - tasks[0].start_ns for tasks in epochs.values())
     assert sum(one.device_ms for one in m.phases) == pytest.approx(expected / 1e6)
-    assert m._chain(m.slices) <= expected
+    assert chain(m.slices, m.edges).ns <= expected
     task = next(iter(epochs.values()))[0]
     assert "with all of its epoch" in m.explain(task.number)
     m.save(tmp_path / "step.json")
