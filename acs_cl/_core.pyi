@@ -417,7 +417,29 @@ def open_driver(functions: Sequence[int]) -> None:
     """Give the core the addresses of the OpenCL functions that it calls."""
 
 class QueueKernel:
-    """A kernel as lanes launch it. Only the core makes them."""
+    """A kernel as the core launches it: arguments that stay the same are not set again."""
+
+    def __init__(self, kernel: Any) -> None:
+        """Launch a kernel whose arguments nobody else sets from now on."""
+
+def send_epoch(
+    queue: int,
+    kernel: QueueKernel,
+    region: Any,
+    group: int,
+    wait_for: list[int],
+    writes: list[tuple[int, Any]],
+    launches: list[tuple[int, tuple[int | bytes, ...]]],
+    status_at: int,
+    status: Any,
+    is_timed: bool,
+) -> tuple[int, int, int, int, int]:
+    """Enqueue the commands of an epoch on an in-order queue, and flush it.
+
+    `writes`: a place in the region and what goes there. `launches`: groups, and index and bytes of
+    arguments in turn. `status` is read from `status_at`. Returns the status of the driver, how many
+    commands it has taken, and events to be released, or 0: of the first and of the last launch if
+    `is_timed`, and of the read."""
 
 class FromC:
     """Enqueue a kernel again and again from C++. The benchmarks' lower limit."""

@@ -744,18 +744,9 @@ def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
 
 
 def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device,
 ) -> None:
     """Or it would write memory that the program has back."""
-    events: list[Any] = []
-    enqueue = driver.enqueue_kernel
-
-    def first_only(*arguments: Any) -> Any:
-        if events:
-            raise cl.RuntimeError("on purpose")
-        events.append(enqueue(*arguments))
-        return events[0]
-
     with testing.open_epochs(), acs.Runtime(device, backend="device") as rt:
         spin = rt.build(
             "kernel void spin(global uint *x, uint rounds) {"
@@ -768,12 +759,11 @@ def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
         Scheduler(rt).set(turns=1)  # more than one launch
         spin((1,), (1,), x, 1 << 26)
         last = spin((1,), (1,), x, 1)
-        with monkeypatch.context() as patch:
-            patch.setattr(driver, "enqueue_kernel", first_only)
+        with Scheduler(rt).refusing_the_second() as events:
             rt.flush()
-        with pytest.raises(acs.PoisonedError, match="on purpose"):
+        with pytest.raises(acs.PoisonedError, match="the driver reports INVALID_ARG_SIZE"):
             last.wait()
-        assert driver.status(events[0]) == driver.COMPLETE
+        assert [driver.status(event) for event in events] == [driver.COMPLETE]
         with pytest.raises(acs.PoisonedError):
             rt.finish()
 

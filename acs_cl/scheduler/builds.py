@@ -81,6 +81,8 @@ class Scheduler:
         self, native: Any, limits: Limits, bodies: dict[Origin, Body], facts: Facts
     ) -> None:
         self.native = native
+        self.queued = core.native.QueueKernel(native)
+        """The same, for the core, which sets all its arguments."""
         self.limits = limits
         self.bodies = bodies
         self.facts = facts

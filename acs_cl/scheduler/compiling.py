@@ -42,7 +42,7 @@ NICE = 5
 @functools.cache
 def launch_arguments(
     block: int = 0, turns: int = 1 << 30, polls: int = 0, slice_ns: int = 0, mode: int = 0
-) -> tuple[Any, ...]:
+) -> tuple[int | bytes, ...]:
     """What the scheduler takes behind its region: indices and bytes in turns."""
     numbers = ((block, "I"), (turns, "I"), (polls, "I"), (slice_ns, "Q"), (mode, "I"))
     return tuple(

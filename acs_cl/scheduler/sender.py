@@ -17,12 +17,14 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from struct import pack
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..backends.base import Backend
 from ..devices import driver
 from ..devices.driver import STATUS
@@ -93,15 +95,14 @@ class Epoch:
         self.event: Any = None
         self.error: BaseException | None = None
         self.region: Any = None
-        self.words: Any = None
-        self.writing: list[Any] = []
-        """Events of the upload. PyOpenCL waits for one that nobody keeps: for all before it too."""
+        self.words: list[tuple[int, layout.Words]] = []
+        """What the driver uploads, until the end."""
         self.status: Any = None
         self.counts: Any = None
         self.sent = 0.0
-        self.kernel_event: Any = None
+        self.kernel_event: cl.Event | None = None
         """Of the first launch of the scheduler."""
-        self.last_event: Any = None
+        self.last_event: cl.Event | None = None
         """Of its last one."""
         self.launches = 0
         """Of the scheduler."""
@@ -111,6 +112,11 @@ class Epoch:
         """Of the kernels in it, but for quick launches."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
+
+    def __del__(self) -> None:
+        """Wait: the driver reads `words` and writes `status` until the end."""
+        if self.event is not None and self.event.get_info(STATUS) > 0:
+            driver.wait_for_event(self.event)
 
     @property
     def shared(self) -> int:
@@ -134,7 +140,7 @@ class Epoch:
         if first is None or last is None or self.launches > most:
             return None
         end = last.profile.start if on_cpu else last.profile.end  # of what reads the outcome
-        return (end - first.profile.start) / 1e3  # type: ignore[no-any-return]
+        return (end - first.profile.start) / 1e3
 
 
 class Outcome(NamedTuple):
@@ -160,8 +166,7 @@ class Sender:
         self.settings = settings
         self.launches = 0
         """Of schedulers."""
-        self._queue = queue
-        self._lanes = lanes
+        self.requeue(queue, lanes)
         self._store = store
         self._levels = tier == "levels"
         self._cpu = on_cpu
@@ -187,13 +192,12 @@ class Sender:
                 self._send_segment(epoch, command)
         except (cl.Error, MemoryError) as error:
             epoch.error = DeviceError(f"the scheduler was not launched: {error}")
-            if epoch.writing or epoch.kernel_event is not None:
-                with contextlib.suppress(cl.Error):
-                    self._queue.finish()
 
     def requeue(self, queue: Any, lanes: Backend) -> None:
         """Use others from now on."""
         self._queue, self._lanes = queue, lanes
+        self._pointer: int = queue.int_ptr
+        self.is_timed = bool(queue.properties & cl.command_queue_properties.PROFILING_ENABLE)
 
     def let_go(self) -> None:
         """Of memory for epochs to come."""
@@ -237,59 +241,51 @@ class Sender:
     ) -> None:
         """Words to their places in the region, the launches in block `which`, what became of it."""
         queue, events = self._queue, epoch.wait_for
-        wait_for = [event for event in events if event.get_info(STATUS) > 0] or None
+        wait_for = [event for event in events if event.get_info(STATUS) > 0]
         if wait_for:
             self._lanes.flush()
-        events.clear()
         epoch.counts, epoch.words = image, writes
         epoch.status = self._landings.take(queue, status_words)
-        for start, words in writes:
-            place = driver.Place(epoch.region, start, words.nbytes)
-            epoch.writing.append(driver.write(queue, place, words, wait_for))
-            wait_for = None  # the queue is in order
-        epoch.scheduler.declare(self._store.generation, self._store.allocations)
-        if self._levels:
-            self._launch_levels(epoch, image)
-        else:
-            self._launch(epoch, image, groups, which, cleans, wait_for)
-        start = 4 * (image.block + which * image.block_words)
-        at = driver.Place(epoch.region, start, epoch.status.nbytes)
-        epoch.event = driver.read(queue, epoch.status, at, None)
-        queue.flush()
+        scheduler = epoch.scheduler
+        scheduler.declare(self._store.generation, self._store.allocations)
+        launches = self.launches_of(image, groups, which, cleans)
+        self.launches += len(launches)
+        epoch.launches += len(launches)
+        failed, taken, *made = core.native.send_epoch(
+            self._pointer, scheduler.queued, epoch.region, scheduler.limits.group,
+            [event.int_ptr for event in wait_for], writes, launches,
+            4 * (image.block + which * image.block_words), epoch.status, self.is_timed,
+        )  # fmt: skip
+        events.clear()
+        first, last, end = (_event(pointer) for pointer in made)
+        epoch.kernel_event, epoch.last_event, epoch.event = first, last or first, end
         epoch.sent = perf_counter()
+        if failed:
+            if taken:
+                with contextlib.suppress(cl.Error):
+                    queue.finish()
+            names: Any = cl.status_code
+            raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
 
-    def _launch(
-        self,
-        epoch: Epoch,
-        image: layout.Image,
-        groups: int,
-        block: int,
-        cleans: int,
-        wait_for: list[Any] | None,
-    ) -> None:
-        """Launches that may leave work, where there is reason to, and one that leaves none. The
-        first of them waits, and cleans."""
+    def launches_of(
+        self, image: layout.Image, groups: int, block: int, cleans: int
+    ) -> list[tuple[int, tuple[int | bytes, ...]]]:
+        """Groups and arguments of each launch: one for each level; or launches that may leave work,
+        where there is reason to, and one that leaves none. The first of these cleans."""
+        if self._levels:
+            return [(count, (1, pack("<I", first))) for first, count in image.levels]
         settings = self.settings
-        group = epoch.scheduler.limits.group
         groups = max(1, min(groups, image.width))
-        slices = self._slices(image.tasks, groups)
         mode = MAY_NARROW if groups > 1 else 0
-        kernel = epoch.scheduler.native
-        for left in range(slices, -1, -1):
+        found = []
+        for left in range(self._slices(image.tasks, groups), -1, -1):
             values = launch_arguments(
                 block, settings.turns if left else 1 << 30, self.polls,
                 int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
             )  # fmt: skip
-            driver.set_arguments(kernel, (0, epoch.region), values)
-            event = driver.enqueue_kernel(
-                self._queue, kernel, (groups * group,), (group,), None, wait_for, False, False
-            )
-            cleans, wait_for = 0, None
-            self.launches += 1
-            epoch.launches += 1
-            epoch.last_event = event
-            if epoch.kernel_event is None:
-                epoch.kernel_event = event
+            found.append((groups, values))
+            cleans = 0
+        return found
 
     def _slices(self, tasks: int, groups: int) -> int:
         """Launches before the one that leaves only when all is done."""
@@ -300,17 +296,6 @@ class Sender:
             return min(MOST_LAUNCHES - 1, 1 + int(tasks * self._task_s / settings.slice_s))
         # on a CPU groups leave as soon as there is nothing for them: come back once
         return 1 if self._cpu and groups > 1 else 0
-
-    def _launch_levels(self, epoch: Epoch, image: layout.Image) -> None:
-        kernel, group = epoch.scheduler.native, epoch.scheduler.limits.group
-        for first, count in image.levels:
-            driver.set_arguments(kernel, (0, epoch.region), (1, first.to_bytes(4, "little")))
-            event = driver.enqueue_kernel(
-                self._queue, kernel, (count * group,), (group,), None, None, False, False
-            )
-            epoch.kernel_event, epoch.last_event = epoch.kernel_event or event, event
-            self.launches += 1
-            epoch.launches += 1
 
     def _region(self, nbytes: int) -> Any:
         for index, region in enumerate(self._regions):
@@ -370,3 +355,8 @@ class Sender:
             numbers[task]: WrongCountError(told.get(task))
             for task in np.flatnonzero(values >= layout.FAULTY).tolist()
         }
+
+
+def _event(pointer: int) -> cl.Event | None:
+    """The event at an address, which has it from now on; None where there is none."""
+    return cl.Event.from_int_ptr(pointer, False) if pointer else None

@@ -19,6 +19,7 @@ from ..scheduler import backend as scheduler_backend
 from ..scheduler import policy as choice
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
+from ..scheduler.sender import Sender
 from ..scheduler.status import Landings
 from .changing import changed
 
@@ -114,15 +115,20 @@ class Scheduler:
         return self.backend._choice
 
     @property
+    def sender(self) -> Sender:
+        """Return who sends its epochs."""
+        return self.backend._sender
+
+    @property
     def pinned_places(self) -> tuple[int, int]:
         """Return how many arrays in pinned memory epochs have for their status, and how many are
         free."""
-        landings = self.backend._sender._landings
+        landings = self.sender._landings
         return landings.taken, len(landings._free)
 
     def land_in_pinned_memory(self) -> None:
         """Land there as on a GPU, with all places free."""
-        self.backend._sender._landings = Landings(pinned=True)
+        self.sender._landings = Landings(pinned=True)
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""
@@ -159,5 +165,27 @@ class Scheduler:
         def refuse(*_: Any) -> Any:
             raise error
 
-        with changed(self.backend._sender, "_region", refuse):
+        with changed(self.sender, "_region", refuse):
             yield
+
+    @contextmanager
+    def refusing_the_second(self) -> Iterator[list[cl.Event]]:
+        """Make the driver refuse all but the first launch of the scheduler for every epoch that is
+        sent in the block; give the events of those."""
+        sender, events = self.sender, []
+        launches, send = sender.launches_of, sender.send
+
+        def two(*arguments: Any) -> Any:
+            first = launches(*arguments)[0]
+            return [first, (first[0], (1, b"of a wrong size"))]
+
+        def sent(epoch: Any, *rest: Any) -> None:
+            send(epoch, *rest)
+            events.append(epoch.kernel_event)
+
+        with (
+            changed(sender, "launches_of", two),
+            changed(sender, "is_timed", True),
+            changed(sender, "send", sent),
+        ):
+            yield events

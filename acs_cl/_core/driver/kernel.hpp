@@ -163,7 +163,12 @@ public:
         if (!failed) kernel_ = driver.create_kernel(program, name, &failed);
         if (failed) throw std::runtime_error("the driver makes no second kernel");
     }
-    ~QueueKernel() { driver.release_kernel(kernel_); }
+    // The kernel of a Python object itself, whose arguments nobody else sets from now on.
+    explicit QueueKernel(nb::object kernel)
+        : kernel_(address(kernel.attr("int_ptr"))), adopted_(std::move(kernel)) {}
+    ~QueueKernel() {
+        if (!adopted_.is_valid()) driver.release_kernel(kernel_);
+    }
     QueueKernel(const QueueKernel &) = delete;
     QueueKernel &operator=(const QueueKernel &) = delete;
 
@@ -240,12 +245,26 @@ public:
         return true;
     }
 
-    bool set_value(std::size_t index, std::string_view bytes) {
+    bool set_value(std::size_t index, std::string_view bytes) { return !put_value(index, bytes); }
+
+    // The driver's status, as for what follows.
+    std::int32_t put_value(std::size_t index, std::string_view bytes) {
         Slot &slot = this->slot(index);
-        if (slot.value == bytes) return true;
-        bool failed = driver.set_argument(kernel_, std::uint32_t(index), bytes.size(), bytes.data());
+        if (slot.value == bytes) return 0;
+        std::int32_t failed =
+            driver.set_argument(kernel_, std::uint32_t(index), bytes.size(), bytes.data());
         slot.value = failed ? "" : bytes;
-        return !failed;
+        return failed;
+    }
+
+    std::int32_t put_buffer(std::size_t index, void *buffer, PyObject *owner) {
+        Slot &slot = this->slot(index);
+        if (slot.memory.is(owner)) return 0;
+        slot = Slot();
+        std::int32_t failed =
+            driver.set_argument(kernel_, std::uint32_t(index), sizeof(buffer), &buffer);
+        if (!failed) slot.memory = nb::borrow(owner);
+        return failed;
     }
 
     // The driver's status.
@@ -269,6 +288,7 @@ private:
     }
 
     void *kernel_ = nullptr;
+    nb::object adopted_;
     std::vector<Slot> slots_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "driver/queues.hpp"
 #include "epoch/recorder.hpp"
+#include "epoch/sending.hpp"
 #include "hazards/python_hazards.hpp"
 #include "launch/caller.hpp"
 #include "launch/reading.hpp"
@@ -78,7 +79,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 27;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 28;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -232,7 +233,9 @@ NB_MODULE(_core, module) {
         .def_ro("_patches", &Recorder::patches);
 
     module.def("open_driver", &open_driver, "functions"_a);
-    nb::class_<QueueKernel>(module, "QueueKernel");
+    nb::class_<QueueKernel>(module, "QueueKernel").def(nb::init<nb::object>(), "kernel"_a);
+    module.def("send_epoch", &send_epoch, "queue"_a, "kernel"_a, "region"_a, "group"_a,
+               "wait_for"_a, "writes"_a, "launches"_a, "status_at"_a, "status"_a, "is_timed"_a);
     using Numbers = std::vector<std::uintptr_t>;
     nb::class_<FromC>(module, "FromC")
         .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())
