@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -329,32 +329,61 @@ def test_long_texts_are_asked_for_in_full(device: cl.Device) -> None:
     assert found["LONG_MIN"] in (None, "LONG_MIN") or len(str(found["LONG_MIN"])) > 12
 
 
+Build = Callable[[dict[str, int]], bool]
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Build], None]:
+    """Has a driver build only some of the programs by which it is asked for macros."""
+    build = macros._build
+
+    def only(able: Build) -> None:
+        monkeypatch.setattr(
+            macros, "_build", lambda d, w, chunks: build(d, w, chunks) if able(chunks) else None
+        )
+
+    return only
+
+
 def test_a_driver_that_says_nothing_leaves_what_opencl_promises(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, builds: Callable[[Build], None]
 ) -> None:
-    monkeypatch.setattr(macros, "_build", lambda *_: None)
+    builds(lambda _: False)
     clang.parse(chosen("#if defined(cl_khr_fp64) || defined(USER)"), None, device)
     clang.parse(CONDITIONS["the version of the language"], ["-cl-std=CL1.2"], device)
     for condition, name in (
         ("#ifdef __SOME_COMPILER__", "__SOME_COMPILER__"),
         ("#if __OPENCL_C_VERSION__ > 200", "__OPENCL_C_VERSION__"),
         ("#ifdef _LP64", "_LP64"),
+        ("#ifdef as_int", "as_int"),
+        ("#ifdef CLK_FILTER_LINEAR", "CLK_FILTER_LINEAR"),
+        ("#ifdef cl_nobody_has_this", "cl_nobody_has_this"),
     ):
         with pytest.raises(CannotParse, match=f"macro {name}$"):
             clang.parse(chosen(condition), None, device)
 
 
 def test_a_driver_that_only_says_what_is_a_macro_is_asked_that(
-    device: cl.Device, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, builds: Callable[[Build], None]
 ) -> None:
-    build = macros._build
-    monkeypatch.setattr(
-        macros, "_build", lambda d, w, chunks: None if any(chunks.values()) else build(d, w, chunks)
-    )
+    builds(lambda chunks: not any(chunks.values()))
     unit = clang.parse(chosen("#ifdef __OPENCL_VERSION__"), None, device)
     assert "100" in clang.printed(unit.kernels["k"])
     with pytest.raises(CannotParse, match="macro __OPENCL_VERSION__"):
         clang.parse(chosen("#if __OPENCL_VERSION__ > 300"), None, device)
+
+
+def test_a_name_that_no_program_builds_with_keeps_no_other_from_its_answer(
+    device: cl.Device, builds: Callable[[Build], None]
+) -> None:
+    builds(lambda chunks: "BAD" not in chunks)
+    with testing.new_process():
+        unit = clang.parse(chosen("#if __OPENCL_C_VERSION__ && !defined(NO_SUCH)"), None, device)
+        assert "100" in clang.printed(unit.kernels["k"])
+        with pytest.raises(CannotParse, match="macro BAD"):
+            clang.parse(chosen("#if defined(BAD) || __OPENCL_VERSION__"), None, device)
+        unit = clang.parse(chosen("#ifdef ANOTHER"), None, device)
+        assert "100" not in clang.printed(unit.kernels["k"])
 
 
 # ---- names in texts ----

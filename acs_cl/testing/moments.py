@@ -54,6 +54,7 @@ def new_process() -> Iterator[None]:
         changed(inference, "_programs", {}),
         changed(macros, "_known", {}),
         changed(macros, "_mute", set()),
+        changed(macros, "_untold", {}),
         changed(files, "_told", set()),
         changed(contexts, "_shared", {}),
     ):

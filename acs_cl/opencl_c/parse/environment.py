@@ -61,6 +61,10 @@ class Environment:
         if self._device is not None:
             told = macros.answers(self._device, self._words, new)
             if told is not None:
+                for name in sorted(new - told.keys()):
+                    if name in tested:
+                        raise depends_on(name)
+                    told[name] = macros.UNKNOWN + name
                 # A constant that is no macro there keeps the value that the header here gives it.
                 self._constants |= {
                     n for n, text in told.items() if text is None and n[:4] == "CLK_"

@@ -66,14 +66,16 @@ _OPENED = {"??=": ("#if 1",), "#elifdef": ("#if 0", "#elifdef __OPENCL_VERSION__
 """Lines that open the question for what is no name."""
 
 _known: dict[str, dict[str, Answer]] = {}
+_untold: dict[str, set[str]] = {}
+"""Names of which the compiler tells nothing, by what it was asked with."""
 _mute: set[str] = set()
 
 
 def answers(
     device: Any, options: str | Sequence[str] | None, names: Iterable[str]
 ) -> dict[str, Answer] | None:
-    """What the compiler of `device` makes of each name and question under these build options, None
-    if it does not tell."""
+    """What the compiler of `device` makes of each name and question under these build options, as
+    far as it tells; None if it tells nothing at all."""
     words = options_for_code(options)
     key = cache.key("", f"macros {_FORMAT}", words, facts_of(device))
     known = _known.get(key)
@@ -81,17 +83,19 @@ def answers(
         known = _known[key] = {}
         for line in cache.load_lines(key).values():
             known.update(_from_text(line))
-    wanted = sorted(set(names) - set(known))
+    untold = _untold.setdefault(key, set())
+    wanted = sorted(set(names) - set(known) - untold)
     if wanted and key not in _mute:
         found = _ask(device, words, wanted, [] if known else _COMMON.split())
-        if found is None:
-            _mute.add(key)
-        else:
+        if found:
             known.update(found)
             cache.add_line(key, cache.key("", " ".join(found), (), facts_of(device)), found)
-    if any(name not in known for name in wanted):
+        elif not known:
+            _mute.add(key)
+        untold.update(name for name in wanted if name not in found)
+    if key in _mute:
         return None
-    return {name: known[name] for name in names}
+    return {name: known[name] for name in names if name in known}
 
 
 def _from_text(line: str) -> dict[str, Answer]:
@@ -109,16 +113,9 @@ class _Macro(NamedTuple):
     length: int  # of the whole text, -1 if that is not known
 
 
-def _ask(
-    device: Any, words: list[str], wanted: list[str], common: list[str]
-) -> dict[str, Answer] | None:
+def _ask(device: Any, words: list[str], wanted: list[str], common: list[str]) -> dict[str, Answer]:
     """What the driver says of the wanted names, and of common ones as far as that costs nothing."""
-    names = [*wanted, *(name for name in common if name not in wanted)]
-    told = _build(device, words, dict.fromkeys(names, _FIRST_CHUNKS))
-    if told is None:  # a text cannot be had that way: then whether there is one
-        told = _build(device, words, dict.fromkeys(names, 0))
-    if told is None:
-        return None
+    told = _told(device, words, [*wanted, *(name for name in common if name not in wanted)])
     longer = {name: -(-one.length // _CHUNK) for name, one in told.items()
               if one and name in wanted and one.length > len(one.text)}  # fmt: skip
     longer = {name: chunks for name, chunks in longer.items() if chunks <= _CHUNKS_MAX}
@@ -135,6 +132,19 @@ def _ask(
         elif name in wanted or one.length < 0:
             found[name] = name if name.startswith("__has_") else UNKNOWN + name
     return found
+
+
+def _told(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
+    """Answers for these names. One that a program cannot be built with does not keep the others
+    from theirs."""
+    for count in (_FIRST_CHUNKS, 0):  # if a text cannot be had that way: whether there is one
+        told = _build(device, words, dict.fromkeys(names, count))
+        if told is not None:
+            return told
+    half = len(names) // 2
+    if not half:
+        return {}
+    return _told(device, words, names[:half]) | _told(device, words, names[half:])
 
 
 def _build(
