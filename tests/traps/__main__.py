@@ -111,6 +111,7 @@ class Report:
         for one in results:
             self.results[one["name"]] = {**one, "trap": self.digests[one["name"]]}
         if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             new = self.path.with_suffix(".new")
             new.write_text(self.text(), encoding="utf-8")
             new.replace(self.path)

@@ -7,6 +7,7 @@ or that the runtime refused it with an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -248,12 +249,15 @@ def _brief(places: Any) -> str:
     return f"bytes {text}{' ...' if len(parts) > 4 else ''}"
 
 
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+")
+
+
 def short(error: BaseException) -> str:
     """An error in a line."""
     return " ".join(str(error).split())[:300]
 
 
 def log_of(error: Exception) -> str:
-    """What a driver says is wrong."""
+    """What a driver says is wrong, without the folders of this machine."""
     lines = [line for line in str(error).splitlines() if "error" in line.lower()]
-    return (lines or [str(error)])[0][:200]
+    return _FOLDERS.sub("", (lines or [str(error)])[0])[:200]
