@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import PLANTED
+from planted import PLANTED, measured
 
 import acs_cl as acs
 from acs_cl.host.intervals import length, minus, union, within
@@ -174,11 +174,11 @@ def test_every_backend_has_shares_a_page_and_what_it_needs(backend: str, tmp_pat
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_first_advice_names_what_was_planted(name: str) -> None:
-    measured = PLANTED[name]()
-    found = findings(measured.record(name))
+    made = measured(name)
+    found = findings(made)
     assert found[0].kind == name, [one.text for one in found]
-    assert measured.advice()[0].startswith(f"{name}: ")
-    assert found[0].cost_ns > 0.2 * measured.record().whole_ns
+    assert found[0].text.startswith(f"{name}: ")
+    assert found[0].cost_ns > 0.2 * made.whole_ns
 
 
 def closure(edges: Edges) -> dict[int, set[int]]:

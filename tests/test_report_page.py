@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import planted
 import pytest
 from browser import Page, chromium
-from planted import PLANTED
 from test_report_data import LANES, many, ran, span
 
 import acs_cl as acs
@@ -62,9 +62,9 @@ def why(page: Page, first: int, second: int) -> dict[str, Any]:
 # ---- what was planted ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", planted.PLANTED)
 def test_the_page_names_first_what_was_planted(name: str, opened: Open) -> None:
-    page = opened(PLANTED[name]().record(name), what_if=True)
+    page = opened(planted.measured(name), what_if=True)
     assert page.js("document.querySelector('.finding').dataset.kind") == name
     said = page.text(".finding.first .head")
     assert said.startswith(name.replace("-", " "))
@@ -186,15 +186,20 @@ def test_the_window_was_full_or_the_runtime_held_it(window: int, kind: str, open
     assert "106 ns after its call" in found["lines"][0]
 
 
-@pytest.mark.parametrize(("groups", "said"), [(64, "can fill the device"), (1, "there was room")])
-def test_the_driver_chose(groups: int, said: str, opened: Open) -> None:
+@pytest.mark.parametrize(
+    ("groups", "kind", "said"),
+    [(64, "device", "enough to fill it"), (1, "driver", "there was room")],
+)
+def test_the_device_was_full_or_the_driver_chose(
+    groups: int, kind: str, said: str, opened: Open
+) -> None:
     slices = [
         ran(1, "a", 0, 100, called_ns=1, groups=groups),
         ran(2, "b", 130, 200, lane=1, called_ns=4, handed_ns=5),
     ]
     found = why(opened(alone(slices)), 1, 2)
-    assert found["kind"] == "driver"
-    assert any(said in line for line in found["lines"])
+    assert found["kind"] == kind
+    assert said in found["lines"][0]
     assert any("Registers and local memory" in line for line in found["lines"])
 
 
@@ -365,7 +370,7 @@ def test_the_graph_is_folded_by_kernel_and_shown_whole(opened: Open) -> None:
 
 
 def test_show_leads_from_advice_to_the_timeline(opened: Open) -> None:
-    page = opened(PLANTED["false-dependency"]().record("bands"))
+    page = opened(planted.measured("false-dependency"))
     page.click_on(".finding.first button")
     assert page.js("document.querySelector('.verdict').dataset.kind") == "bytes"
     assert "WAW" in page.text("#answer")

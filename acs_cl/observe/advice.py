@@ -30,6 +30,19 @@ LONG = 3
 """A kernel is long if it takes so many times what the others do."""
 
 
+class _Idle(NamedTuple):
+    """Why nothing ran, in nanoseconds."""
+
+    waits: Counter[str]
+    """Waits behind which the device was idle, by what was waited for."""
+    behind: int
+    own: int
+    """What of that is the program's own work."""
+    held: int
+    """The launch that ended it had been called, and the runtime held it back."""
+    left: int
+
+
 class _Block(NamedTuple):
     """What several findings need."""
 
@@ -43,6 +56,7 @@ class _Block(NamedTuple):
     chain: int
     links: tuple[int, ...]
     in_flight: float
+    idle: _Idle
 
     @property
     def room(self) -> int:
@@ -73,6 +87,7 @@ def findings(record: Record) -> list[Finding]:
         path.ns,
         path.launches,
         overlap(kernels),
+        _idle(record),
     )
     found = [
         *_of_the_host(block),
@@ -92,7 +107,7 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
     record, wall = block.record, block.wall
     if record.clocks.clock == "model":
         return
-    waits, behind, own = _blocking(record)
+    waits, behind, own, _, nothing = block.idle
     if behind > LEAST * wall:
         names = ", ".join(f"{name} ({count})" for name, count in waits.most_common(3))
         yield Finding(
@@ -105,7 +120,6 @@ def _of_the_host(block: _Block) -> Iterator[Finding]:
             change="no waits",
         )
     yield from _host_tasks(block)
-    nothing = length(idle(record)) - behind
     if nothing > (1 - MOST) * wall and kernels_there(record):
         host = sum(one.hazards_ns + one.submit_ns for one in record.slices)
         count = len(record.slices)
@@ -124,25 +138,31 @@ def kernels_there(record: Record) -> bool:
     return any(one.clock != "host" for one in record.slices)
 
 
-def _blocking(record: Record) -> tuple[Counter[str], int, int]:
-    """Waits behind which the device is idle, by what was waited for; that time, and what of it is
-    the program's own work. It belongs to a wait if the launch that ends it was called later, and
-    its thread had waited since its last launch."""
+def _idle(record: Record) -> _Idle:
+    """Whose fault it is that nothing runs, by the launch that ends it. It is a wait's if that
+    launch was called later, and its thread had waited since its last one."""
     names: Counter[str] = Counter()
-    total = own = 0
+    behind = own = held = left = 0
     known = {one.number: one.name for one in record.slices}
     starts: dict[int, Slice] = {}
     for one in record.slices:
         starts.setdefault(record.interval(one)[0], one)
-    for begin, end in idle(record) if record.clocks.comparable else ():
+    for begin, end in idle(record):
         first = starts.get(end)
-        if first is None or not first.waits or first.called_ns <= begin:
-            continue
-        last = first.waits[-1]
-        names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
-        total += end - begin
-        own += min(end - begin, first.program_ns)
-    return names, total, own
+        if first is None or not first.called_ns or not record.clocks.comparable:
+            left += end - begin
+        elif first.called_ns <= begin:
+            waited = record.clocks.on_host(first, first.handed_ns) > begin
+            held += end - begin if waited else 0
+            left += 0 if waited else end - begin
+        elif first.waits:
+            last = first.waits[-1]
+            names["all before" if last == ALL_BEFORE else known.get(last, "a launch")] += 1
+            behind += end - begin
+            own += min(end - begin, first.program_ns)
+        else:
+            left += end - begin
+    return _Idle(names, behind, own, held, left)
 
 
 def _host_tasks(block: _Block) -> Iterator[Finding]:
@@ -209,7 +229,8 @@ def _chain(block: _Block) -> Iterator[Finding]:
 
 def _long(block: _Block) -> Iterator[Finding]:
     """A kernel that most of the chain is made of, and that takes far longer than others."""
-    known = {one.number: one for one in block.kernels}
+    kernels = [one for one in block.kernels if kind_of(one) == "kernels"]
+    known = {one.number: one for one in kernels}
     links = [known[number] for number in block.links if number in known]
     times: Counter[str] = Counter()
     for one in links:
@@ -217,8 +238,8 @@ def _long(block: _Block) -> Iterator[Finding]:
     if not times:
         return
     name, took = times.most_common(1)[0]
-    mine = [one for one in block.kernels if one.name == name]
-    others = [one.end_ns - one.start_ns for one in block.kernels if one.name != name]
+    mine = [one for one in kernels if one.name == name]
+    others = [one.end_ns - one.start_ns for one in kernels if one.name != name]
     each = took / sum(one.name == name for one in links)
     if took < block.chain / 2 or not others or each < LONG * median(others):
         return
@@ -250,7 +271,7 @@ def _window(block: _Block) -> Iterator[Finding]:
             "window-bound",
             f"window-bound: {about.full} of {len(block.record.slices)} launches found the window "
             f"of {about.window} full: window=None, or a larger one",
-            block.room,
+            block.room + block.idle.held,
         )
 
 

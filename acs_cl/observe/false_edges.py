@@ -13,7 +13,7 @@ stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from .. import core
@@ -26,10 +26,12 @@ from .trace import Slice
 
 SMALL = 0.5
 """Views that share less than this part of the smaller one overlap at their ends."""
-MOST_CLASSES = 12
-"""Kinds of edges that are tried, those with most edges first."""
+MOST_CLASSES = 5
+"""Kinds of edges that are tried, those that may gain most first."""
 MOST_IMPLIED = 64
 """Launches that are looked at for the edges that one implied."""
+MOST_PAIRS = 60_000
+"""Launches that are not alike are compared so often in all; it takes a few seconds."""
 LEAST = 0.05
 """Of the whole time; what would gain less is left out."""
 
@@ -55,15 +57,39 @@ class Doubtful(NamedTuple):
     of_bytes: int
 
 
+class Doubt(NamedTuple):
+    """What orders two launches: the kind, if any byte does; the class, if it may go."""
+
+    kind: str
+    one: Class | None
+    meeting: Meeting | None
+    of_bytes: int
+
+
 def false_edges(record: Record, longest: int, wall: int) -> Iterator[Finding]:
     """What would go without each class of edges. `longest`: the chain with all edges."""
-    found = _classes(record)
-    for one in sorted(found, key=lambda one: -len(found[one]))[:MOST_CLASSES]:
-        edges = _without_class(record, one, found[one])
+    pairs = _Pairs(record.slices)
+    found = _classes(record, pairs)
+    promising = []
+    for one, doubtful in found.items():  # at best, since what the edges implied is not looked for
+        gone = {(each.upstream, each.launch) for each in doubtful}
+        gain = longest - chain(record.slices, _left(record, gone)).ns
+        if gain > LEAST * wall:
+            promising.append((gain, one))
+    for _, one in sorted(promising, reverse=True)[:MOST_CLASSES]:
+        edges = _without_class(record, pairs, one, found[one])
         left = chain(record.slices, edges).ns
         if longest - left > LEAST * wall:
             yield _finding(record, one, found[one], edges, (longest, left))
     yield from _never_written(record, longest)
+
+
+def _left(record: Record, gone: Collection[tuple[int, int]]) -> dict[int, list[Edge]]:
+    """The edges without some of them."""
+    return {
+        number: [edge for edge in edges if (edge.upstream, number) not in gone]
+        for number, edges in record.edges.items()
+    }
 
 
 def _finding(
@@ -102,34 +128,67 @@ def _finding(
 # ---- classes of edges ----------------------------------------------------------------------------
 
 
-def _classes(record: Record) -> dict[Class, list[Doubtful]]:
+class _Pairs:
+    """What orders two launches, worked out once for launches that are alike."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        alike: dict[tuple[object, ...], int] = {}
+        self._known = {one.number: one for one in slices}
+        self._alike = {
+            one.number: alike.setdefault(
+                (one.name, one.arguments, one.reads, one.writes), len(alike)
+            )
+            for one in slices
+        }
+        self._found: dict[tuple[int, int], Doubt] = {}
+
+    @property
+    def enough(self) -> bool:
+        """Whether no more of them are to be compared."""
+        return len(self._found) > MOST_PAIRS
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._known
+
+    def doubt(self, earlier: int, later: int) -> Doubt:
+        """Of two launches, by their numbers."""
+        key = self._alike[earlier], self._alike[later]
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = _doubt(self._known[earlier], self._known[later])
+        return found
+
+
+def _classes(record: Record, pairs: _Pairs) -> dict[Class, list[Doubtful]]:
     """Edges that may go, by class."""
-    known = {one.number: one for one in record.slices}
     found: dict[Class, list[Doubtful]] = {}
-    for later in record.slices:
-        for edge in record.edges[later.number]:
-            earlier = known.get(edge.upstream)
-            doubt = earlier and _doubt(earlier, later)
-            if doubt:
-                one, doubtful = doubt
-                found.setdefault(one, []).append(doubtful)
+    for number, edges in record.edges.items():
+        for edge in edges:
+            if edge.upstream not in pairs:
+                continue
+            doubt = pairs.doubt(edge.upstream, number)
+            if doubt.one is not None and doubt.meeting is not None:
+                doubtful = Doubtful(edge.upstream, number, doubt.meeting, doubt.of_bytes)
+                found.setdefault(doubt.one, []).append(doubtful)
     return found
 
 
-def _doubt(earlier: Slice, later: Slice) -> tuple[Class, Doubtful] | None:
-    """Why an edge may go; None where it is needed, or there is none."""
+def _doubt(earlier: Slice, later: Slice) -> Doubt:
+    """What orders two launches, and why that may go."""
     met = meetings(access_of(earlier), access_of(later))
-    if not met or any(one.base == EVERYTHING for one in met):
-        return None
+    if not met:
+        return Doubt("", None, None, 0)
+    first = met[0]
+    if any(one.base == EVERYTHING for one in met):
+        return Doubt(first.kind, None, None, 0)
     parts = [_part(earlier, later, one) for one in met]
-    first, of_bytes = met[0], parts[0][0]
     argument = ", ".join(name for name, _, base in later.arguments if base == first.base)
-    doubtful = Doubtful(earlier.number, later.number, first, of_bytes)
+    one = None
     if all(small for _, small in parts):
-        return Class("overlap", later.name, argument, earlier.name), doubtful
-    if all(one.kind != "RAW" for one in met):
-        return Class("overwrite", later.name, argument, ""), doubtful
-    return None
+        one = Class("overlap", later.name, argument, earlier.name)
+    elif all(meeting.kind != "RAW" for meeting in met):
+        one = Class("overwrite", later.name, argument, "")
+    return Doubt(first.kind, one, first, parts[0][0])
 
 
 def _part(earlier: Slice, later: Slice, meeting: Meeting) -> tuple[int, bool]:
@@ -153,41 +212,38 @@ def _sides(earlier: Access, later: Access, kind: str) -> tuple[tuple[Span, ...],
     return ours, later.reads if kind == "RAW" else later.writes
 
 
-def _without_class(record: Record, one: Class, found: list[Doubtful]) -> dict[int, list[Edge]]:
+def _without_class(
+    record: Record, pairs: _Pairs, one: Class, found: Sequence[Doubtful]
+) -> dict[int, list[Edge]]:
     """The edges that are left, with those that the others implied."""
-    known = {slice_.number: slice_ for slice_ in record.slices}
     gone = {(doubtful.upstream, doubtful.launch) for doubtful in found}
-    edges = {}
-    for number, all_ in record.edges.items():
-        left = [edge for edge in all_ if (edge.upstream, number) not in gone]
-        for edge in all_:
-            if (edge.upstream, number) in gone:
-                implied = _implied(record, known, one, known[edge.upstream], known[number])
-                left += [edge] if implied is None else implied
-        edges[number] = list(dict.fromkeys(left))
+    edges = _left(record, gone)
+    for upstream, number in sorted(gone):
+        implied = _implied(record, pairs, one, upstream, number)
+        if implied is None:
+            implied = [edge for edge in record.edges[number] if edge.upstream == upstream]
+        edges[number] = list(dict.fromkeys([*edges[number], *implied]))
     return edges
 
 
 def _implied(
-    record: Record, known: dict[int, Slice], one: Class, upstream: Slice, later: Slice
+    record: Record, pairs: _Pairs, one: Class, upstream: int, later: int
 ) -> list[Edge] | None:
     """Edges to a launch that the one from `upstream` stood for; None where they are too many to
     look for."""
-    seen = {upstream.number}
-    open_ = [upstream.number]
+    seen = {upstream}
+    open_ = [upstream]
     found = []
     while open_:
         for edge in record.edges[open_.pop()]:
-            if edge.upstream in seen or edge.upstream not in known:
+            if edge.upstream in seen or edge.upstream not in pairs:
                 continue
             seen.add(edge.upstream)
-            if len(seen) > MOST_IMPLIED:
+            if len(seen) > MOST_IMPLIED or pairs.enough:
                 return None
-            earlier = known[edge.upstream]
-            met = meetings(access_of(earlier), access_of(later))
-            doubt = _doubt(earlier, later)
-            if met and (doubt is None or doubt[0] != one):
-                found.append(Edge(edge.upstream, met[0].kind))
+            doubt = pairs.doubt(edge.upstream, later)
+            if doubt.kind and doubt.one != one:
+                found.append(Edge(edge.upstream, doubt.kind))
             else:
                 open_.append(edge.upstream)
     return found

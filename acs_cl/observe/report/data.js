@@ -56,10 +56,11 @@ function time(ns) {
 
 const percent = (part, whole) => {
   const share = (100 * part) / Math.max(1, whole);
-  return share > 0 && share < 0.1 ? "< 0.1 %" : `${share.toFixed(share < 10 ? 1 : 0)} %`;
+  if (share > 0 && share < 0.1) return "< 0.1 %";
+  return `${share.toFixed(share < 10 || (share > 90 && share < 100) ? 1 : 0)} %`;
 };
 const count = (n) => n.toLocaleString("en");
-const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : word.endsWith("h") ? "es" : "s"}`;
 
 // Colours that people with any kind of colour blindness tell apart (after Okabe and Ito).
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7dc4", "#8c8c00"];

@@ -41,6 +41,15 @@ function layers(kernels, edges) {
   return found.filter(Boolean);
 }
 
+// Where an edge goes: a line to the next column, else an arc above (forwards) or below (backwards).
+function shape(edge, where) {
+  const from = where.get(edge.from), to = where.get(edge.to);
+  const steps = to.column - from.column;
+  if (edge.from === edge.to) return { kind: "loop", from, to, high: 30 };
+  if (steps === 1) return { kind: "line", from, to, high: 0 };
+  return { kind: steps > 1 ? "above" : "below", from, to, high: Math.min(120, 26 + 16 * Math.abs(steps)) };
+}
+
 function drawFolded(box) {
   const folded = fold();
   const kernels = [...folded.kernels].sort((a, b) => b.ns - a.ns).slice(0, MOST_KERNELS);
@@ -48,18 +57,21 @@ function drawFolded(box) {
   const edges = folded.edges.filter((edge) => known.has(edge.from) && known.has(edge.to));
   const columns = layers(kernels, edges);
   const high = Math.max(1, ...columns.map((column) => column.length));
-  const width = columns.length * (BOX_W + GAP_X) + 10;
-  const back = edges.some((edge) => edge.from !== edge.to && depthOf(columns, edge.from) >= depthOf(columns, edge.to));
-  const height = high * (BOX_H + GAP_Y) + 34 + (back ? 40 : 0);
   const where = new Map();
   columns.forEach((column, c) => column.forEach((one, r) => {
     const offset = ((high - column.length) * (BOX_H + GAP_Y)) / 2;
-    where.set(one.id, { x: 6 + c * (BOX_W + GAP_X), y: 30 + offset + r * (BOX_H + GAP_Y) });
+    where.set(one.id, { x: 6 + c * (BOX_W + GAP_X), y: offset + r * (BOX_H + GAP_Y), column: c });
   }));
+  const shapes = edges.map((edge) => ({ edge, ...shape(edge, where) }));
+  const room = (kinds) => Math.max(8, ...shapes.filter((one) => kinds.includes(one.kind)).map((one) => one.high + 16));
+  const above = room(["above", "loop"]), below = room(["below"]);
+  for (const one of where.values()) one.y += above;
+  const width = columns.length * (BOX_W + GAP_X) - GAP_X + 14;
+  const height = high * (BOX_H + GAP_Y) - GAP_Y + above + below;
   const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph folded by kernel; the table below says the same." });
   const most = Math.max(1, ...edges.map((edge) => edge.count));
   const labels = [];
-  for (const edge of edges) curve(root, labels, where, edge, most, height);
+  for (const one of shapes) curve(root, labels, one, most);
   for (const one of kernels) node(root, where.get(one.id), one);
   labels.forEach((label) => root.append(label));
   box.replaceChildren(root);
@@ -68,8 +80,6 @@ function drawFolded(box) {
   }
   return folded;
 }
-
-const depthOf = (columns, id) => columns.findIndex((column) => column.some((one) => one.id === id));
 
 function node(root, { x, y }, one) {
   const group = svg("g", {},
@@ -82,31 +92,34 @@ function node(root, { x, y }, one) {
   root.append(group);
 }
 
-function curve(root, labels, where, edge, most, height) {
-  const from = where.get(edge.from), to = where.get(edge.to);
-  const kind = mainKind(edge.kinds);
-  const stroke = KIND_COLOUR[kind] || "#7d868f";
-  const wide = 1.2 + 3.6 * Math.sqrt(edge.count / most);
-  let d, lx, ly;
-  if (edge.from === edge.to) {
-    const cx = from.x + BOX_W / 2;
-    d = `M ${cx - 26} ${from.y} C ${cx - 26} ${from.y - 26}, ${cx + 26} ${from.y - 26}, ${cx + 26} ${from.y}`;
-    [lx, ly] = [cx, from.y - 21];
-  } else if (from.x < to.x) {
-    const [x1, y1, x2, y2] = [from.x + BOX_W, from.y + BOX_H / 2, to.x, to.y + BOX_H / 2];
+function curve(root, labels, { edge, kind, from, to, high }, most) {
+  const stroke = KIND_COLOUR[mainKind(edge.kinds)] || "#7d868f";
+  const wide = 1.2 + 2.4 * Math.sqrt(edge.count / most);
+  let d, label, tip;
+  if (kind === "loop") {
+    const x = from.x + BOX_W / 2, y = from.y;
+    d = `M ${x - 24} ${y} C ${x - 24} ${y - high}, ${x + 24} ${y - high}, ${x + 24} ${y - 5}`;
+    [label, tip] = [[x, y - 0.75 * high - 4], [x + 24, y, 90]];
+  } else if (kind === "line") {
+    const [x1, y1, x2, y2] = [from.x + BOX_W, from.y + BOX_H / 2, to.x - 5, to.y + BOX_H / 2];
     const mid = (x1 + x2) / 2;
     d = `M ${x1} ${y1} C ${mid} ${y1}, ${mid} ${y2}, ${x2} ${y2}`;
-    [lx, ly] = [x2 - x1 > 2 * BOX_W ? x1 + 60 : mid, (y1 + y2) / 2 - 4];
-    if (x2 - x1 > 2 * BOX_W) ly = y1 + (y2 - y1) * 0.12 - 5;
+    [label, tip] = [[mid, (y1 + y2) / 2 - 6], [x2 + 5, y2, 0]];
   } else {
-    const [x1, y1, x2, y2] = [from.x + BOX_W / 2, from.y + BOX_H, to.x + BOX_W / 2, to.y + BOX_H];
-    d = `M ${x1} ${y1} C ${x1} ${height - 4}, ${x2} ${height - 4}, ${x2} ${y2}`;
-    [lx, ly] = [(x1 + x2) / 2, Math.min(height - 10, Math.max(y1, y2) + 28)];
+    const sign = kind === "above" ? -1 : 1, edgeY = kind === "above" ? 0 : BOX_H;
+    const side = kind === "above" ? 12 : -12;
+    const [x1, y1] = [from.x + BOX_W / 2 + side, from.y + edgeY];
+    const [x2, y2] = [to.x + BOX_W / 2 - side, to.y + edgeY];
+    const reach = sign * high * 1.33;
+    d = `M ${x1} ${y1} C ${x1} ${y1 + reach}, ${x2} ${y2 + reach}, ${x2} ${y2 + 5 * sign}`;
+    [label, tip] = [[(x1 + x2) / 2, (y1 + y2) / 2 + sign * high + (sign < 0 ? -4 : 11)], [x2, y2, -90 * sign]];
   }
-  const line = svg("path", { d, fill: "none", stroke, "stroke-width": wide, opacity: 0.85 });
+  const line = svg("path", { d, fill: "none", stroke, "stroke-width": wide, opacity: 0.9 });
   line.append(svg("title", {}, `${D.names[edge.from]} → ${D.names[edge.to]}: ${kindsText(edge.kinds)}`));
-  root.append(line);
-  labels.push(svg("text", { class: "small halo", x: lx, y: ly, "text-anchor": "middle" }, `${count(edge.count)} ${kind}${edge.kinds.size > 1 ? " +" : ""}`));
+  const head = svg("path", { d: "M 0 0 L -9 -4.5 L -9 4.5 Z", fill: stroke, transform: `translate(${tip[0]} ${tip[1]}) rotate(${tip[2]})` });
+  root.append(line, head);
+  const kinds = [...edge.kinds.keys()].join(", ");
+  labels.push(svg("text", { class: "small halo", x: label[0], y: label[1], "text-anchor": "middle" }, `${count(edge.count)} ${kinds}`));
 }
 
 // ---- every launch ----

@@ -16,7 +16,8 @@ from ...emu.convert import checked, of_slices
 from ...emu.machines import MACHINES
 from ...emu.policies import simulate
 from ...emu.spec import Machine
-from ...emu.trace import HOST, KERNEL, Entry, Trace, resolved
+from ...emu.trace import HOST, KERNEL, Entry, Trace
+from ..edges import Edges
 from ..findings import Finding
 from ..record import Record
 
@@ -91,21 +92,39 @@ def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
 
 def _model(record: Record) -> _Model:
     slices = checked([one._asdict() for one in record.slices])
-    trace = resolved(of_slices(slices, record.title or "block", ITEMS))
+    trace = of_slices(slices, record.title or "block", ITEMS)
     about = record.about
     lanes = max(1, about.lanes)
     base = MACHINES["cpu2" if about.is_cpu or not about.device else "h200-acs_cl"]
     units = about.units or base.gpu.units
     most = base.gpu.threads
-    trace = trace._replace(
-        entries=[one._replace(items=min(one.items, most)) for one in trace.entries]
-    )
+    upstream = _upstream(record, record.edges)
+    entries = [
+        one._replace(
+            items=min(one.items, most),
+            upstream=upstream[one.number],
+            segments=len(one.reads) + len(one.writes),
+            reads=(),
+            writes=(),
+        )
+        for one in trace.entries
+    ]
+    trace = trace._replace(entries=entries, edges="upstream")
     name = f"{base.name} with {units} units"
     machine = base._replace(name=name, gpu=base.gpu._replace(units=units))
     policy = {"serial": "serial", "device": "on_device"}.get(about.backend, f"streams(S={lanes})")
     if about.backend == "out_of_order":
         lanes, policy = 32, "streams(S=32)"
     return _Model(trace, machine, policy, lanes, about.window)
+
+
+def _upstream(record: Record, edges: Edges) -> dict[int, tuple[int, ...]]:
+    """What each launch follows, by places from 1 as the emulator numbers them."""
+    places = {one.number: place for place, one in enumerate(record.slices, 1)}
+    return {
+        places[number]: tuple({places[edge.upstream] for edge in all_ if edge.upstream in places})
+        for number, all_ in edges.items()
+    }
 
 
 def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trace] | None:
@@ -129,11 +148,7 @@ def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trac
             )
         )
     if finding.edges is not None:
-        places = {one.number: place for place, one in enumerate(record.slices, 1)}
-        left = {
-            places[number]: tuple(places[edge.upstream] for edge in edges)
-            for number, edges in finding.edges.items()
-        }
+        left = _upstream(record, finding.edges)
         return f"without such edges: {finding.kind} of {finding.name}", model.changed(
             lambda one: one._replace(upstream=left[one.number])
         )

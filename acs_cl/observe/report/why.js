@@ -21,9 +21,17 @@ function shared(a, b) {
   return null;
 }
 
+// Memory of the program's own has addresses for numbers; here each has a number of its own.
+const foreign = new Map();
+function baseText(base) {
+  if (base > 0 && base < 2 ** 40) return `base ${base}`;
+  if (!foreign.has(base)) foreign.set(base, foreign.size + 1);
+  return `memory ${foreign.get(base)} of the program's own`;
+}
+
 function spanText([base, start, pitch, rows, width]) {
   if (base === EVERYTHING) return "all memory";
-  const where = base < 0 || base >= 2 ** 40 ? "memory of the program's own" : `base ${base}`;
+  const where = baseText(base);
   const end = spanEnd([base, start, pitch, rows, width]);
   const more = rows > 1 ? ` (${count(rows)} rows of ${count(width)}, ${count(pitch)} apart)` : "";
   return `bytes ${start}..${end} of ${where}${more}`;
@@ -55,7 +63,7 @@ function meetingText(one, a, b) {
   if (one.kind === "any") return `${full(one.all)} may touch any memory`;
   const names = [argumentsOf(a, one.base), argumentsOf(b, one.base)];
   const of = names[0] || names[1] ? ` (argument ${names[0] || "?"} of ${nameOf(a)}, ${names[1] || "?"} of ${nameOf(b)})` : "";
-  return `${one.kind}, the second ${VERB[one.kind]}: bytes ${one.bytes[0]}..${one.bytes[1]} of base ${one.base}${of}. `
+  return `${one.kind}, the second ${VERB[one.kind]}: bytes ${one.bytes[0]}..${one.bytes[1]} of ${baseText(one.base)}${of}. `
     + `The views are ${spanText(one.spans[0])} and ${spanText(one.spans[1])}.`;
 }
 
@@ -161,12 +169,19 @@ function meanwhile(a, b) {
   return said.length ? `Since ${called(a)} began, its thread ${said.join(", ")}.` : "";
 }
 
-function fullDevice(a) {
-  const units = D.about.units, groups = L.groups[a];
-  if (!units || !groups) return "";
-  return groups >= units
-    ? `${called(a)} has ${plural(groups, "work-group")}, and the device ${plural(units, "compute unit")}: it can fill the device by itself.`
-    : `${called(a)} has ${plural(groups, "work-group")} on ${plural(units, "compute unit")}, so there was room by their number.`;
+// Work-groups that the device had at some time while a ran; -1 where a kernel does not say.
+function groupsBeside(a, b) {
+  let most = 0;
+  const mine = [];
+  for (let i = 0; i < COUNT; ++i) {
+    if (i !== b && L.start[i] < L.end[a] && L.end[i] > L.start[a] && kindOf(i) === "kernels") mine.push(i);
+  }
+  for (const at of mine) {
+    let sum = 0;
+    for (const i of mine) if (L.start[i] <= L.start[at] && L.end[i] > L.start[at]) sum += L.groups[i];
+    most = Math.max(most, sum);
+  }
+  return mine.some((i) => !L.groups[i]) ? -1 : most;
 }
 
 function why(one, other) {
@@ -193,7 +208,7 @@ function why(one, other) {
   }
   const chain = path(first, second);
   if (chain) {
-    return { kind: "chain", a, b, verdict: `${behind}: they share no byte, and ${plural(chain.length - 1, "launch").replace("launchs", "launches")} between them order them.`,
+    return { kind: "chain", a, b, verdict: `${behind}: they share no byte, and ${plural(chain.length - 1, "launch")} between them order them.`,
       lines: chain.slice(0, 8).map(edgeText).concat(chain.length > 8 ? [`… and ${chain.length - 8} more`] : []) };
   }
   const all = bounds(b, a);
@@ -202,19 +217,18 @@ function why(one, other) {
     return { kind: late[0].kind, a, b, verdict: `${behind}: no byte orders them. ${HEAD[late[0].kind]}`, lines: late.slice(0, 4).map((bound) => bound.text) };
   }
   const lines = all.slice(0, 2).map((bound) => bound.text);
-  lines.push(fullDevice(a), "Registers and local memory of kernels are not known here; either may keep two kernels from sharing a unit.");
-  const inFlight = others(a, b);
-  if (inFlight) lines.push(`Between the last of these and its beginning, ${plural(inFlight, "other launch").replace("launchs", "launches")} ran.`);
-  return { kind: "driver", a, b, verdict: `${behind}: nothing that is known held it back. The driver or the device chose this order.`, lines: lines.filter(Boolean) };
+  const units = D.about.units, groups = groupsBeside(a, b);
+  const isFull = units > 0 && groups >= units;
+  if (units && groups >= 0) {
+    lines.unshift(`While ${called(a)} ran, up to ${plural(groups, "work-group")} were on the device, which has ${plural(units, "compute unit")}: `
+      + (isFull ? "enough to fill it." : "there was room by their number."));
+  }
+  lines.push("Registers and local memory of kernels are not known here; either may keep two kernels from sharing a unit.");
+  const verdict = isFull ? "The device was full." : "The driver or the device chose this order.";
+  return { kind: isFull ? "device" : "driver", a, b, verdict: `${behind}: no byte orders them, and the host was not late. ${verdict}`, lines };
 }
 
 const HEAD = {
   upstream: "It waited for another launch.", lane: "It stood behind others in its lane.", host: "The host was late.",
   window: "The window was full.", held: "The runtime held it back.",
 };
-
-function others(a, b) {
-  let n = 0;
-  for (let i = 0; i < COUNT; ++i) if (i !== a && i !== b && L.start[i] < L.start[b] && L.end[i] > L.end[a]) ++n;
-  return n;
-}
