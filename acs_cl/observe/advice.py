@@ -229,7 +229,7 @@ def _chain(block: _Block) -> Iterator[Finding]:
 
 def _long(block: _Block) -> Iterator[Finding]:
     """A kernel that most of the chain is made of, and that takes far longer than others."""
-    kernels = [one for one in block.kernels if kind_of(one) == "kernels"]
+    kernels = [one for one in block.kernels if kind_of(one) == "kernels" and not one.epoch]
     known = {one.number: one for one in kernels}
     links = [known[number] for number in block.links if number in known]
     times: Counter[str] = Counter()
