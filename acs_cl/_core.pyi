@@ -220,7 +220,7 @@ class Ledger:
 class Caller:
     """Call a kernel: make the launch here if there is a plan for it, else call `_call`."""
 
-    _runtime: Any
+    engine: Any
     def __call__(self, *args: Any, **keywords: Any) -> Any: ...
 
 class Handle:
@@ -228,10 +228,10 @@ class Handle:
 
     number: int
     name: str
-    _runtime: Any
+    engine: Any
     _result: Any
     def __init__(
-        self, runtime: Any, number: int, name: str, access: Access, result: Any = None
+        self, engine: Any, number: int, name: str, access: Access, result: Any = None
     ) -> None: ...
     @property
     def access(self) -> Access:
@@ -241,29 +241,29 @@ class View:
     """Hold what launches ask of an array: its memory, its spans and its runtime."""
 
     __slots__ = (
-        "_address",
-        "_argument",
-        "_home",
-        "_place",
-        "_runtime",
-        "_spans",
+        "address",
+        "argument",
         "dtype",
+        "engine",
+        "home",
         "nbytes",
+        "place",
         "size",
+        "spans",
     )
 
     dtype: np.dtype[Any]
     size: int
     nbytes: int
-    _runtime: Any
-    _home: Any
+    engine: Any
+    home: Any
     """The runtime while the array is plain and alive, else None."""
-    _argument: Any
+    argument: Any
     """What a driver takes for it: a buffer or an SVM pointer."""
-    _address: int
-    _place: Any
+    address: int
+    place: Any
     """Where it lies, as the driver takes it; None: not asked for yet."""
-    _spans: tuple[Span, ...]
+    spans: tuple[Span, ...]
     @property
     def _holders(self) -> int:
         """Count those who hold the span of this array. For tests of leaks."""
@@ -483,7 +483,7 @@ class Queues:
         """Return launches that ended."""
     def poll_up_to(self, number: int) -> Ended:
         """Return those that ended up to a launch."""
-    def read_now(self, runtime: Any, array: View, host: npt.NDArray[Any]) -> bool | Handle | None:
+    def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | Handle | None:
         """Read an array into host memory and wait.
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
@@ -581,7 +581,7 @@ class Joining:
     def __init__(
         self,
         queue: Any,
-        runtime: Any,
+        engine: Any,
         ledger: Ledger,
         queues: Queues,
         store: Any,

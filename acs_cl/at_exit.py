@@ -20,12 +20,10 @@ import signal
 import sys
 import threading
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
 
 from . import core, waiting
-
-if TYPE_CHECKING:
-    from .runtime import Runtime
+from .launch.engine import Engine
+from .records import Launch
 
 GRACE_S = 2.0
 """How long what is under way may take to end after Ctrl-C."""
@@ -45,64 +43,64 @@ NAMED = 8
 interrupted = False
 """Whether Ctrl-C ends the program although it has caught that: for who knows."""
 
-_left: list[Runtime] = []
+_left: list[Engine] = []
 """Runtimes that were left with something running."""
 
 _again = False
 """Whether another Ctrl-C came meanwhile."""
 
 
-def leave(runtime: Runtime, kind: type[BaseException] | None) -> None:
+def leave(engine: Engine, kind: type[BaseException] | None) -> None:
     """The end of a `with` block, by an exception of this kind."""
     if kind is not None and issubclass(kind, KeyboardInterrupt):
-        _close_soon(runtime)
+        _close_soon(engine)
     else:
-        waiting.close(runtime, quiet=kind is not None)
+        waiting.close(engine, quiet=kind is not None)
 
 
-def collected(runtime: Runtime) -> None:
-    """Nobody has the runtime any more. An exception would be lost in a finalizer: who interrupts it
+def collected(engine: Engine) -> None:
+    """Nobody has the engine any more. An exception would be lost in a finalizer: who interrupts it
     is heard right after."""
     try:
-        waiting.close(runtime, quiet=True)
+        waiting.close(engine, quiet=True)
     except KeyboardInterrupt:
-        _left.append(runtime)
+        _left.append(engine)
         threading.Timer(0.01, signal.raise_signal, (signal.SIGINT,)).start()
 
 
-def _close_soon(runtime: Runtime) -> None:
+def _close_soon(engine: Engine) -> None:
     """Close, if that takes a moment only; else say what is still running, and keep it."""
-    if runtime in _left:
+    if engine in _left:
         return
     global _again
     closed = False
     try:
-        closed = waiting.close(runtime, quiet=True, until=perf_counter() + SHORT_S)
+        closed = waiting.close(engine, quiet=True, until=perf_counter() + SHORT_S)
         if not closed:
-            _say(f"waiting {GRACE_S:g} s, until another Ctrl-C, for", runtime)
-            closed = waiting.close(runtime, quiet=True, until=perf_counter() + GRACE_S)
+            _say(f"waiting {GRACE_S:g} s, until another Ctrl-C, for", engine)
+            closed = waiting.close(engine, quiet=True, until=perf_counter() + GRACE_S)
     except KeyboardInterrupt:
         _again = True
         raise
     finally:
         if not closed:
-            _left.append(runtime)
-            _say("still running:", runtime)
+            _left.append(engine)
+            _say("still running:", engine)
 
 
-def _say(what: str, runtime: Runtime) -> None:
+def _say(what: str, engine: Engine) -> None:
     """What is under way, on stderr."""
-    with runtime._lock:
-        runtime._settle()
-        launches = list(runtime._launches.values())
+    with engine.lock:
+        engine.launches.settle()
+        launches = list(engine.launches.values())
     named = [_named(launch) for launch in launches[:NAMED]]
     if len(launches) > NAMED:
         named.append(f"{len(launches) - NAMED} more")
-    text = f"acs_cl: interrupted; {what} {', '.join(named) or 'nothing known'} ({runtime!r})"
+    text = f"acs_cl: interrupted; {what} {', '.join(named) or 'nothing known'} ({engine!r})"
     print(text, file=sys.stderr, flush=True)
 
 
-def _named(launch: Any) -> str:
+def _named(launch: Launch) -> str:
     site = getattr(launch.command, "site", "")
     return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
@@ -113,15 +111,15 @@ def _at_exit(again: bool = False) -> None:
     ends = again or interrupted or isinstance(last, KeyboardInterrupt)
     try:
         if not ends:
-            for runtime in waiting.all_runtimes():
-                if runtime not in _left:
-                    waiting.close(runtime, quiet=True)
+            for engine in waiting.engines():
+                if engine not in _left:
+                    waiting.close(engine, quiet=True)
     except KeyboardInterrupt:
         ends = True
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # which is noted
-            for runtime in waiting.all_runtimes():
-                _close_soon(runtime)
+            for engine in waiting.engines():
+                _close_soon(engine)
     if _left:
         _end(0 if _again else LAST_S)
 

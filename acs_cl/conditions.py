@@ -8,16 +8,19 @@ it may be skipped. What decides is read before the kernel writes anything: bytes
 write itself are copied first, by a launch of their own.
 """
 
+# Long because: a call, its decision and the variants that decide change together.
+
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
 from .access import arguments
+from .access.called import Called
 from .devices.build import build
 from .devices.driver import OwnKernel, Place, is_svm
 from .errors import UsageError
@@ -28,7 +31,7 @@ from .ranges import overlap
 from .records import EVERYTHING, Access, Span
 
 if TYPE_CHECKING:
-    from .kernel import Kernel
+    from .launch.engine import Engine
     from .launch.handle import Handle
 
 ROUNDED = 64
@@ -73,10 +76,31 @@ class size:  # noqa: N801  read like `range` and `slice`
         return f"acs_cl.size({self.count!r}, upto={self.upto})"
 
 
+class Decided(Called, Protocol):
+    """A kernel whose launches may decide on the device."""
+
+    options: tuple[str, ...]
+    guards: Guards | None
+    """Its guarded variants, once it needed any."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of its runtime."""
+
+    def offsets_of(self, native: Any) -> tuple[int, ...]:
+        """The parameters that take a byte offset in one of its OpenCL kernels."""
+
+    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
+        """Source and name of the version that adds byte offsets."""
+
+    def refuse_second_variables(self, why: str, instead: str) -> None:
+        """Refuse a rewritten version of a kernel that uses variables of its program."""
+
+
 class Deciding:
     """One call that decides on the device."""
 
-    def __init__(self, kernel: Kernel, global_size: tuple[Any, ...], when: Any) -> None:
+    def __init__(self, kernel: Decided, global_size: tuple[Any, ...], when: Any) -> None:
         self._kernel = kernel
         self._when = None if when is None else _cell(kernel, when, "when=")
         self._count: Cell | None = None
@@ -96,12 +120,12 @@ class Deciding:
         self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None
     ) -> Handle:
         """Launch `plain` with the decision."""
-        runtime = self._kernel._runtime
+        engine = self._kernel.engine
         command, access, _copies = self.decided(plain, access, wait_for)
-        if not runtime._backend.decides:
+        if not engine.backend.decides:
             _ = command.guarded  # what is wrong with the variant is an error of this call
         self._command = command
-        return runtime._launch(command, access, wait_for)
+        return engine.launch(command, access, wait_for)
 
     @property
     def variant(self) -> Any:
@@ -110,7 +134,7 @@ class Deciding:
         command = self._command
         if command is None or command.decision.when is None:
             return None
-        is_ours = is_svm(command.decision.when.place.memory) is self._kernel._runtime._store.is_svm
+        is_ours = is_svm(command.decision.when.place.memory) is self._kernel.engine.store.is_svm
         return command.variant if is_ours else None
 
     def decided(
@@ -125,8 +149,8 @@ class Deciding:
         for index, cell in enumerate(cells):
             if any(_meet(cell.span, span) for span in access.writes):
                 copies.append(self._copy(cell, wait_for))
-                cells[index] = cell._replace(place=copies[-1]._place_or_raise())
-                reads += copies[-1]._spans
+                cells[index] = cell._replace(place=copies[-1].where())
+                reads += copies[-1].spans
         local = plain.local_size
         if count is not None and local is None:
             required = kernel.signature.group_size
@@ -135,9 +159,9 @@ class Deciding:
         when = cells[0] if self._when is not None else None
         counted = cells[-1] if count is not None else None
         decision = Decision(when, counted, (*self.global_size, 0)[0], group)
-        if kernel._guards is None:
-            kernel._guards = Guards()
-        guards = kernel._guards
+        if kernel.guards is None:
+            kernel.guards = Guards()
+        guards = kernel.guards
         command = DecidedCommand(
             plain,
             decision,
@@ -149,15 +173,15 @@ class Deciding:
     def _copy(self, cell: Cell, wait_for: Sequence[Any] | None) -> Array:
         """A copy, made in program order, of a cell that the kernel may write: its first groups
         would decide for the others."""
-        runtime = self._kernel._runtime
-        if is_svm(cell.place.memory) is not runtime._store.is_svm:
+        engine = self._kernel.engine
+        if is_svm(cell.place.memory) is not engine.store.is_svm:
             raise UsageError(
-                f"{self._kernel._next()}: the kernel may write what decides whether it runs, and "
+                f"{self._kernel.label()}: the kernel may write what decides whether it runs, and "
                 "that is foreign memory; copy it into an array of the runtime"
             )
-        copy = runtime.empty(1, np.uint32)
-        command = CopyCommand(copy._place_or_raise(), cell.place)
-        runtime._launch(command, Access((cell.span,), copy._spans, copy._spans), wait_for)
+        copy = engine.new_array((1,), _UINT32)
+        command = CopyCommand(copy.where(), cell.place)
+        engine.launch(command, Access((cell.span,), copy.spans, copy.spans), wait_for)
         return copy
 
 
@@ -174,7 +198,7 @@ class Guards:
 
     def guarded(
         self,
-        kernel: Kernel,
+        kernel: Decided,
         plain: KernelCommand,
         decision: Decision,
         cells: Sequence[Cell],
@@ -191,7 +215,7 @@ class Guards:
         if decision.count is not None:
             if collective and local is None:
                 raise UsageError(
-                    f"{kernel._next()}: the kernel calls {collective}; with acs.size it needs a "
+                    f"{kernel.label()}: the kernel calls {collective}; with acs.size it needs a "
                     "local size, so that each group runs as a whole or not at all"
                 )
             fault = self._fault(kernel)
@@ -205,13 +229,13 @@ class Guards:
             pointers=pointers, values=values,
         ), fault  # fmt: skip
 
-    def _fault(self, kernel: Kernel) -> Fault:
+    def _fault(self, kernel: Decided) -> Fault:
         try:
             return self.faults.pop()
         except IndexError:
-            return Fault(kernel._runtime.context)
+            return Fault(kernel.engine.context)
 
-    def _native(self, kernel: Kernel, plain: Any, decision: Decision) -> tuple[Any, int, str]:
+    def _native(self, kernel: Decided, plain: Any, decision: Decision) -> tuple[Any, int, str]:
         """The variant of an OpenCL kernel of `kernel`, the index of its first parameter more, and a
         call in it that all work-items of a group have to reach together. A clone for each mixture
         of SVM and buffers, as of kernels without a decision."""
@@ -221,7 +245,7 @@ class Guards:
         key = (plain, *kinds)
         found = self._natives.get(key)
         if found is None:
-            offsets = kernel._offsets_of(plain)
+            offsets = kernel.offsets_of(plain)
             program, name, collective = self._program(
                 kernel, offsets, decision.when is not None, decision.count is not None
             )
@@ -230,7 +254,7 @@ class Guards:
         return found
 
     def _program(
-        self, kernel: Kernel, offsets: tuple[int, ...], when: bool, counted: bool
+        self, kernel: Decided, offsets: tuple[int, ...], when: bool, counted: bool
     ) -> tuple[Any, str, str]:
         key = (offsets, when, counted)
         found = self._programs.get(key)
@@ -238,39 +262,39 @@ class Guards:
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.guards import with_guards
 
-            kernel._refuse_second_variables(
+            kernel.refuse_second_variables(
                 "when= and acs.size take", "decide on the host, or keep the values in an array"
             )
-            runtime, options = kernel._runtime, kernel._options
-            source, name = kernel._variant_source(offsets)
+            engine, options = kernel.engine, kernel.options
+            source, name = kernel.variant_source(offsets)
             try:
-                guarded = with_guards(source, options, runtime.device, name, when, counted)
+                guarded = with_guards(source, options, engine.device, name, when, counted)
             except CannotParse as error:
                 raise UsageError(
-                    f"{kernel._next()}: when= and acs.size need a version of the kernel that "
+                    f"{kernel.label()}: when= and acs.size need a version of the kernel that "
                     f"decides on the device, and it cannot be rewritten: {error.reason}"
                 ) from None
-            program = build(runtime.context, runtime.device, guarded.source, options)
+            program = build(engine.context, engine.device, guarded.source, options)
             found = self._programs[key] = program, guarded.kernel, guarded.collective
         return found
 
 
-def _cell(kernel: Kernel, value: Any, what: str) -> Cell:
+def _cell(kernel: Decided, value: Any, what: str) -> Cell:
     """The memory behind a value that decides: exactly one uint32 or int32 of this runtime, or four
     bytes of another library's."""
     dtype = getattr(value, "dtype", None)
     try:
-        found = arguments.resolve(kernel._runtime, value)
+        found = arguments.resolve(kernel.engine, value)
     except UsageError as error:
-        raise UsageError(f"{kernel._next()}, {what}: {error}") from None
+        raise UsageError(f"{kernel.label()}, {what}: {error}") from None
     if found is None or not _is_one(value, dtype):
         raise UsageError(
-            f"{kernel._next()}, {what}: got {arguments.describe(value)}, expected one uint32 or "
+            f"{kernel.label()}, {what}: got {arguments.describe(value)}, expected one uint32 or "
             "int32 on the device, such as flags[i : i + 1]"
         )
     span = found.spans[0]
     if span.start % WIDTH:
-        raise UsageError(f"{kernel._next()}, {what}: it starts at byte {span.start}, between words")
+        raise UsageError(f"{kernel.label()}, {what}: it starts at byte {span.start}, between words")
     return Cell(Place(found.argument, found.offset, WIDTH), span, dtype == _INT32)
 
 

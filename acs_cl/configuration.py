@@ -7,30 +7,12 @@ program its start-up.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import pyopencl as cl
 
 from .devices import probe
 from .errors import UsageError
 from .factory import NAMES
-from .options import Options
-
-
-class Plan(NamedTuple):
-    """What a runtime uses, and a sentence that says why."""
-
-    backend: str
-    lanes: int
-    memory: str
-    why: str
-    host: str
-    """The host backend: the backend itself, or what goes beside the scheduler on the device."""
-    tier: str
-    """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
-    scheduler: str
-    """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
-    'no'."""
+from .records import Options, Plan
 
 
 def plan(device: cl.Device, options: Options) -> Plan:

@@ -1,4 +1,4 @@
-"""Backends: where launches run. One contract (`base.Backend`), a file each.
+"""Backends: where launches run. One contract (`launch.backend`), a file each.
 
 In: launches whose upstream was submitted before. Out: their completions. A backend keeps the order
 that a launch's upstream asks for and may overlap everything else.
@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .backends.base import Backend, Ended
 from .backends.queues import HOST, HostQueues
 from .core import native
 from .errors import UsageError
-from .scheduler.backend import DECIDED, Device
+from .launch.backend import Backend
+from .scheduler.backend import Device
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
 __all__ = [
-    "DECIDED",
     "HOST",
     "NAMES",
     "Backend",
     "Device",
-    "Ended",
     "Settings",
     "create",
     "create_device",

@@ -23,7 +23,8 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, scalars
-from .access.converter import Convert, Converted, converter
+from .access.called import Converted
+from .access.converter import Convert, converter
 from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
 from .conditions import Deciding, Guards, size
@@ -36,8 +37,8 @@ from .plans import teach
 from .records import Access, Span
 
 if TYPE_CHECKING:
+    from .launch.engine import Engine
     from .launch.handle import Handle
-    from .runtime import Runtime
 
 _new = tuple.__new__
 
@@ -55,35 +56,35 @@ class Kernel(core.native.Caller):
     [('x', 'r'), ('y', 'w'), ('a', '')] [3. 3. 3. 3.]
     """
 
-    _runtime: Runtime
+    engine: Engine
 
     def __init__(
         self,
-        runtime: Runtime,
+        engine: Engine,
         program: Any,
         native: Any,
         name: str,
         source: str,
         options: tuple[str, ...],
     ) -> None:
-        self._runtime = runtime
+        self.engine = engine
         self._program = program
         self._native = native
         native.origin = source, options, name
         self.name = name
-        self._source = source
-        self._options = options
+        self.source = source
+        self.options = options
         self._signature: Signature | None = None
         self._convert: Convert = Kernel._first
-        self._standing: Any = None
+        self.standing: Any = None
         self._sources: dict[tuple[int, ...], tuple[str, str]] = {(): (source, name)}
         self._variants: dict[tuple[int, ...], tuple[Any, str]] = {}
         self._clones: dict[tuple[tuple[int, ...], tuple[bool, ...]], Any] = {}
-        self._guards: Guards | None = None
+        self.guards: Guards | None = None
         self._offer: Any = None
         self._ranges: bool | None = None
-        self._narrow: Narrow | None = None
-        self._lessons = 0
+        self.narrowing: Narrow | None = None
+        self.lessons = 0
 
     def __repr__(self) -> str:
         return f"<acs_cl.Kernel {self.name}>"
@@ -100,10 +101,10 @@ class Kernel(core.native.Caller):
             from .access.inference import signature_of
 
             self._signature = signature_of(
-                self._native, self._source, self._options, self._runtime.device
+                self._native, self.source, self.options, self.engine.device
             )
-            self._narrow = None if self._ranges is False else narrow(self._signature)
-            self._runtime._kernels.add(self)
+            self.narrowing = None if self._ranges is False else narrow(self._signature)
+            self.engine.kernels.add(self)
         return self._signature
 
     @property
@@ -118,7 +119,7 @@ class Kernel(core.native.Caller):
     @infer_ranges.setter
     def infer_ranges(self, value: bool | None) -> None:
         self._ranges = None if value is None else bool(value)
-        self._narrow = None if self._ranges is False else narrow(self.signature)
+        self.narrowing = None if self._ranges is False else narrow(self.signature)
         self._forget()
 
     def _call(
@@ -135,8 +136,8 @@ class Kernel(core.native.Caller):
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`."""
-        if self._runtime._trace is not None:
-            self._runtime._trace.called()
+        if self.engine.tracer is not None:
+            self.engine.tracer.called()
         if type(global_size) is not tuple:
             global_size = _sizes(global_size, "global_size", self.name)
         for length in global_size:
@@ -155,16 +156,16 @@ class Kernel(core.native.Caller):
         if local_size is not None or offset is not None or not 0 < len(global_size) <= 3:
             try:
                 required = self.signature.group_size
-                self._runtime._sizes.check(global_size, local_size, offset, required)
+                self.engine.sizes.check(global_size, local_size, offset, required)
             except Unsuitable as why:
-                raise UsageError(f"{self._next()}: {why}") from None
-        graph = self._runtime._recorder()
-        if graph is not None and not graph._capturing:
-            return graph._capture(
+                raise UsageError(f"{self.label()}: {why}") from None
+        graph = self.engine.recorder()
+        if graph is not None and not graph.is_capturing:
+            return graph.capture(
                 self, global_size, local_size, *args,
                 reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
             )  # fmt: skip
-        plain = reads is None and writes is None and offset is None and self._standing is None
+        plain = reads is None and writes is None and offset is None and self.standing is None
         # a graph keeps commands, and makes tasks of them
         offer = self._native.offer if graph is None else None
         if offer is not None and offer is not self._offer:
@@ -176,19 +177,19 @@ class Kernel(core.native.Caller):
         else:
             deciding = None
         native, pointers, values, access = self._convert(self, args)
-        narrower = self._narrow if deciding is None or not deciding.counts else None
+        narrower = self.narrowing if deciding is None or not deciding.counts else None
         if plain and self._is_whole(offer, global_size, local_size, when):
             narrower = None
-        if narrower is not None and self._standing is None:
+        if narrower is not None and self.standing is None:
             access = narrower.access(access, global_size, local_size, offset, args)
-        if self._standing is not None or reads is not None or writes is not None:
+        if self.standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
         )
         variant = None
         if deciding is None:
-            handle = self._runtime._launch(command, access, wait_for)
+            handle = self.engine.launch(command, access, wait_for)
         else:
             handle = deciding.launch(command, access, wait_for)
             if deciding.counts:
@@ -205,14 +206,14 @@ class Kernel(core.native.Caller):
         """The rest of a launch that the core has put into the hazards and that no queue took: the
         driver refused it, or it follows an epoch of the scheduler, or one that is held."""
         native, pointers, values, access = self._convert(self, args)
-        if self._narrow is not None:
-            access = self._narrow.access(access, global_size, local_size, None, args)
+        if self.narrowing is not None:
+            access = self.narrowing.access(access, global_size, local_size, None, args)
         command: Any = _new(
             KernelCommand, (self.name, native, global_size, local_size, pointers, values, None)
         )
         if when is not None:  # which it does not write: it is copied nowhere
             command, access, _ = Deciding(self, global_size, when).decided(command, access)
-        return self._runtime._hand_over(number, command, access, upstream)
+        return self.engine.hand_over(number, command, access, upstream)
 
     def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
         """Whether a launch counts as touching all of its views: where a scheduler has had the
@@ -222,7 +223,7 @@ class Kernel(core.native.Caller):
             return False
         if (global_size, local_size, None) not in offer[1].heads:
             return False
-        return when is None or self._runtime.plan.scheduler == "all"
+        return when is None or self.engine.plan.scheduler == "all"
 
     def launch_many(
         self,
@@ -254,7 +255,7 @@ class Kernel(core.native.Caller):
         ...     print(x.get().tolist())
         [[1, 1], [2, 2], [3, 3]]
         """
-        return self._runtime._launch_many(
+        return self.engine.calls.launch_many(
             self, global_size, local_size, args, count, wait_for, when
         )
 
@@ -268,7 +269,7 @@ class Kernel(core.native.Caller):
         """
         from .access.declarations import Standing
 
-        self._standing = Standing(self, function, modes)
+        self.standing = Standing(self, function, modes)
         self._forget()
         return self
 
@@ -282,13 +283,13 @@ class Kernel(core.native.Caller):
         self._native.signature = self.signature
         return self._convert(self, args)
 
-    def _slow(self, args: tuple[Any, ...]) -> Converted:
+    def convert_slowly(self, args: tuple[Any, ...]) -> Converted:
         """Any arguments, any errors."""
         parameters = self.signature.parameters
         if len(args) != len(parameters):
             names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
             raise UsageError(
-                f"{self._next()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
+                f"{self.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
             )
         pointers: list[Any] = []
         values: list[Any] = []
@@ -318,19 +319,19 @@ class Kernel(core.native.Caller):
                 reads += found.spans
             if "w" in mode:
                 writes += found.spans
-        native = self._native_for(tuple(offsets) if any(offsets.values()) else (), tuple(kinds))
+        native = self.native_for(tuple(offsets) if any(offsets.values()) else (), tuple(kinds))
         if any(offsets.values()):
             for extra, start in enumerate(offsets.values()):
                 values += (len(parameters) + extra, struct.pack("Q", start))
         if self.signature.anywhere:
             reads, writes = [], list(arguments.ALL)
         elif self.signature.program_globals:
-            writes.append(self._globals_span())
+            writes.append(self.globals_span())
         return native, tuple(pointers), tuple(values), Access(tuple(reads), tuple(writes))
 
     def _memory(self, index: int, parameter: Parameter, value: Any) -> arguments.Resolved | None:
         try:
-            found = arguments.resolve(self._runtime, value)
+            found = arguments.resolve(self.engine, value)
         except UsageError as error:
             raise UsageError(f"{self._where(index, parameter)}: {error}") from None
         if found is None:
@@ -387,7 +388,7 @@ class Kernel(core.native.Caller):
             if type(length) is size:
                 if not decides or index:
                     raise UsageError(
-                        f"{self._next()}: {what} {lengths}: only the first length of a global size "
+                        f"{self.label()}: {what} {lengths}: only the first length of a global size "
                         "can be acs.size"
                     )
                 found.append(length)
@@ -396,13 +397,13 @@ class Kernel(core.native.Caller):
                 plain = _whole(length)
             except (AttributeError, TypeError):
                 raise UsageError(
-                    f"{self._next()}: {what} {lengths}: every length is an integer, "
+                    f"{self.label()}: {what} {lengths}: every length is an integer, "
                     f"got {arguments.describe(length)}"
                 ) from None
             if plain < 1:
-                raise UsageError(f"{self._next()}: {what} {lengths}: every length is at least 1")
+                raise UsageError(f"{self.label()}: {what} {lengths}: every length is at least 1")
             if plain > MOST:
-                raise UsageError(f"{self._next()}: {what} {lengths}: a length has 64 bits at most")
+                raise UsageError(f"{self.label()}: {what} {lengths}: a length has 64 bits at most")
             found.append(plain)
         return tuple(found)
 
@@ -410,26 +411,26 @@ class Kernel(core.native.Caller):
         found = _sizes(offset, "offset", self.name)
         if any(not 0 <= one <= MOST for one in found):
             raise UsageError(
-                f"{self._next()}: offset {found}: every one is at least 0 and has 64 bits at most"
+                f"{self.label()}: offset {found}: every one is at least 0 and has 64 bits at most"
             )
         return found
 
     def _where(self, index: int, parameter: Parameter) -> str:
-        return f"{self._next()}, argument {index} ({parameter.type_name} {parameter.name})"
+        return f"{self.label()}, argument {index} ({parameter.type_name} {parameter.name})"
 
-    def _next(self) -> str:
-        return f"launch {self._runtime._number + 1} of kernel {self.name!r}"
+    def label(self) -> str:
+        return f"launch {self.engine.number + 1} of kernel {self.name!r}"
 
-    def _globals_span(self) -> Span:
+    def globals_span(self) -> Span:
         """Program-scope variables: one base per program, all memory if that is not known."""
         if self._program is None:
             return arguments.ALL[0]
         return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
 
-    def _native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
+    def native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
         """The OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the same
         kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
-        if not offsets and all(kind is self._runtime._store.is_svm for kind in kinds):
+        if not offsets and all(kind is self.engine.store.is_svm for kind in kinds):
             return self._native
         clone = self._clones.get((offsets, kinds))
         if clone is None:
@@ -444,45 +445,45 @@ class Kernel(core.native.Caller):
         that start inside a buffer."""
         variant = self._variants.get(offsets)
         if variant is None:
-            source, name = self._variant_source(offsets)
-            runtime = self._runtime
-            program = build(runtime.context, runtime.device, source, self._options)
+            source, name = self.variant_source(offsets)
+            engine = self.engine
+            program = build(engine.context, engine.device, source, self.options)
             variant = self._variants[offsets] = program, name
         return variant
 
-    def _refuse_second_variables(self, why: str, instead: str) -> None:
+    def refuse_second_variables(self, why: str, instead: str) -> None:
         """Refuse a rewritten version of a kernel that uses variables of its program. That version
         is in a program of its own, whose variables are others."""
         if self.signature.program_globals:
             raise UsageError(
-                f"{self._next()}: {why} a rewritten version of the kernel, and that one would have "
+                f"{self.label()}: {why} a rewritten version of the kernel, and that one would have "
                 f"its own copy of the variables of the program; {instead}"
             )
 
-    def _variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
+    def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
         """Source and name of the version that adds byte offsets; of the kernel itself for none."""
         found = self._sources.get(offsets)
         if found is None:
             if offsets:
-                self._refuse_second_variables(
+                self.refuse_second_variables(
                     "a view starts inside its buffer, which takes",
                     "use memory='svm' or an array of its own",
                 )
             from .opencl_c.parse.clang import CannotParse
             from .opencl_c.variants.offsets import with_byte_offsets
 
-            device = self._runtime.device
+            device = self.engine.device
             try:
-                found = with_byte_offsets(self._source, self._options, device, self.name, offsets)
+                found = with_byte_offsets(self.source, self.options, device, self.name, offsets)
             except CannotParse as error:
                 raise UsageError(
-                    f"{self._next()}: a view starts inside its buffer, and the kernel cannot be "
+                    f"{self.label()}: a view starts inside its buffer, and the kernel cannot be "
                     f"rewritten to add the offset: {error.reason}"
                 ) from None
             self._sources[offsets] = found
         return found
 
-    def _offsets_of(self, native: Any) -> tuple[int, ...]:
+    def offsets_of(self, native: Any) -> tuple[int, ...]:
         """The parameters that take a byte offset in one of the OpenCL kernels of this."""
         clones = self._clones.items()
         return next((offsets for (offsets, _), clone in clones if clone is native), ())
@@ -497,12 +498,12 @@ class Kernel(core.native.Caller):
         reads: Any,
         writes: Any,
     ) -> Access:
-        if self._standing is not None:
-            access = self._standing.apply(access, global_size, local_size, offset, args)
+        if self.standing is not None:
+            access = self.standing.apply(access, global_size, local_size, offset, args)
         if reads is None and writes is None:
             return access
-        _, read_spans, _ = arguments.declared(self._runtime, reads, "reads", self._next())
-        _, write_spans, exact = arguments.declared(self._runtime, writes, "writes", self._next())
+        _, read_spans, _ = arguments.declared(self.engine, reads, "reads", self.label())
+        _, write_spans, exact = arguments.declared(self.engine, writes, "writes", self.label())
         self._check_const(args, write_spans)
         return arguments.replace(access, read_spans, write_spans, exact)
 
@@ -513,7 +514,7 @@ class Kernel(core.native.Caller):
         for index, (parameter, value) in enumerate(
             zip(self.signature.parameters, args, strict=True)
         ):
-            found = arguments.resolve(self._runtime, value)
+            found = arguments.resolve(self.engine, value)
             for base in {span.base for span in found.spans} & written if found else ():
                 if parameter.const:
                     suspects.setdefault(base, (index, parameter))
@@ -547,15 +548,15 @@ def _whole(number: Any) -> int:
     return int(number.__index__())
 
 
-def origin_of(runtime: Runtime, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
+def origin_of(engine: Engine, kernel: Any) -> tuple[tuple[str, tuple[str, ...], str], int]:
     """What `Runtime.prebuild` was given: where a kernel comes from, and the items of its groups."""
     group = 0
     if isinstance(kernel, tuple) and len(kernel) == 2:
         kernel, local = kernel
         group = prod(_sizes(local, "the local size", getattr(kernel, "name", "kernel")))
-    if not isinstance(kernel, Kernel) or kernel._runtime is not runtime:
+    if not isinstance(kernel, Kernel) or kernel.engine is not engine:
         raise UsageError(
             f"prebuild takes kernels of this runtime, got {arguments.describe(kernel)}"
         )
     required = kernel.signature.group_size
-    return (kernel._source, kernel._options, kernel.name), group or prod(required or (0,))
+    return (kernel.source, kernel.options, kernel.name), group or prod(required or (0,))

@@ -8,35 +8,18 @@ Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from .check.modes import Modes, modes, together
+from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
 from .host.environment import variable
+from .records import Options
 from .scheduler.layout import ORDERS
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
 BACKLOG = 8192
-
-
-class Options(NamedTuple):
-    """What a runtime was asked for. None and 'auto' are decided by the device."""
-
-    backend: str
-    issue: str
-    window: int | None
-    lanes: int | None
-    backlog: int
-    memory: str | None
-    trace: bool
-    trace_file: str | None
-    overruled: str | None
-    """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
-    check: Modes = Modes()
-    plans: bool = True
-    """Whether the core may make launches by itself, from plans of earlier ones."""
 
 
 def options(

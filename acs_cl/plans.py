@@ -7,19 +7,21 @@ would have made; whatever it was not taught takes that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
 from . import core
 from .access import scalars
+from .access.called import Called
 from .memory.array import Array
 from .records import Access
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
-    from .kernel import Kernel
+    from .access.narrow import Narrow
+    from .launch.engine import Engine
     from .scheduler.builds import Scheduler
     from .scheduler.task import Body
 
@@ -42,13 +44,27 @@ on may be other ones in each. A network's kernel has hundreds, and some are lear
 scheduler was built."""
 
 
+class Planned(Called, Protocol):
+    """A kernel whose launches the core may make by itself."""
+
+    infer_ranges: bool | None
+    narrowing: Narrow | None
+    """What makes its accesses narrower than whole views."""
+    lessons: int
+    """How often the core has learned something of it."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of its runtime."""
+
+
 def use(handle: type) -> None:
     """What a launch gives back, once."""
     core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
 def teach(
-    kernel: Kernel,
+    kernel: Planned,
     offer: tuple[Scheduler, Body] | None,
     global_size: Any,
     local_size: Any,
@@ -62,17 +78,20 @@ def teach(
     `offer`: the scheduler that has the kernel, and its body there, if one has; `access`: what it
     touches without `when=`; `variant`: the OpenCL kernel that looks at that first, if there is
     one."""
+    assert isinstance(kernel, core.native.Caller)
     teach_queues(kernel, global_size, local_size, access, args, number, variant)  # if it went there
-    native, ledger = core.native, kernel._runtime._ledger
+    native, ledger = core.native, kernel.engine.ledger
     if offer is None or not ledger.usable:
         return
-    if kernel._ranges and kernel._narrow is not None:  # for the scheduler it knows whole views only
+    if (
+        kernel.infer_ranges and kernel.narrowing is not None
+    ):  # for the scheduler it knows whole views only
         return
     scheduler, body = offer
     head = body.heads.get((global_size, local_size, None))
     if head is None or native.knows(kernel, global_size, local_size):
         return
-    backend: Any = kernel._runtime._backend
+    backend: Any = kernel.engine.backend
     if not backend.takes((kernel.name, global_size, local_size), head[2], scheduler):
         return
     if not native.is_taught(kernel):
@@ -86,7 +105,7 @@ def teach(
     native.learn(kernel, global_size, local_size, head[0], head[1])
 
 
-def _layout(kernel: Kernel, body: Body) -> list[tuple[str, int, str]] | None:
+def _layout(kernel: Planned, body: Body) -> list[tuple[str, int, str]] | None:
     """For each parameter its code, its place in a record and its mode; None where the core cannot
     pack the arguments of the kernel."""
     signature, fields = kernel.signature, body.function.fields
@@ -107,7 +126,7 @@ _KNOWN = frozenset("PLbBhHiIqQfd")
 
 
 def teach_queues(
-    kernel: Kernel,
+    kernel: Planned,
     global_size: Any,
     local_size: Any,
     access: Access,
@@ -117,17 +136,18 @@ def teach_queues(
 ) -> None:
     """Launch `number`, without keywords but for `when=`, went to a queue. `access`: what it touches
     without that. `variant`: the OpenCL kernel that looks at it first, if there is one."""
-    runtime = kernel._runtime
-    backend, ledger, native = runtime._backend, runtime._ledger, core.native
-    if not ledger.usable or backend.quick_queues is None or kernel._lessons >= PATIENCE:
+    assert isinstance(kernel, core.native.Caller)
+    engine = kernel.engine
+    backend, ledger, native = engine.backend, engine.ledger, core.native
+    if not ledger.usable or backend.quick_queues is None or kernel.lessons >= PATIENCE:
         return
     key = kernel.name, global_size, local_size
-    left, until, reason = backend.stays(number, kernel._native, key)
-    if not left or not _are_plain(runtime, args):
+    left, until, reason = backend.stays(number, kernel.native, key)
+    if not left or not _are_plain(engine, args):
         return
-    if runtime.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
+    if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
         return  # how much of it there is decides whether the scheduler takes the next one
-    narrow = kernel._narrow
+    narrow = kernel.narrowing
     if not native.is_taught_queues(kernel):
         codes = _codes(kernel)
         signature = kernel.signature
@@ -137,22 +157,22 @@ def teach_queues(
             or signature.anywhere
             or signature.program_globals
         ):
-            kernel._lessons = PATIENCE
+            kernel.lessons = PATIENCE
             return
         native.teach_queues(
-            kernel, ledger, backend.quick_queues, kernel._native, kernel.name, codes,
-            runtime.plan.memory == "svm", None if narrow is None else narrow.numbers,
+            kernel, ledger, backend.quick_queues, kernel.native, kernel.name, codes,
+            engine.plan.memory == "svm", None if narrow is None else narrow.numbers,
         )  # fmt: skip
     covers = () if narrow is None else narrow.covers(global_size, local_size, args)
     if native.learn_queues(
         kernel, global_size, local_size, args, covers, access, left, until, reason
     ):
-        kernel._lessons += 1
+        kernel.lessons += 1
     if variant is not None:
         native.learn_gate(kernel, variant)
 
 
-def _codes(kernel: Kernel) -> list[tuple[str, str]]:
+def _codes(kernel: Planned) -> list[tuple[str, str]]:
     """What each parameter is for the core, and how it is used; "" for what is left to Python."""
     codes = []
     for parameter in kernel.signature.parameters:
@@ -167,10 +187,10 @@ def _too_many(codes: list[Any]) -> bool:
     return len(codes) > _MOST_PARAMETERS or sum(c[0] == "P" for c in codes) > _MOST_POINTERS
 
 
-def _are_plain(runtime: Any, args: tuple[Any, ...]) -> bool:
+def _are_plain(engine: Any, args: tuple[Any, ...]) -> bool:
     """Whether all memory among the arguments is plain arrays of the runtime."""
     return all(
-        value._home is runtime
+        value.home is engine
         if type(value) is Array
         else isinstance(value, (int, float, np.number, np.bool_)) or type(value) is cl.LocalMemory
         for value in args

@@ -20,7 +20,7 @@ from .errors import DeviceError, UsageError
 from .kernel import Kernel
 
 if TYPE_CHECKING:
-    from .runtime import Runtime
+    from .launch.engine import Engine
 
 ADOPTED = 1024
 """Foreign kernels remembered by a runtime."""
@@ -43,8 +43,8 @@ class Program:
     ('twice',) [2. 4.]
     """
 
-    def __init__(self, runtime: Runtime, native: Any, source: str, options: Sequence[str]) -> None:
-        self._runtime = runtime
+    def __init__(self, engine: Engine, native: Any, source: str, options: Sequence[str]) -> None:
+        self._engine = engine
         self._native = native
         self._source = source
         self._options = tuple(options)
@@ -78,29 +78,34 @@ class Program:
                 f"the program has no kernel {name!r}; it has: {', '.join(self.kernels)}"
             ) from None
         kernel = self._kernels[name] = Kernel(
-            self._runtime, self._native, native, name, self._source, self._options
+            self._engine, self._native, native, name, self._source, self._options
         )
         return kernel
 
 
-def adopted_kernel(runtime: Runtime, native: Any) -> Kernel:
+def engine_of(program: Program) -> Engine:
+    """The engine of a program's runtime. As a member it would hide a kernel of that name."""
+    return program._engine
+
+
+def adopted_kernel(engine: Engine, native: Any) -> Kernel:
     """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
     stay."""
     if not isinstance(native, cl.Kernel):
         raise UsageError(f"launch takes a pyopencl.Kernel, got {describe(native)}")
     key = key_of(native)
-    with runtime._lock:
-        known = runtime._programs.get(key)
+    with engine.lock:
+        known = engine.programs.get(key)
         if known is None:
-            if native.get_info(cl.kernel_info.CONTEXT) != runtime.context:
+            if native.get_info(cl.kernel_info.CONTEXT) != engine.context:
                 raise UsageError(
                     f"kernel {native.function_name!r} belongs to another context; make the runtime "
                     "with context="
                 )
-            if len(runtime._programs) >= ADOPTED:
-                del runtime._programs[next(iter(runtime._programs))]
+            if len(engine.programs) >= ADOPTED:
+                del engine.programs[next(iter(engine.programs))]
             # the program is kept too, so that its address is not given to another
-            known = runtime._programs[key] = _adopt(runtime, native)
+            known = engine.programs[key] = _adopt(engine, native)
     found: Kernel = known[0]
     return found
 
@@ -125,11 +130,11 @@ def _program_of(native: Any) -> Any:
         return None
 
 
-def _adopt(runtime: Runtime, native: Any) -> tuple[Kernel, Any]:
+def _adopt(engine: Engine, native: Any) -> tuple[Kernel, Any]:
     program, name = _program_of(native), native.function_name
     if program is not None:
         own = OwnKernel(program, name)
-        return Kernel(runtime, program, own, name, *_source_of(runtime, program)), program
+        return Kernel(engine, program, own, name, *_source_of(engine, program)), program
     try:
         own = own_clone(native)
     except cl.Error as error:
@@ -137,13 +142,13 @@ def _adopt(runtime: Runtime, native: Any) -> tuple[Kernel, Any]:
             f"the driver neither tells which program {name!r} belongs to nor copies the kernel "
             f"({error}); build the program with Runtime.build"
         ) from None
-    return Kernel(runtime, None, own, name, *NOTHING_TOLD), None
+    return Kernel(engine, None, own, name, *NOTHING_TOLD), None
 
 
-def _source_of(runtime: Runtime, program: Any) -> tuple[str, tuple[str, ...]]:
+def _source_of(engine: Engine, program: Any) -> tuple[str, tuple[str, ...]]:
     try:
         source = program.get_info(cl.program_info.SOURCE) or source_of(program.int_ptr)
-        options = program.get_build_info(runtime.device, cl.program_build_info.OPTIONS)
+        options = program.get_build_info(engine.device, cl.program_build_info.OPTIONS)
     except cl.Error:
         return NOTHING_TOLD
     return source, cut_at_blanks(options)

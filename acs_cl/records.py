@@ -1,14 +1,18 @@
 """What passes between the stages: frozen records and a few numbers, nothing else.
 
 A `Span` says which bytes of which base; an `Access` which spans a launch reads and writes; a
-`Launch` is one command in program order together with what it must wait for. Records are named
-tuples: cheap to make on the hot path, compared by value, never changed after they are made.
+`Launch` is one command in program order together with what it must wait for. `Options`, `Modes` and
+`Plan` say how a runtime works. Records are named tuples: cheap to make on the hot path, compared by
+value, never changed after they are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
+
+CHECKS = ("access", "order", "uninitialised", "leaks")
+"""The names of checks, in the order of `Modes`."""
 
 EVERYTHING = 0
 """Base number of 'memory that nobody can name': a launch that uses it conflicts with all others."""
@@ -82,3 +86,58 @@ class Launch(NamedTuple):
     command: Command
     access: Access
     upstream: tuple[int, ...]
+
+
+class Modes(NamedTuple):
+    """The checks that are on."""
+
+    access: bool = False
+    order: bool = False
+    uninitialised: bool = False
+    leaks: bool = False
+    seed: int = 0
+    """Where the random orders begin."""
+    every: int = 0
+    """1: look at every launch; N: at one in N; 0: at all but those that are proven."""
+
+    def __bool__(self) -> bool:
+        return any(self[:4])
+
+    def __str__(self) -> str:
+        words = [name for name, on in zip(CHECKS, self[:4], strict=True) if on]
+        words = [f"order={self.seed}" if name == "order" else name for name in words]
+        return ",".join([*words, f"every={self.every}"] if self.every else words)
+
+
+class Options(NamedTuple):
+    """What a runtime was asked for. None and 'auto' are decided by the device."""
+
+    backend: str
+    issue: str
+    window: int | None
+    lanes: int | None
+    backlog: int
+    memory: str | None
+    trace: bool
+    trace_file: str | None
+    overruled: str | None
+    """What the program asked for, where `ACS_CL_BACKEND` says otherwise."""
+    check: Modes = Modes()
+    plans: bool = True
+    """Whether the core may make launches by itself, from plans of earlier ones."""
+
+
+class Plan(NamedTuple):
+    """What a runtime uses, and a sentence that says why."""
+
+    backend: str
+    lanes: int
+    memory: str
+    why: str
+    host: str
+    """The host backend: the backend itself, or what goes beside the scheduler on the device."""
+    tier: str
+    """What the device offers for order between groups: 'c11', 'ptx' or 'levels'."""
+    scheduler: str
+    """'all': everything that can goes to the scheduler on the device; 'mix': what gains by it;
+    'no'."""

@@ -28,13 +28,13 @@ from .launch.commands import (
     ReadCommand,
     WriteCommand,
 )
+from .launch.strided import element_kernel
 from .memory.array import Array
-from .memory.strided import element_kernel
 from .records import Access
 
 if TYPE_CHECKING:
+    from .launch.engine import Engine
     from .launch.handle import Handle
-    from .runtime import Runtime
 
 HostArray = np.ndarray[Any, Any]
 
@@ -48,31 +48,31 @@ UNCOPIED_BYTES = 1 << 20
 """From here on `write` waits for its transfer where nothing is ahead of it, to copy once only."""
 
 
-def read(runtime: Runtime, array: Array, out: Any) -> Handle:
+def read(engine: Engine, array: Array, out: Any) -> Handle:
     """Read back into `out`, or into a new NumPy array."""
     host = target_for(array, out)
     if not array.nbytes:
-        return _nothing(runtime, "read", host)
-    if runtime._failures.any:
-        with runtime._lock:
-            runtime._failures.raise_for_bytes(array._spans, "what get() reads")
+        return _nothing(engine, "read", host)
+    if engine.failures.any:
+        with engine.lock:
+            engine.failures.raise_for_bytes(array.spans, "what get() reads")
     if not array.contiguous:
-        packed = runtime._new_array(array.shape, array.dtype)
-        copy(runtime, packed, array)
+        packed = engine.new_array(array.shape, array.dtype)
+        copy(engine, packed, array)
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
-    access = Access(array._spans, ())
-    command = ReadCommand(bytes_of(landing), array._place_or_raise())
+    access = Access(array.spans, ())
+    command = ReadCommand(bytes_of(landing), array.where())
 
     def result() -> HostArray:
         if landing is not host:
             host[...] = landing
         return host
 
-    return runtime._launch(command, access, None, result)
+    return engine.launch(command, access, None, result)
 
 
-def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
+def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
     """Overwrite an array with host values."""
     if isinstance(source, Array):
         raise UsageError("set() takes host values; copy_from() takes an array of this runtime")
@@ -84,7 +84,7 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
             f"values of shape {host.shape} do not fit an array of shape {array.shape}"
         ) from None
     if not array.nbytes:
-        return _nothing(runtime, "write")
+        return _nothing(engine, "write")
     if fitting.dtype != array.dtype and not np.can_cast(fitting.dtype, array.dtype, "same_kind"):
         raise UsageError(f"values of dtype {fitting.dtype} cannot become {array.dtype} safely")
     ready = np.ascontiguousarray(fitting, dtype=array.dtype)
@@ -92,30 +92,30 @@ def write(runtime: Runtime, array: Array, source: Any, copied: bool) -> Handle:
         ready = ready.copy()
     own = not np.may_share_memory(ready, host)
     if not array.contiguous:
-        packed = runtime._new_array(array.shape, array.dtype)
-        write(runtime, packed, ready, copied and not own)
-        return copy(runtime, array, packed)
-    waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(runtime, array)
+        packed = engine.new_array(array.shape, array.dtype)
+        write(engine, packed, ready, copied and not own)
+        return copy(engine, array, packed)
+    waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(engine, array)
     if copied and not own and not waits:
         ready = ready.copy()
-    access = Access((), array._spans, array._overwrites())
-    handle = runtime._launch(WriteCommand(array._place_or_raise(), bytes_of(ready)), access)
+    access = Access((), array.spans, array.overwrites())
+    handle = engine.launch(WriteCommand(array.where(), bytes_of(ready)), access)
     if waits:
-        runtime._wait_quietly(handle.number)
+        engine.wait_quietly(handle.number)
     return handle
 
 
-def _is_next(runtime: Runtime, array: Array) -> bool:
+def _is_next(engine: Engine, array: Array) -> bool:
     """Whether a transfer to this array would start at once: one that is held, by an event that this
     thread sets later for instance, must not be waited for."""
-    with runtime._lock:
-        runtime._pump()
-        if runtime._backend.in_order or runtime.options.window is not None:
-            return not runtime._launches
-        return array._base is None or not runtime._hazards.users(array._base.number)
+    with engine.lock:
+        engine.pump()
+        if engine.backend.in_order or engine.options.window is not None:
+            return not engine.launches
+        return array.base is None or not engine.hazards.users(array.base.number)
 
 
-def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
+def fill(engine: Engine, array: Array, value: Any) -> Handle:
     """Overwrite every element."""
     try:
         element: HostArray = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
@@ -127,46 +127,46 @@ def fill(runtime: Runtime, array: Array, value: Any) -> Handle:
                 f"fill({describe(value)}): not one value of dtype {array.dtype}"
             ) from None
     if not array.nbytes:
-        return _nothing(runtime, "fill")
+        return _nothing(engine, "fill")
     if array.dtype.itemsize not in PATTERNS:
-        return write(runtime, array, element.reshape(()), True)
+        return write(engine, array, element.reshape(()), True)
     if array.contiguous:
-        command: Any = FillCommand(array._place_or_raise(), element)
-        return runtime._launch(command, Access((), array._spans, array._overwrites()))
-    single = runtime._new_array((1,), array.dtype)
-    write(runtime, single, element, True)
-    return _elements(runtime, "fill", array, single, (0,) * array.ndim)
+        command: Any = FillCommand(array.where(), element)
+        return engine.launch(command, Access((), array.spans, array.overwrites()))
+    single = engine.new_array((1,), array.dtype)
+    write(engine, single, element, True)
+    return _elements(engine, "fill", array, single, (0,) * array.ndim)
 
 
-def copy(runtime: Runtime, target: Array, source: Any) -> Handle:
+def copy(engine: Engine, target: Array, source: Any) -> Handle:
     """Overwrite an array with another of this runtime."""
     if not isinstance(source, Array):
         raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}")
-    if source.runtime is not runtime:
+    if source.engine is not engine:
         raise UsageError("copy_from: the source belongs to another runtime; use set(source.get())")
-    source._live()
-    target._live()
+    source.live()
+    target.live()
     if source.shape != target.shape or source.dtype != target.dtype:
         raise UsageError(
             f"copy_from: got {source.shape} {source.dtype}, expected {target.shape} {target.dtype}"
         )
     if not target.nbytes:
-        return _nothing(runtime, "copy")
-    if source._base is target._base:
-        if source._offset == target._offset and source.strides == target.strides:
-            return _nothing(runtime, "copy")
-        apart = runtime._new_array(source.shape, source.dtype)
-        copy(runtime, apart, source)
+        return _nothing(engine, "copy")
+    if source.base is target.base:
+        if source.offset == target.offset and source.strides == target.strides:
+            return _nothing(engine, "copy")
+        apart = engine.new_array(source.shape, source.dtype)
+        copy(engine, apart, source)
         source = apart
     if not (source.contiguous and target.contiguous):
-        return _elements(runtime, "copy", target, source, source.strides)
-    access = Access(source._spans, target._spans, target._overwrites())
-    command = CopyCommand(target._place_or_raise(), source._place_or_raise())
-    return runtime._launch(command, access)
+        return _elements(engine, "copy", target, source, source.strides)
+    access = Access(source.spans, target.spans, target.overwrites())
+    command = CopyCommand(target.where(), source.where())
+    return engine.launch(command, access)
 
 
 def host_task(
-    runtime: Runtime,
+    engine: Engine,
     function: Callable[..., Any],
     reads: Any,
     writes: Any,
@@ -174,8 +174,8 @@ def host_task(
     site: str,
 ) -> Handle:
     """A Python function in program order. Views with gaps are packed before and unpacked after."""
-    read_arrays = _arrays(runtime, reads, "reads")
-    write_arrays = _arrays(runtime, writes, "writes")
+    read_arrays = _arrays(engine, reads, "reads")
+    write_arrays = _arrays(engine, writes, "writes")
     hosts: dict[tuple[Any, ...], HostArray] = {}
     packed: dict[tuple[Any, ...], Array] = {}
 
@@ -184,16 +184,16 @@ def host_task(
         if key not in packed:
             packed[key] = array
             if not array.contiguous:
-                packed[key] = runtime._new_array(array.shape, array.dtype)
+                packed[key] = engine.new_array(array.shape, array.dtype)
                 if load:
-                    copy(runtime, packed[key], array)
+                    copy(engine, packed[key], array)
         return packed[key]
 
     def place(array: Array) -> tuple[Place, HostArray]:
         host = hosts.setdefault(_identity(array), np.empty(array.shape, array.dtype))
         if not array.nbytes:
             return NOWHERE, host
-        return packed[_identity(array)]._place_or_raise(), host
+        return packed[_identity(array)].where(), host
 
     sources = [packed_version(array, True) for array in read_arrays]
     targets = [packed_version(array, False) for array in write_arrays]
@@ -204,8 +204,8 @@ def host_task(
     ]
     read_places = [place(array) for array in read_arrays]
     write_places = [place(array) for array in write_arrays]
-    read_spans = tuple(span for array in sources for span in array._spans)
-    write_spans = tuple(span for array in targets for span in array._spans)
+    read_spans = tuple(span for array in sources for span in array.spans)
+    write_spans = tuple(span for array in targets for span in array.spans)
     command = HostCommand(
         getattr(function, "__name__", type(function).__name__),
         function,
@@ -213,42 +213,42 @@ def host_task(
         write_places,
         site,
     )
-    sure = (span for array in targets for span in array._overwrites())
+    sure = (span for array in targets for span in array.overwrites())
     overwrites = tuple(span for span in sure if span not in read_spans)
     access = Access(read_spans, write_spans, overwrites)
-    handle = runtime._launch(command, access, wait_for, lambda: command.result)
-    runtime._backend.passes_by(handle.number)
+    handle = engine.launch(command, access, wait_for, lambda: command.result)
+    engine.backend.passes_by(handle.number)
     for array, target in after:
-        copy(runtime, array, target)
+        copy(engine, array, target)
     return handle
 
 
-def pinned(runtime: Runtime, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
+def pinned(engine: Engine, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
     """Host memory for fast transfers; OpenCL has none of no bytes."""
     if not prod(shape) * dtype.itemsize:
         return np.empty(shape, dtype)
-    return driver.wait_for_pinned(runtime._backend.queues[0], shape, dtype)
+    return driver.wait_for_pinned(engine.backend.queues[0], shape, dtype)
 
 
 def _elements(
-    runtime: Runtime, name: str, target: Array, source: Array, source_strides: tuple[int, ...]
+    engine: Engine, name: str, target: Array, source: Array, source_strides: tuple[int, ...]
 ) -> Handle:
     """Copy element by element between strided views; a stride of 0 repeats."""
     unit = gcd(
-        target.dtype.itemsize, target._offset, source._offset, *target.strides, *source_strides, 16
+        target.dtype.itemsize, target.offset, source.offset, *target.strides, *source_strides, 16
     )
     unit = min(unit, 8)
     words = target.dtype.itemsize // unit
     kernel, sizes, values = element_kernel(
-        runtime, unit, words, target.shape, target.strides, source_strides
+        engine, unit, words, target.shape, target.strides, source_strides
     )
     pointers: list[Any] = []
     for index, array in enumerate((target, source)):
-        place = array._place_or_raise()
+        place = array.where()
         pointers += (index, place.memory)
-        values += (_next_index(values), np.int64((place.offset + array._lead) // unit).tobytes())
+        values += (_next_index(values), np.int64((place.offset + array.lead) // unit).tobytes())
     command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
-    return runtime._launch(command, Access(source._spans, target._spans, target._overwrites()))
+    return engine.launch(command, Access(source.spans, target.spans, target.overwrites()))
 
 
 def _next_index(values: list[Any]) -> int:
@@ -268,8 +268,8 @@ def target_for(array: Array, out: Any) -> HostArray:
     return out
 
 
-def _arrays(runtime: Runtime, given: Any, keyword: str) -> list[Array]:
-    objects, _, _ = declared(runtime, given, keyword, "host task")
+def _arrays(engine: Engine, given: Any, keyword: str) -> list[Array]:
+    objects, _, _ = declared(engine, given, keyword, "host task")
     for value in objects:
         if not isinstance(value, Array):
             raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(value)}")
@@ -279,14 +279,14 @@ def _arrays(runtime: Runtime, given: Any, keyword: str) -> list[Array]:
 def _identity(array: Array) -> tuple[Any, ...]:
     if not array.nbytes:
         return (id(array),)
-    return (id(array._base), array._offset, array.shape, array.strides, array.dtype.str)
+    return (id(array.base), array.offset, array.shape, array.strides, array.dtype.str)
 
 
-def _nothing(runtime: Runtime, name: str, host: HostArray | None = None) -> Handle:
+def _nothing(engine: Engine, name: str, host: HostArray | None = None) -> Handle:
     """A transfer of no bytes: done already."""
     from .launch.handle import Handle
 
-    return Handle(runtime, 0, name, Access((), ()), None if host is None else lambda: host)
+    return Handle(engine, 0, name, Access((), ()), None if host is None else lambda: host)
 
 
 def bytes_of(host: HostArray) -> HostArray:

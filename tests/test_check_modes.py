@@ -61,7 +61,7 @@ def test_nothing_of_the_checks_is_loaded_where_they_are_off() -> None:
         "import sys, acs_cl as acs\n"
         "with acs.Runtime() as rt:\n"
         "    rt.zeros(4).get()\n"
-        "    assert rt._checker is None and 'check' not in rt.stats()\n"
+        "    assert rt.engine.checker is None and 'check' not in rt.stats()\n"
         "print([name for name in sys.modules if name.startswith('acs_cl.check.')])\n"
     )
     done = subprocess.run(
@@ -197,8 +197,8 @@ def test_memory_that_may_go_back_to_the_driver_is_watched_no_more(
 
         def regions() -> int:
             rt.zeros(4).get()  # whatever was noted is taken over
-            assert rt._checker is not None
-            return len(rt._checker.memory.regions)
+            assert rt.engine.checker is not None
+            return len(rt.engine.checker.memory.regions)
 
         before = regions()
         for _ in range(2):

@@ -338,23 +338,23 @@ class Fake(core.native.Caller):
     """A kernel and its runtime; what is not plain is counted."""
 
     def __init__(self) -> None:
-        self._runtime = self
+        self.engine: Any = self
         self.long_way = 0
 
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def _completed(self, ended: None) -> None:
+    def completed(self, ended: None) -> None:
         pass
 
 
 def read_by(x: Array, y: Array, when: Array | None) -> tuple[Any, ...]:
     """What a launch on `x` and `y` reads."""
-    return (x._span, y._span) if when is None else (x._span, y._span, when._span)
+    return (x.span, y.span) if when is None else (x.span, y.span, when.span)
 
 
 def overlaps(when: Array, y: Array) -> bool:
-    a, b = when._span, y._span
+    a, b = when.span, y.span
     assert a is not None
     assert b is not None
     return a.base == b.base and overlap(a, b)
@@ -430,22 +430,22 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                 if rng.random() < 0.5:
                     keyword = {} if when is None and rng.random() < 0.5 else {"when": when}
                     handles.append(kernel((8,), None, x, y, a, n, **keyword))
-                    assert handles[-1].access.writes == (y._span,)
+                    assert handles[-1].access.writes == (y.span,)
                     assert handles[-1].access.reads == read_by(x, y, when)
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
                     decides = when and rng.choice(((when, False), ([when], True)))
                     made = core.native.launch_many(kernel, (8,), None, columns, 0, 1, decides)
                     assert made.many == 1
-                    assert (made.reads, made.writes) == (list(read_by(x, y, when)), [y._span])
+                    assert (made.reads, made.writes) == (list(read_by(x, y, when)), [y.span])
                 number = python.number = python.number + 1
                 assert native.number == number
-                found = expected.enter(number, read_by(x, y, when), (y._span,))
+                found = expected.enter(number, read_by(x, y, when), (y.span,))
                 inside = [python.task(other, epoch) for other in found]
                 inside = [task for task in inside if task >= 0]
-                record, blob = packed(head, nbytes, x._address, y._address, a, n)
+                record, blob = packed(head, nbytes, x.address, y.address, a, n)
                 if when is not None:
-                    record = layout.with_when(record, when._address)
+                    record = layout.with_when(record, when.address)
                 python.put(number, epoch, theirs.add(record, blob, None, inside))
                 numbers.append(number)
             assert native.shut() == []
@@ -478,7 +478,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         kernel((8,), None, arrays[0], arrays[0], 1.0, 1)
         assert kernel.long_way == before + 1
         core.native.forget(kernel)
-        kernel._runtime = None
+        kernel.engine = None
 
 
 def test_what_is_taught_has_to_fit() -> None:
@@ -496,7 +496,7 @@ def test_what_is_taught_has_to_fit() -> None:
     with pytest.raises(TypeError):
         core.native.teach(object(), ledger, "", "fake", [], 0, 0, 0)
     assert not core.native.is_taught(kernel)
-    kernel._runtime = None
+    kernel.engine = None
 
 
 def test_the_oldest_and_the_newest_of_both_kinds() -> None:

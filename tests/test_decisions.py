@@ -362,7 +362,7 @@ def test_what_follows_a_wrong_count_is_poisoned_however_it_was_launched(setting:
     x.fill(0)
     y.fill(0)
     rt.finish()
-    assert not rt._counted
+    assert not rt.engine.counted
 
 
 def test_wrong_count_nobody_asked_about_surfaces_at_the_end(device: cl.Device) -> None:
@@ -406,13 +406,13 @@ def test_command_says_what_a_backend_needs_to_decide_itself(plain: Setting) -> N
     rt, prog = plain
     flags, y = rt.array([0, 1, 24], "u4"), rt.zeros(64, "u4")
     seen: list[Any] = []
-    submit = rt._backend.submit
+    submit = rt.engine.backend.submit
 
     def spy(launch: Any) -> None:
         seen.append(launch.command)
         submit(launch)
 
-    rt._backend.submit = spy  # type: ignore[method-assign]
+    rt.engine.backend.submit = spy  # type: ignore[method-assign]
     prog.mark((acs.size(flags[2], 30),), (8,), y, 1, when=flags[1])
     command = seen[-1]
     assert isinstance(command, DecidedCommand)

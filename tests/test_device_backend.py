@@ -293,7 +293,7 @@ def test_arrays_of_several_slabs_meet_in_one_launch(device: cl.Device) -> None:
             program.inc((n,), None, x[:n], step + 1)
             program.twice((n,), None, x[len(x) - n :], y[:n])
         addresses = {array.data.svm_ptr for array in arrays}
-        slabs = rt._store.allocations()
+        slabs = rt.engine.store.allocations()
         assert len({max(s for s in slabs if s <= address) for address in addresses}) > 2
         hosts = [np.zeros(length, "u4") for length in lengths]
         for step, (a, b) in enumerate(zip(hosts, hosts[1:] + hosts[:1], strict=True)):

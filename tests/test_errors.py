@@ -172,7 +172,7 @@ handle = program.put((8,), None, x, 1)
 x.get()
 locked, leave = threading.Event(), threading.Event()
 def hold():
-    with rt._lock:
+    with rt.engine.lock:
         locked.set()
         leave.wait()
 threading.Thread(target=hold, daemon=True).start()

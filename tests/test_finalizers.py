@@ -18,6 +18,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import runtime as runtimes
 from acs_cl import testing
+from acs_cl.launch import registry
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -75,7 +76,7 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
         gc.enable()
     assert collected, "the gates were open before anybody looked"
     wait_for_ends()
-    assert not runtime._gates
+    assert not runtime.engine.gates
     runtime.finish()
     assert (values_of(cl.CommandQueue(context), a) == 4).all()
     assert id(runtime) not in testing.users()
@@ -123,8 +124,7 @@ def test_queues_come_and_go_on_all_threads(context: cl.Context, untold: list[Any
 
 
 def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
-    """`_promised` looks at all of them, from any thread."""
-    from acs_cl import waiting
+    """Waits look at all of them, from any thread."""
 
     class Runtime:
         pass
@@ -135,7 +135,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
         kept: list[Any] = []
         while not stop.is_set():
             kept.append(Runtime())
-            waiting._runtimes.add(kept[-1])
+            registry.register(kept[-1])
             next(made)
             del kept[:-5]
 
@@ -145,7 +145,7 @@ def test_runtimes_are_counted_while_others_are_made(device: cl.Device) -> None:
     maker.start()
     try:
         for _ in range(2000):
-            waiting.all_runtimes()
+            registry.registered()
     finally:
         stop.set()
         maker.join()

@@ -14,9 +14,9 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing, waiting
+from acs_cl import testing
 from acs_cl.devices import contexts
-from acs_cl.launch import gates
+from acs_cl.launch import gates, waits
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -257,7 +257,7 @@ def test_foreign_kernel_is_launched_with_its_own_arguments_left_alone(rt: acs.Ru
         handle = rt.launch(kernel, (16,), None, x, y)
     except acs.DeviceError as error:
         pytest.skip(str(error))
-    assert [span.base for span in handle.access.writes] == [y._base.number]  # type: ignore[union-attr]
+    assert [span.base for span in handle.access.writes] == [y.base.number]  # type: ignore[union-attr]
     assert (y.get() == np.arange(16)).all()
     with pytest.raises(acs.UsageError, match="kernel 'add'"):
         rt.launch(kernel, (16,), None, x)
@@ -436,17 +436,17 @@ def test_finish_wakes_up_seldom(
         cl.enqueue_barrier(queue, wait_for=[stopped])
     for x in arrays:
         program.put((16,), None, x, 1)
-    wait, waits = waiting._wait_for_any, []
+    wait, found = waits._wait_for_any, []
 
     def counted(*how: Any) -> None:
-        if not waits:
+        if not found:
             stopped.set_status(cl.command_execution_status.COMPLETE)
-        waits.append(how)
+        found.append(how)
         wait(*how)
 
-    monkeypatch.setattr(waiting, "_wait_for_any", counted)
+    monkeypatch.setattr(waits, "_wait_for_any", counted)
     rt.finish()
-    assert 1 <= len(waits) <= len(arrays) // 4, "not once for each launch"
+    assert 1 <= len(found) <= len(arrays) // 4, "not once for each launch"
     assert testing.is_at_rest(rt)
 
 

@@ -21,7 +21,7 @@ TOP = {
     **dict.fromkeys(("kernel", "program", "conditions", "plans", "transfers", "reading"), "kernel"),
     **dict.fromkeys(("waiting", "at_exit"), "waiting"),
     **dict.fromkeys(("options", "configuration", "factory"), "options"),
-    "runtime": "runtime",
+    **dict.fromkeys(("runtime", "calls"), "runtime"),
     "__main__": "tools",
 }
 
@@ -33,7 +33,7 @@ ROOMS = {
     "opencl_c": "base host devices",
     "memory": "base devices",
     "access": "base host devices opencl_c memory",
-    "launch": "base devices memory access",
+    "launch": "base host devices memory access",
     "backends": "base devices launch emu",
     "scheduler": "base host devices opencl_c memory access launch backends",
     "waiting": "base host devices access launch",
@@ -41,7 +41,7 @@ ROOMS = {
     "observe": "base host access waiting emu",
     "graph": "base devices memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
-    "options": "base host devices backends scheduler check",
+    "options": "base host devices launch backends scheduler check",
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options",
     "queue": "base host devices access launch waiting kernel runtime",
@@ -65,7 +65,7 @@ PURE = {"host.intervals", "records", "ranges", "launch.window", "launch.poison",
 PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
-IN_CIRCLES = 45
+IN_CIRCLES = 10
 """Modules that annotations tie in circles: they name what the user holds (`Runtime`, `Kernel`),
 which imports them. The number may only fall."""
 
@@ -162,7 +162,7 @@ def test_rooms_say_what_they_are_for() -> None:
             assert ast.get_docstring(ast.parse(package.read_text("utf-8"))), room
 
 
-PRIVATE = 586
+PRIVATE = 102
 """Uses of another module's private members. The aim is none; the number may only fall."""
 
 ANY = 1266

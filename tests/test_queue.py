@@ -768,7 +768,7 @@ def test_memory_that_was_not_written_lives_while_it_is_poisoned(
     kernels["add"](queue, (N,), None, buffer(queue, host), np.int32(1)).wait()  # forgets memory
     del memory, host, event
     gc.collect()
-    poison = queue.runtime._failures.poison
+    poison = queue.runtime.engine.failures.poison
     assert (-name in poison.bases) == (of == "handle")
     assert poison._kept
     if of == "handle":

@@ -24,6 +24,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.scheduler import backend as device_module
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
@@ -68,27 +69,27 @@ def program(device: cl.Device) -> Iterator[acs.Program]:
 @pytest.fixture(autouse=True)
 def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> None:
     """Epochs stay open until something asks for them."""
-    program._runtime.finish()
+    testing.runtime_of(program).finish()
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
     monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
-    monkeypatch.setattr(program._runtime._backend, "_next_look", 0)
+    monkeypatch.setattr(testing.runtime_of(program).engine.backend, "_next_look", 0)
 
 
 @contextlib.contextmanager
 def slowly(rt: acs.Runtime) -> Iterator[None]:
     """All launches are made by Python."""
-    rt._ledger.usable = False
+    rt.engine.ledger.usable = False
     yield
-    rt._ledger.usable = True
+    rt.engine.ledger.usable = True
 
 
 def quick(rt: acs.Runtime) -> int:
-    return rt._ledger.quick
+    return rt.engine.ledger.quick
 
 
 def warm(program: acs.Program) -> None:
     """Each kernel launched once at each size, so that the core knows them."""
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     rows = rt.zeros((3, ROW), "u4")
     for step in Steps(random.Random(0), rows).each():
         step(program)
@@ -162,20 +163,20 @@ class Steps:
 
 def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[str, Any]:
     """What some launches leave in the open epoch, what is said of them, and where they got."""
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     before = rt.stats()
-    first = rt._number
+    first = rt.engine.number
     stop = cl.UserEvent(rt.context)
-    for queue in rt._backend.lanes.queues:
+    for queue in rt.engine.backend.lanes.queues:
         cl.enqueue_barrier(queue, wait_for=[stop])
     say = program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
     handles = [step(program) for step in steps]
-    epoch: Any = rt._backend._open
+    epoch: Any = rt.engine.backend._open
     made = {
         "quick": quick(rt),
         "words": epoch.recorder.image(8).words.tolist(),
-        "under way": [number - first for number in rt._launches if number > say.number],
-        "tasks": [rt._ledger.task(handle.number, epoch.number) for handle in handles],
+        "under way": [number - first for number in rt.engine.launches if number > say.number],
+        "tasks": [rt.engine.ledger.task(handle.number, epoch.number) for handle in handles],
     }
     stop.set_status(cl.command_execution_status.COMPLETE)
     rt.finish()
@@ -184,13 +185,13 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
     made["edges"] = {kind: edges[kind] - before["edges"][kind] for kind in edges}
     made["counts"] = [after[name] - before[name] for name in others]
     made["handles"] = [(one.number - first, one.name, one.access, one.done) for one in handles]
-    made["live"] = rt._hazards.live, len(rt._launches), len(rt._ledger), quick(rt)
+    made["live"] = rt.engine.hazards.live, len(rt.engine.launches), len(rt.engine.ledger), quick(rt)
     return made
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
     for seed in range(part, FUZZ, PARTS):
         rng = random.Random(seed)
@@ -215,7 +216,7 @@ def test_those_that_decide_are_what_python_makes_word_by_word(
     program: acs.Program, seed: int
 ) -> None:
     """Flags that stay, in one of two types, and some that other launches of the program write."""
-    rt, rng = program._runtime, random.Random(seed)
+    rt, rng = testing.runtime_of(program), random.Random(seed)
     warm(program)
     rows, some = rt.zeros((4, ROW), "u4"), rt.zeros(8, "i4")
     flags = [rows[3, i] for i in range(4)] + [some[i : i + 1] for i in range(8)]
@@ -239,7 +240,7 @@ def test_those_that_decide_are_what_python_makes_word_by_word(
 
 
 def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
     for _ in range(3):
         program.add((8,), None, x, y, 1)
@@ -256,7 +257,7 @@ def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Progra
             with pytest.raises(acs.UsageError) as caught:
                 program.add((8,), None, x, y, 1, when=when)
             said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
-            rt._ledger.usable = not rt._ledger.usable
+            rt.engine.ledger.usable = not rt.engine.ledger.usable
         assert said[0] == said[1]
     assert y.get().tolist() == [6] * 8
 
@@ -267,14 +268,14 @@ def test_a_kernel_that_always_decides_is_quick_too(device: cl.Device) -> None:
         rt.prebuild(prog.add)
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
         handles = [prog.add((8,), None, x, y, 1, when=flags[i % 2]) for i in range(50)]
-        assert rt._ledger.most > 0
-        assert handles[-1].access.reads == (x._span, y._span, flags[1]._span)
+        assert rt.engine.ledger.most > 0
+        assert handles[-1].access.reads == (x.span, y.span, flags[1]._span)
         assert y.get().tolist() == [25] * 8
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: int) -> None:
-    rt, rng = program._runtime, random.Random(seed)
+    rt, rng = testing.runtime_of(program), random.Random(seed)
     warm(program)
     rows = rt.zeros((3, ROW), "u4")
     steps, many = Steps(rng, rows), 200
@@ -294,14 +295,14 @@ def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: 
         else:
             program.blend.launch_many((8,), None, *arrays, *reals)
             assert quick(rt) > many * 0.5
-        epoch: Any = rt._backend._open
+        epoch: Any = rt.engine.backend._open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
 
 @pytest.mark.parametrize("each", [False, True])
 def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     rows, flags = rt.zeros((3, ROW), "u4"), rt.array([0, 1, 3], "u4")
     views = [flags[i] for i in range(3)]
     when = [views[at % 3] for at in range(120)] if each else views[1]
@@ -320,14 +321,14 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
                 (ROW,), None, rows[0], targets, list(range(120)), when=when
             )
             assert quick(rt) > 50
-            assert {view._span for view in views[1:2]} <= set(handle.access.reads)
-        epoch: Any = rt._backend._open
+            assert {view.span for view in views[1:2]} <= set(handle.access.reads)
+        epoch: Any = rt.engine.backend._open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
 
 def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     with slowly(rt):
@@ -348,14 +349,14 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
 
 
 def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
     x = rt.zeros(8, "u4")
     rt.finish()
     for way in ("wait", "event", "done", "get", "flush"):
         handles = [program.put((8,), None, x, 1, 2, 3) for _ in range(5)]
         assert quick(rt) == 5
-        assert not rt._backend._open.wait_for
+        assert not rt.engine.backend._open.wait_for
         if way == "wait":
             handles[-1].wait()
         elif way == "event":
@@ -371,11 +372,11 @@ def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
         handles[-1].wait()
         rt.finish()
         assert not quick(rt)
-        assert len(rt._launches) == 0
+        assert len(rt.engine.launches) == 0
 
 
 def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
     for _ in range(3):
         program.add((8,), None, x[:8], y[:8], 1)
@@ -400,9 +401,9 @@ def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Prog
             with pytest.raises(acs.UsageError) as caught:
                 program.add(*args)
             said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
-            rt._ledger.usable = not rt._ledger.usable
+            rt.engine.ledger.usable = not rt.engine.ledger.usable
         assert said[0] == said[1]
-    assert rt._ledger.usable
+    assert rt.engine.ledger.usable
     with pytest.raises(TypeError):
         program.add((8,))
     freed = rt.zeros(8, "u4")
@@ -425,7 +426,7 @@ def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Prog
 
 
 def test_an_infinite_float_is_one_and_a_large_one_is_refused(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x = rt.zeros(8, "u4")
     for _ in range(2):
         program.blend((8,), None, x, x, x, 1.0, 1.0)
@@ -439,7 +440,7 @@ def test_an_infinite_float_is_one_and_a_large_one_is_refused(program: acs.Progra
 def test_kernels_of_other_runtimes_and_arrays_do_not_mix(
     program: acs.Program, device: cl.Device
 ) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x = rt.zeros(8, "u4")
     for _ in range(2):
         program.put((8,), None, x, 1, 2, 3)
@@ -457,14 +458,14 @@ def test_declared_kernels_are_left_to_python(device: cl.Device) -> None:
         for _ in range(3):
             prog.put((8,), None, x, 1, 2, 3)
         prog.put.access(y="w[gid]")
-        before = rt._ledger.most
+        before = rt.engine.ledger.most
         handle = prog.put((4,), None, x, 1, 2, 3)
         assert handle.access.writes[0].nbytes == 16
-        assert rt._ledger.most == before
+        assert rt.engine.ledger.most == before
 
 
 def test_recordings_take_them(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x = rt.zeros(8, "u4")
     for _ in range(3):
         program.flat((4, 2), None, x)
@@ -481,7 +482,7 @@ def test_recordings_take_them(program: acs.Program) -> None:
 
 
 def test_host_tasks_and_gates_wait_for_them(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x = rt.zeros(8, "u4")
     seen: list[int] = []
     for step in range(6):
@@ -503,7 +504,7 @@ def test_host_tasks_and_gates_wait_for_them(program: acs.Program) -> None:
 
 
 def test_poison_follows_them(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x, y, z = (rt.zeros(8, "u4") for _ in range(3))
     for _ in range(3):
         program.add((8,), None, z, z, 1)
@@ -520,15 +521,15 @@ def test_poison_follows_them(program: acs.Program) -> None:
     x.fill(1)
     with contextlib.suppress(acs.PoisonedError):
         rt.finish()
-    before = rt._ledger.most
+    before = rt.engine.ledger.most
     for _ in range(before + 8):  # healed: they are quick again
         program.add((8,), None, x, y, 1)
-    assert rt._ledger.most > before
+    assert rt.engine.ledger.most > before
     assert y.get().tolist() == [2 * (before + 8)] * 8
 
 
 def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
     rt.finish()
@@ -541,7 +542,7 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
         raise cl.RuntimeError("out of everything")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rt._backend._sender, "_send_collected", refuse)
+        patch.setattr(rt.engine.backend._sender, "_send_collected", refuse)
         rt.flush()
     for handle in handles:
         with pytest.raises(acs.PoisonedError, match="out of everything"):
@@ -555,15 +556,15 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
     for _ in range(4):
         program.add((8,), None, y, x, 1)
     assert x.get().tolist() == [16] * 8
-    assert (rt._hazards.live, len(rt._launches), quick(rt)) == (0, 0, 0)
+    assert (rt.engine.hazards.live, len(rt.engine.launches), quick(rt)) == (0, 0, 0)
 
 
 def test_behind_an_epoch_the_next_one_is_open(
     program: acs.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
-    backend: Any = rt._backend
+    backend: Any = rt.engine.backend
     monkeypatch.setattr(backend, "settings", backend.settings._replace(most_tasks=8), raising=False)
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
     sent, long_way = backend.epochs_sent, []
@@ -595,9 +596,9 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(
 ) -> None:
     """The thread that looks now and then has gone since: the first task of an epoch wakes one. The
     time that an epoch stays open begins with that task."""
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     warm(program)
-    backend: Any = rt._backend
+    backend: Any = rt.engine.backend
     monkeypatch.setattr(device_module, "OPEN_S", 0.02)
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
     long_way: list[str] = []
@@ -605,13 +606,13 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(
     for many in range(1, 4):
         rt.finish()
         until = time.perf_counter() + 20
-        while rt._progress._running and time.perf_counter() < until:
+        while rt.engine.progress._running and time.perf_counter() < until:
             time.sleep(0.01)
-        assert not rt._progress._running
+        assert not rt.engine.progress._running
         sent = backend.epochs_sent
         for _ in range(many):
             program.add((ROW,), None, x, y, 1)
-        assert rt._progress._running
+        assert rt.engine.progress._running
         while (backend.unsent or backend._sent) and time.perf_counter() < until:
             time.sleep(0.001)
         assert not backend.unsent
@@ -627,7 +628,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
     """As on a GPU, where they are as quick in groups of any size. One that fills the device does
     not, and none does on a CPU."""
     with acs.Runtime(device, backend="device") as rt:
-        made, backend = rt.build(SOURCE), rt._backend
+        made, backend = rt.build(SOURCE), rt.engine.backend
         rt.prebuild(made.add, made.put, (made.turn, (4,)))
         x, y, wide = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4"), rt.zeros(1 << 14, "u4")
         flags = rt.array([0, 1], "u4")
@@ -672,8 +673,8 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
 
 def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
     """It is neither sent nor waited for, whatever is asked for, and a closed runtime has none."""
-    rt = program._runtime
-    backend: Any = rt._backend
+    rt = testing.runtime_of(program)
+    backend: Any = rt.engine.backend
     x = rt.zeros(8, "u4")
     program.put((8,), None, x, 1, 2, 3)
     rt.finish()
@@ -690,7 +691,7 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
         for _ in range(3):
             made.put((8,), None, y, 1, 2, 3)
         other.finish()
-        assert other._backend._open is not None
+        assert other.engine.backend._open is not None
     with pytest.raises(acs.UsageError, match="closed"):
         made.put((8,), None, y, 1, 2, 3)
 
@@ -718,7 +719,7 @@ def test_a_full_backlog_waits(device: cl.Device) -> None:
 
 
 def test_memory_given_back_between_them_keeps_its_order(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     total = rt.zeros(256, "u4")
     for step in range(200):
         x = rt.empty(256, "u4")
@@ -729,10 +730,10 @@ def test_memory_given_back_between_them_keeps_its_order(program: acs.Program) ->
 
 
 def test_threads_share_them(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     rows = rt.zeros((4, 8), "u4")
     warm(program)
-    rt._backend._next_look = 64  # so that epochs are sent meanwhile
+    rt.engine.backend._next_look = 64  # so that epochs are sent meanwhile
 
     def work(index: int) -> None:
         row = rows[index]
@@ -760,7 +761,7 @@ def test_a_mixing_runtime_has_them_too(device: cl.Device) -> None:
             if step % 32 == 0:
                 expected = 2 * expected + 1 & 0xFFFFFFFF
         assert x.get()[0].tolist() == expected.tolist()
-        assert rt._ledger.most > 0
+        assert rt.engine.ledger.most > 0
 
 
 def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None:
@@ -768,7 +769,7 @@ def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None
     with acs.Runtime(device) as rt:
         if "scheduler" not in rt.stats():
             pytest.skip("auto has no scheduler here")
-        choice: Any = rt._backend._choice
+        choice: Any = rt.engine.backend._choice
         choice.took = lambda *_: False  # whether they gain anything is not what is asked here
         prog = rt.build(SOURCE)
         rt.prebuild(prog.add)
@@ -789,7 +790,7 @@ def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None
 
 
 def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
-    rt = program._runtime
+    rt = testing.runtime_of(program)
     x, y, flag = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.zeros(1, "u4")
 
     def launches(many: int) -> None:
@@ -803,7 +804,7 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     gc.collect()
     runtime = sys.getrefcount(rt)
     before = [one._holders for one in held]
-    spans = [sys.getrefcount(one._span) for one in held]
+    spans = [sys.getrefcount(one.span) for one in held]
     tracemalloc.start()
     try:
         start, _ = tracemalloc.get_traced_memory()
@@ -821,13 +822,13 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     del handles, accesses
     assert abs(sys.getrefcount(rt) - runtime) < 10  # threads of its own hold it now and then
     assert [one._holders for one in held] == before
-    assert [sys.getrefcount(one._span) for one in held] == spans
+    assert [sys.getrefcount(one.span) for one in held] == spans
 
 
 def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program) -> None:
     """An index that is swept keeps them, for the next launch would make them again; not for longer
     than the arrays live, nor where a launch would have to look at many for others' sake."""
-    rt = program._runtime
+    rt = testing.runtime_of(program)
 
     def launches(views: Iterable[acs.Array]) -> int:
         for number, view in enumerate(views):

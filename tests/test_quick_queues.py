@@ -54,9 +54,9 @@ def backend(request: pytest.FixtureRequest, device: cl.Device) -> str:
 @contextlib.contextmanager
 def slowly(rt: acs.Runtime) -> Iterator[None]:
     """All launches are made by Python."""
-    rt._ledger.usable = False
+    rt.engine.ledger.usable = False
     yield
-    rt._ledger.usable = True
+    rt.engine.ledger.usable = True
 
 
 class Counted:
@@ -136,8 +136,8 @@ def test_they_are_what_python_makes(
                 values = rows.get()
                 stats = rt.stats()
                 rt.finish()
-                assert rt._ledger.quick == 0
-                assert rt._hazards.live == len(rt._launches) == 0
+                assert rt.engine.ledger.quick == 0
+                assert rt.engine.hazards.live == len(rt.engine.launches) == 0
                 kept = {k: stats[k] for k in ("launches",)}
                 # every array of a runtime has the number of its base in its spans
                 made.append((values.tolist(), kept, spans))
@@ -155,16 +155,16 @@ def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
             for step in chosen:
                 step(program)
             rt.finish()
-            before = dict(rt._hazards.edges)
-            retire = rt._backend.poll
-            rt._backend.poll = lambda most=64: []  # type: ignore[method-assign]
+            before = dict(rt.engine.hazards.edges)
+            retire = rt.engine.backend.poll
+            rt.engine.backend.poll = lambda most=64: []  # type: ignore[method-assign]
             with contextlib.nullcontext() if is_quick else slowly(rt):
                 for step in chosen:
                     step(program)
             if is_quick:
-                assert rt._ledger.quick > 40
-            made.append({k: v - before[k] for k, v in rt._hazards.edges.items()})
-            rt._backend.poll = retire  # type: ignore[method-assign]
+                assert rt.engine.ledger.quick > 40
+            made.append({k: v - before[k] for k, v in rt.engine.hazards.edges.items()})
+            rt.engine.backend.poll = retire  # type: ignore[method-assign]
     assert made[0] == made[1]
 
 
@@ -259,11 +259,11 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
             0,
             None,
         )
-        number = rt._ledger.number
+        number = rt.engine.ledger.number
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1)
         program.add((8,), None, x, y, 1)
-        assert rt._ledger.number == number + 2
+        assert rt.engine.ledger.number == number + 2
         assert y.get().tolist() == [3] * 8
 
 
@@ -273,7 +273,7 @@ def test_they_are_refused_what_is_not_plain(device: cl.Device, backend: str) -> 
         x, y, theirs = rt.zeros(8, "u4"), rt.zeros(8, "u4"), other.zeros(8, "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1)
-        number = rt._ledger.number
+        number = rt.engine.ledger.number
         for wrong in ((x, y), (x, theirs, 1), (x, y, 1 << 40), (x, 3, 1), (x, y, None)):
             with pytest.raises(acs.UsageError, match=f"launch {number + 1}"):
                 program.add((8,), None, *wrong)
@@ -290,7 +290,7 @@ def test_a_runtime_that_looks_closely_has_none(device: cl.Device) -> None:
             x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
             for _ in range(4):
                 program.add((8,), None, x, y, 1)
-            assert rt._ledger.quick == 0
+            assert rt.engine.ledger.quick == 0
             assert y.get().tolist() == [4] * 8
 
 
@@ -342,8 +342,10 @@ def test_beside_host_tasks_events_and_limits(
                     assert turn == 0 or limits.get("window", 1 << 20) >= most
                 values = rows.get()
                 rt.finish()
-                assert rt._ledger.quick == 0
-                assert rt._hazards.live == len(rt._launches) == len(rt._window) == 0
+                assert rt.engine.ledger.quick == 0
+                assert (
+                    rt.engine.hazards.live == len(rt.engine.launches) == len(rt.engine.window) == 0
+                )
                 made.append((values.tolist(), sorted(seen)))
         assert made[0] == made[1], f"seed {seed}"
 
@@ -389,7 +391,7 @@ def test_a_full_backlog_waits(device: cl.Device, backend: str) -> None:
         x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
         for _ in range(500):
             program.add((8,), None, x, y, 1)
-            assert len(rt._launches) <= 16
+            assert len(rt.engine.launches) <= 16
         assert y.get().tolist() == [500] * 8
 
 
@@ -456,7 +458,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         handles = []
         for _ in range(100):
             handles.append(program.say((8,), None, x))
-            rt._backend.schedulers.wait()  # so that it is known why
+            rt.engine.backend.schedulers.wait()  # so that it is known why
             if len(handles) % 10 == 0:
                 program.add((8,), None, x)
         assert x.get().tolist() == [110] * 8
@@ -464,7 +466,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         ours = {why: many for why, many in lanes.items() if "runs on a lane" not in why}
         assert sum(ours.values()) == 100
         assert ours["prints"] > 50
-        assert program.say._lessons < 4  # that it stays there is nothing new
+        assert program.say.lessons < 4  # that it stays there is nothing new
         assert "on a lane: prints" in str(rt.explain(handles[57]))
 
 
@@ -485,21 +487,21 @@ def test_while_the_scheduler_rests_lanes_are_quick(
             program.flip((8,), None, y, when=flags[0])
             rt.finish()
         y.fill(0)
-        choice: Any = rt._backend._choice
-        rt._backend.schedulers.wait()
+        choice: Any = rt.engine.backend._choice
+        rt.engine.backend.schedulers.wait()
         program.flip._forget()  # what it was taught for other reasons
-        choice.look_again(rt._backend.schedulers.builds)
-        end = choice.resting_until = rt._number + 200
+        choice.look_again(rt.engine.backend.schedulers.builds)
+        end = choice.resting_until = rt.engine.number + 200
         before = long_way.many
         handles = [program.flip((8,), None, x)]
-        while rt._number < end - 2:
+        while rt.engine.number < end - 2:
             which = len(handles) % 2
             program.flip((8,), None, y, when=flags[which])
             handles.append(program.flip((8,), None, x))
         # now and then another thread is inside the runtime
         assert long_way.many - before <= 2 + 200 // 32 + 20
         assert all("were too small" in str(rt.explain(one)) for one in handles)
-        while rt._number < end:
+        while rt.engine.number < end:
             last = program.flip((8,), None, x)
         before = long_way.many
         for _ in range(4):
@@ -562,10 +564,10 @@ def test_a_flag_that_is_not_plain_takes_the_long_way(
         for one in wrong:
             with pytest.raises(acs.UsageError, match="when="):
                 program.add((8,), None, x, y, 1, when=one)
-        number = rt._ledger.number
+        number = rt.engine.ledger.number
         before = long_way.many
         program.add((8,), None, x, y, 1, when=y[:1])  # which it writes: a copy decides
-        assert rt._ledger.number == number + 2
+        assert rt.engine.ledger.number == number + 2
         assert long_way.many == before + 1
         assert y.get().tolist() == [3 * i + 3 for i in range(8)]
 
@@ -640,10 +642,10 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         acs.core.native.learn_queues(
             program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], access, -1, 0, None
         )
-        number = rt._ledger.number
+        number = rt.engine.ledger.number
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1, when=flags[0])
         for which in (0, 1):
             program.add((8,), None, x, y, 1, when=flags[which])
-        assert rt._ledger.number == number + 3
+        assert rt.engine.ledger.number == number + 3
         assert y.get().tolist() == [3] * 8

@@ -13,7 +13,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
-from acs_cl import reading, testing
+from acs_cl import testing, transfers
 
 SOURCE = """
 kernel void add(global uint *x, uint a) { x[get_global_id(0)] += a; }
@@ -29,13 +29,13 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.launches = 0
-        read = reading.read
+        read = transfers.read
 
         def launched(*args: Any) -> Any:
             self.launches += 1
             return read(*args)
 
-        monkeypatch.setattr(reading, "read", launched)
+        monkeypatch.setattr(transfers, "read", launched)
 
 
 @pytest.fixture
@@ -141,19 +141,19 @@ def test_what_failed_says_why(device: cl.Device, backend: str) -> None:
 
 def test_what_the_core_does_not_take(device: cl.Device, asked: Asked) -> None:
     with acs.Runtime(device, backend="lanes") as rt, acs.Runtime(device) as other:
-        queues: Any = rt._backend.quick_queues
+        queues: Any = rt.engine.backend.quick_queues
         x = rt.array(np.arange(4, dtype="u4"))
         host = np.zeros(4, "u4")
-        assert queues.read_now(rt, x, host) is True
+        assert queues.read_now(rt.engine, x, host) is True
         assert host.tolist() == [0, 1, 2, 3]
-        assert queues.read_now(rt, x, np.zeros(3, "u4")) is None
-        assert queues.read_now(rt, x, np.zeros(8, "u4")[::2]) is None
-        assert queues.read_now(rt, host, host) is None
-        assert queues.read_now(rt, other.zeros(4, "u4"), host) is None
+        assert queues.read_now(rt.engine, x, np.zeros(3, "u4")) is None
+        assert queues.read_now(rt.engine, x, np.zeros(8, "u4")[::2]) is None
+        assert queues.read_now(rt.engine, host, host) is None
+        assert queues.read_now(rt.engine, other.zeros(4, "u4"), host) is None
         host.flags.writeable = False
-        assert queues.read_now(rt, x, host) is None
+        assert queues.read_now(rt.engine, x, host) is None
         assert asked.launches == 0
-        rt._ledger.usable = False
+        rt.engine.ledger.usable = False
         assert x.get().tolist() == [0, 1, 2, 3]
         assert asked.launches == 1
 
@@ -164,12 +164,12 @@ def test_behind_what_is_held_it_is_a_launch(device: cl.Device) -> None:
         go = threading.Event()
         rt.call(lambda values: go.wait(30) and values.fill(7), writes=x)
         assert y.get().tolist() == [0] * 4
-        queues: Any = rt._backend.quick_queues
+        queues: Any = rt.engine.backend.quick_queues
         host = np.zeros(4, "u4")
         handle = None
         deadline = time.monotonic() + 30
         while handle is None and time.monotonic() < deadline:  # the worker may have the lock
-            handle = queues.read_now(rt, x, host)
+            handle = queues.read_now(rt.engine, x, host)
         assert isinstance(handle, acs.Handle)
         assert not handle.done
         go.set()

@@ -197,12 +197,12 @@ REFUSED: dict[str, tuple[Callable[[acs.Program, Any], Any], str]] = {
 def image(x: acs.Array) -> cl.Image:
     kind = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.UNSIGNED_INT32)
     flags = cl.mem_flags.READ_WRITE
-    return cl.create_image(x._home.context, flags, kind, shape=(1, 1))
+    return cl.create_image(x.home.context, flags, kind, shape=(1, 1))
 
 
 def sampler(x: acs.Array) -> cl.Sampler:
     modes = cl.addressing_mode.CLAMP, cl.filter_mode.NEAREST
-    return cl.Sampler(x._home.context, False, *modes)
+    return cl.Sampler(x.home.context, False, *modes)
 
 
 def test_explain_gives_the_reason_of_each_refusal(rt: acs.Runtime) -> None:

@@ -30,7 +30,7 @@ class Bench:
 
     def __init__(self, device: Any) -> None:
         self.runtime = acs.Runtime(device, backend="serial", check="access")
-        self.checker: Any = self.runtime._checker
+        self.checker: Any = self.runtime.engine.checker
         self.watch = self.checker._watch
 
     def command(self, kernel: Any, sizes: Any, *args: Any, offset: Any = None) -> KernelCommand:

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
 from ..errors import UsageError
-from ..memory.array import Array
+from ..memory.array import Array, Home
 from ..ranges import spans_of_view
 from ..records import EVERYTHING, Access, Span
-
-if TYPE_CHECKING:
-    from ..runtime import Runtime
 
 ADDRESS_SPACE = -1
 """Base number of foreign shared virtual memory; its spans start at addresses."""
@@ -39,41 +36,41 @@ class Resolved(NamedTuple):
     offset: int = 0
 
 
-def resolve(runtime: Runtime, value: Any) -> Resolved | None:
+def resolve(home: Home, value: Any) -> Resolved | None:
     """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be
     used."""
     if isinstance(value, Array):
-        return _resolve_array(runtime, value)
+        return _resolve_array(home, value)
     if isinstance(value, cl.SVMPointer):
-        own = runtime._store.owns(int(value.svm_ptr))
+        own = home.store.owns(int(value.svm_ptr))
         return Resolved(value, ALL if own else (_svm_span(value),))
     if isinstance(value, cl.MemoryObjectHolder):
         span = _object_span(value)
-        return Resolved(value, ALL if runtime._store.owns(-span.base) else (span,))
+        return Resolved(value, ALL if home.store.owns(-span.base) else (span,))
     if hasattr(value, "base_data") and hasattr(value, "strides"):
-        return _resolve_pyopencl_array(runtime, value)
+        return _resolve_pyopencl_array(home, value)
     return None
 
 
-def _usable(runtime: Runtime, array: Array) -> Array:
+def _usable(home: Home, array: Array) -> Array:
     """An array of this runtime that still has its memory."""
-    if array.runtime is not runtime:
+    if array.engine is not home:
         raise UsageError("it belongs to another runtime; get() it and make an array of this one")
-    if array.nbytes and array._base is None:
+    if array.nbytes and array.base is None:
         raise UsageError("its memory was given back")
     return array
 
 
-def _resolve_array(runtime: Runtime, array: Array) -> Resolved:
-    if not _usable(runtime, array).nbytes:
+def _resolve_array(home: Home, array: Array) -> Resolved:
+    if not _usable(home, array).nbytes:
         return Resolved(None, ())
-    if array._lead:
+    if array.lead:
         raise UsageError("a view with negative strides cannot be passed to a kernel; copy it first")
-    place = array._place_or_raise()
-    return Resolved(place.memory, array._spans, place.offset)
+    place = array.where()
+    return Resolved(place.memory, array.spans, place.offset)
 
 
-def _resolve_pyopencl_array(runtime: Runtime, array: Any) -> Resolved:
+def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     data, offset = array.base_data, array.offset
     if data is None or not array.nbytes:
         return Resolved(None, ())
@@ -82,13 +79,13 @@ def _resolve_pyopencl_array(runtime: Runtime, array: Any) -> Resolved:
         spans = spans_of_view(
             ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
         )
-        if runtime._store.owns(int(data.svm_ptr)):
+        if home.store.owns(int(data.svm_ptr)):
             spans = ALL
         if not offset:
             return Resolved(data, spans)
         return Resolved(cl.SVM(data.buf[offset:]), spans)
     whole = _object_span(data)
-    if whole is ALL[0] or runtime._store.owns(-whole.base):
+    if whole is ALL[0] or home.store.owns(-whole.base):
         return Resolved(data, ALL, offset)
     spans = spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
@@ -161,7 +158,7 @@ def describe(value: Any) -> str:
 
 
 def declared(
-    runtime: Runtime, given: Any, keyword: str, command: str
+    home: Home, given: Any, keyword: str, command: str
 ) -> tuple[tuple[Any, ...], tuple[Span, ...], tuple[Span, ...]]:
     """The memory named by `reads=` or `writes=`: the objects, their bytes, and those of their bytes
     that are exactly theirs (a view of many dimensions may stand for its hull)."""
@@ -175,10 +172,10 @@ def declared(
     for value in objects:
         try:
             if isinstance(value, Array):
-                spans += _usable(runtime, value)._spans
-                exact += value._overwrites()
+                spans += _usable(home, value).spans
+                exact += value.overwrites()
                 continue
-            found = resolve(runtime, value)
+            found = resolve(home, value)
         except UsageError as error:
             raise UsageError(f"{command}: {keyword}= names {value!r}: {error}") from None
         if found is None:

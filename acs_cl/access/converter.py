@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyopencl as cl
 
 from ..memory.array import Array
 from ..records import Access
 from . import scalars
+from .called import Called, Converted
 
-if TYPE_CHECKING:
-    from ..kernel import Kernel
-
-Converted = tuple[Any, tuple[Any, ...], tuple[Any, ...], Access]
-"""(OpenCL kernel, pointers to set, values to set, access)."""
-
-Convert = Callable[["Kernel", tuple[Any, ...]], Converted]
+Convert = Callable[[Any, tuple[Any, ...]], Converted]
 """Takes its kernel as an argument: a closure over it would be a cycle that keeps the runtime."""
 
 
-def converter(kernel: Kernel) -> Convert:
-    """Generate `convert(kernel, args)` for the plain case; the rest is handed to `Kernel._slow`.
+def converter(kernel: Called) -> Convert:
+    """Generate `convert(kernel, args)` for the plain case. The rest is handed to
+    `Kernel.convert_slowly`.
 
     Plain: every pointer gets an array of this runtime that is one rectangle of bytes, every scalar
     a number that fits.
@@ -46,19 +42,19 @@ def converter(kernel: Kernel) -> Convert:
         "Array": Array,
         "LocalMemory": cl.LocalMemory,
         "NOT_PLAIN": scalars.NOT_PLAIN,
-        "native": kernel._native,
+        "native": kernel.native,
         "new": tuple.__new__,
     }
     tests: list[str] = []
     for index, parameter in enumerate(signature.parameters):
         name = names[index]
         if parameter.is_pointer and parameter.space in ("global", "constant"):
-            tests.append(f"type({name}) is Array and {name}._home is kernel._runtime")
-            pointers.append(f"{index}, {name}._argument")
+            tests.append(f"type({name}) is Array and {name}.home is kernel.engine")
+            pointers.append(f"{index}, {name}.argument")
             if "r" in parameter.mode:
-                reads.append(f"{name}._span")
+                reads.append(f"{name}.span")
             if "w" in parameter.mode:
-                writes.append(f"{name}._span")
+                writes.append(f"{name}.span")
         elif parameter.space == "local" and parameter.is_pointer:
             tests.append(f"type({name}) is LocalMemory")
             pointers.append(f"{index}, {name}")
@@ -70,7 +66,7 @@ def converter(kernel: Kernel) -> Convert:
             scope[f"pack{index}"] = pack
             values.append(f"{index}, pack{index}({name})")
     if not plain:
-        return type(kernel)._slow
+        return type(kernel).convert_slowly
     body = (
         f"return (native, {tuple_of(pointers)}, {tuple_of(values)}, "
         f"new(Access, ({tuple_of(reads)}, {tuple_of(writes)}, ())))"
@@ -83,8 +79,8 @@ def converter(kernel: Kernel) -> Convert:
             f"        if {' and '.join(tests) or 'True'}:",
             f"            {body}",
             "    except NOT_PLAIN:",
-            "        kernel._runtime._stats.not_plain += 1",
-            "    return kernel._slow(args)",
+            "        kernel.engine.counts.not_plain += 1",
+            "    return kernel.convert_slowly(args)",
         ]
     )
     convert: Convert = generated("convert", text, "<arguments of a kernel>", scope)

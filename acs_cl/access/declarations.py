@@ -8,23 +8,21 @@ when first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UsageError
 from ..records import Access, Span
 from . import arguments
+from .called import Called
 from .declared import Declaration, parse
 from .signature import Parameter
-
-if TYPE_CHECKING:
-    from ..kernel import Kernel
 
 
 class Standing:
     """What `Kernel.access` declared."""
 
     def __init__(
-        self, kernel: Kernel, function: Callable[..., Any] | None, modes: Mapping[str, str]
+        self, kernel: Called, function: Callable[..., Any] | None, modes: Mapping[str, str]
     ) -> None:
         if (function is None) == (not modes):
             raise UsageError(
@@ -69,7 +67,7 @@ class Standing:
         """The access of one launch."""
         if self._function is not None:
             return self._call(inferred, global_size, local_size, args)
-        runtime = self._kernel._runtime
+        engine = self._kernel.engine
         parameters = self._kernel.signature.parameters
         scalars = {
             parameter.name: int(value)
@@ -81,7 +79,7 @@ class Standing:
         sure: list[Span] = []
         bases: set[int] = set()
         for parameter, value in zip(parameters, args, strict=True):
-            found = arguments.resolve(runtime, value)
+            found = arguments.resolve(engine, value)
             if found is None:
                 continue
             bases.update(span.base for span in found.spans)
@@ -123,7 +121,7 @@ class Standing:
             return [], []
         start = min(span.start for span in spans)
         end = max(span.end for span in spans)
-        where = f"{self._kernel._next()}, parameter {parameter.name!r}"
+        where = f"{self._kernel.label()}, parameter {parameter.name!r}"
         if not parameter.element_bytes:
             raise UsageError(
                 f"{where}: the size of {parameter.element!r} is unknown; pass reads=/writes= views"
@@ -150,12 +148,12 @@ class Standing:
         args: tuple[Any, ...],
     ) -> Access:
         assert self._function is not None
-        where = f"{self._kernel._next()}: the access function"
+        where = f"{self._kernel.label()}: the access function"
         try:
             reads, writes = self._function(global_size, local_size, *args)
         except (TypeError, ValueError) as error:
             raise UsageError(f"{where} failed or gave no (reads, writes): {error}") from error
-        runtime = self._kernel._runtime
-        _, read_spans, _ = arguments.declared(runtime, reads, "reads", where)
-        _, write_spans, exact = arguments.declared(runtime, writes, "writes", where)
+        engine = self._kernel.engine
+        _, read_spans, _ = arguments.declared(engine, reads, "reads", where)
+        _, write_spans, exact = arguments.declared(engine, writes, "writes", where)
         return arguments.replace(inferred, read_spans, write_spans, exact)

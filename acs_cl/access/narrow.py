@@ -93,7 +93,7 @@ class Narrow:
             pass
         for index in self.memory:
             value = args[index]
-            if not ((type(value) is Array and value._span is not None) or _is_one_span(value)):
+            if not ((type(value) is Array and value.span is not None) or _is_one_span(value)):
                 return whole
         if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
             return whole
@@ -282,7 +282,7 @@ def _cut(spans: Sequence[Span], reached: Sequence[Any]) -> tuple[Span, ...]:
 
 def _is_one_span(value: Any) -> bool:
     if type(value) is Array:
-        return len(value._spans) == 1
+        return len(value.spans) == 1
     return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
 
 

@@ -30,9 +30,10 @@ from ..emu.machines import MACHINES
 from ..emu.spec import Machine
 from ..emu.trace import KERNEL, Entry
 from ..errors import DeviceError
+from ..launch.backend import Backend, Ended
 from ..records import Launch
-from .base import Backend, Ended, open_queues
 from .emulate import GROUP, Emulate
+from .queues import open_queues
 
 GUESS_NS = 5_000
 """Of a group of a kernel that nobody has said anything about: of the order of the paper's."""

@@ -14,14 +14,16 @@ goes by the command's own `enqueue`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pyopencl as cl
 
 from .. import core
+from ..devices.driver import CommandQueue
 from ..errors import DeviceError
+from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand
-from .base import Backend, Ended, open_queues
 
 HOST = ("serial", "out_of_order", "lanes")
 
@@ -46,7 +48,7 @@ class HostQueues(Backend):
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
 
-    def join(self, ledger: core.native.Ledger) -> None:
+    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
         """The core makes launches by itself, and keeps their books in `ledger`."""
         self._core.join(ledger)
 
@@ -100,3 +102,12 @@ def _without_order(context: Any, device: Any, profiling: bool) -> list[Any]:
         raise DeviceError(
             f"{device.name} refuses an out-of-order queue ({error}); use backend='lanes'"
         ) from error
+
+
+def open_queues(
+    context: Any, device: Any, many: int, profiling: bool, properties: Any = 0
+) -> list[Any]:
+    """Make queues of one kind."""
+    if profiling:
+        properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
+    return [CommandQueue(context, device, properties=properties) for _ in range(many)]

@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .. import waiting
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
 from ..devices.driver import COMPLETE, CommandQueue, status, wait_for_event
 from ..errors import CheckError, CheckWarning
 from ..host.call_sites import caller
 from ..host.threads import on_host_task
+from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
-from ..records import EVERYTHING, Access, Span
+from ..launch.waits import wait
+from ..records import EVERYTHING, Access, Modes, Span
 from . import findings
 from .access import Matters, stray_read, stray_write
 from .case import Argument, Case, Spot, Trial
@@ -41,7 +42,6 @@ from .findings import Finding, Where, Who, finding
 from .foreign import Foreign
 from .leaks import leaks
 from .memory import GUARD, Interval, Memory, Part
-from .modes import Modes
 from .naming import arguments_of, plain_kernel, signature_of, token_of, where
 from .order import Batch
 from .passes import Passes
@@ -50,7 +50,7 @@ from .uninitialised import first_unwritten, note_written
 from .watch import Watch
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..launch.engine import Engine
 
 QUARANTINE_BYTES = 16 << 20
 """Memory that was given back is not given out again before so much more was."""
@@ -69,15 +69,15 @@ THOROUGH = 2
 
 
 class Checker:
-    """Consulted where `Runtime._checker` is set."""
+    """Consulted where `Engine.checker` is set."""
 
-    def __init__(self, runtime: Runtime, modes: Modes) -> None:
+    def __init__(self, engine: Engine, modes: Modes) -> None:
         self.modes = modes
         self.guard = GUARD
         self.memory = Memory(
-            CommandQueue(runtime.context, runtime.device), device_kind(runtime.device) == "CPU"
+            CommandQueue(engine.context, engine.device), device_kind(engine.device) == "CPU"
         )
-        self._runtime = runtime
+        self.engine = engine
         self.looks = modes.access or modes.uninitialised
         judges = modes.order or (modes.access and not modes.every)
         self._batch = Batch(self, modes.seed, modes.order) if judges else None
@@ -92,7 +92,7 @@ class Checker:
         """What transfers wrote since the mirror was last made right."""
         self._watch = None
         if judges and not modes.every:
-            self._watch = Watch(runtime.context, runtime.device, self.memory)
+            self._watch = Watch(engine.context, engine.device, self.memory)
         self._passes = Passes(self.memory, modes, self._watch)
         self._passed: set[Span] = set()
         """What launches wrote that were let through since the mirror was last made right."""
@@ -152,8 +152,8 @@ class Checker:
         if task is None or not on_host_task():
             return
         bases = {span.base for span in (*task.reads, *task.writes)}
-        if array._base.number not in bases:
-            self._taken = array._base.number, caller()
+        if array.base.number not in bases:
+            self._taken = array.base.number, caller()
 
     def takes(self, access: Access) -> bool:
         """Whether a launch of this thread comes here first. Those of host tasks cannot be run
@@ -169,7 +169,7 @@ class Checker:
     # ---- launches ------------------------------------------------------------------------------
 
     def launch(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
-        """What `Runtime._launch` does, and what a check does around it."""
+        """What `Engine.launch` does, and what a check does around it."""
         with self._lock:
             started, plain = perf_counter(), self._plain_s
             self._inside = get_ident()
@@ -249,28 +249,28 @@ class Checker:
     def _plain(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
         started = perf_counter()
         try:
-            return self._runtime._launch(command, access, wait_for, result)
+            return self.engine.launch(command, access, wait_for, result)
         finally:
             self._plain_s += perf_counter() - started
 
     def _not_now(self, access: Access, wait_for: Sequence[Any] | None) -> str:
         """Why a launch cannot be run alone, if it cannot."""
-        runtime = self._runtime
+        engine = self.engine
         for event in wait_for or ():
             if isinstance(event, cl.Event) and status(event) > COMPLETE:
                 if event.get_info(cl.event_info.COMMAND_TYPE) == cl.command_type.USER:
                     return "behind an event that the program has not set yet"
                 wait_for_event(event)
-        if runtime._gates:
+        if engine.gates:
             return "behind an event that the program has not set yet"
-        if runtime._failures.any and runtime._failures.reads_poison(access) is not None:
+        if engine.failures.any and engine.failures.reads_poison(access) is not None:
             return "poisoned"
         return ""
 
     def _kernel(
         self, kernel: KernelCommand, command: Any, access: Access, wait_for: Any, result: Any
     ) -> Any:
-        runtime, memory, number = self._runtime, self.memory, self._runtime._number + 1
+        engine, memory, number = self.engine, self.memory, self.engine.number + 1
         arguments = arguments_of(kernel, memory)
         self._settle_all()
         who = Who(number, kernel.name, caller())
@@ -283,10 +283,10 @@ class Checker:
         )
         trials = self._trials(case, kernel)
         started = perf_counter()
-        handle = runtime._launch(command, access, wait_for, result)
-        waiting.wait(runtime, handle.number)
+        handle = engine.launch(command, access, wait_for, result)
+        wait(engine, handle.number)
         self._plain_s += perf_counter() - started
-        if runtime._failures.any and runtime._failures.knows(handle.number):
+        if engine.failures.any and engine.failures.knows(handle.number):
             self._stale = True
             return handle
         real = Trial(case.before, case.now())
@@ -344,7 +344,7 @@ class Checker:
     def _run(self, command: Any) -> Any:
         """Begin it once more, beside the backend, with nothing of that under way; its event."""
         self.runs += 1
-        with self._runtime._lock:
+        with self.engine.lock:
             return command.enqueue(self.memory.queue, None)
 
     def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
@@ -359,21 +359,21 @@ class Checker:
             window.region.changed(start, end)
 
     def _host_task(self, command: HostCommand, access: Access, wait_for: Any, result: Any) -> Any:
-        runtime, memory = self._runtime, self.memory
+        engine, memory = self.engine, self.memory
         self._settle_all()
-        who = Who(runtime._number + 1, command.name, command.site, True)
+        who = Who(engine.number + 1, command.name, command.site, True)
         reads, writes = memory.intervals(access.reads), memory.intervals(access.writes)
         self._warn_of_unwritten(who, reads)
         self._task, self._taken, self._nested = access, None, []
         try:
             handle = self._plain(command, access, wait_for, result)
             started = perf_counter()
-            waiting.wait(runtime, handle.number)
+            wait(engine, handle.number)
             self._plain_s += perf_counter() - started
         finally:
             self._task = None
-        if runtime._launches:
-            waiting.drain(runtime)
+        if engine.launches:
+            engine.drain()
         for one in self._nested:
             writes = [*writes, *memory.intervals(one.writes)]
         for interval in writes:
@@ -392,7 +392,7 @@ class Checker:
 
     def _transfer(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
         if self.looks:
-            who = Who(self._runtime._number + 1, command.name, caller())
+            who = Who(self.engine.number + 1, command.name, caller())
             writes = self.memory.intervals(access.writes)
             self._warn_of_unwritten(who, self.memory.intervals(access.reads))
             for one in writes:
@@ -407,8 +407,8 @@ class Checker:
     def settle(self, booked: bool = True) -> None:
         """Nothing is in flight, and the mirror is right, but for what was let through if that is
         not `booked`."""
-        if self._runtime._launches:
-            waiting.drain(self._runtime)
+        if self.engine.launches:
+            self.engine.drain()
         if self._passed and booked:
             self._book()
         if self._stale or self._shared:
@@ -429,7 +429,7 @@ class Checker:
         """The mirror has what launches wrote that were let through. Nothing is in flight."""
         self.memory.written(self.memory.intervals(self._passed))
         self._passed.clear()
-        if self._runtime._failures.any:
+        if self.engine.failures.any:
             self._stale = True
 
     def sync(self) -> None:
@@ -441,7 +441,7 @@ class Checker:
             self._inside = get_ident()
             try:
                 self._take_notes()
-                if self._runtime._gates or self._runtime._state:
+                if self.engine.gates or self.engine.state:
                     return
                 if self._batch is not None:
                     self._batch.end()
@@ -486,7 +486,7 @@ class Checker:
     def close(self) -> None:
         """The runtime is about to close: nothing is in flight."""
         if self.modes.leaks:
-            text = leaks(self._runtime, self._arrays, self._sites)
+            text = leaks(self.engine, self._arrays, self._sites)
             if text:
                 warnings.warn(text, CheckWarning, stacklevel=2)
 
@@ -508,21 +508,21 @@ class Checker:
         }
 
     def _take_notes(self) -> None:
-        memory, runtime = self.memory, self._runtime
-        if runtime._returned:
-            with runtime._lock:
-                runtime._take_back()
+        memory, engine = self.memory, self.engine
+        if engine.returned:
+            with engine.lock:
+                take_back(engine)
         while self._notes:
             note = self._notes.popleft()
             if note[0] == "new":
                 part = memory.allocated(*note[1:])
-                if self.looks and not runtime._gates:
+                if self.looks and not engine.gates:
                     self._fill(part)
             elif note[0] == "gone":
-                if self._passed and runtime._gates:
+                if self._passed and engine.gates:
                     self._stale = True
                 elif self._passed:
-                    waiting.drain(runtime)
+                    engine.drain()
                     self._book()
                 if self._batch is not None:
                     self._batch.look_up()
@@ -532,8 +532,8 @@ class Checker:
 
     def _fill(self, part: Part) -> None:
         """A new array has contents that are small and show up, not those of whoever had them."""
-        if self._runtime._launches:
-            waiting.drain(self._runtime)
+        if self.engine.launches:
+            self.engine.drain()
         region, low, high = part.region, part.low, part.end
         values = marked(region.mirror[low:high], part.kind)
         region.store(low, values)

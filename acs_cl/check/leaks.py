@@ -14,27 +14,27 @@ from ..launch.handle import Handle
 from ..memory.array import Array
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..launch.engine import Engine
 
 MOST = 10
 """Lines of each kind."""
 
 
-def leaks(runtime: Runtime, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
+def leaks(engine: Engine, arrays: Mapping[int, str], launches: Mapping[int, str]) -> str:
     """What is alive. `arrays`: where bases were made, `launches`: where launches were."""
     bases: dict[int, Array] = {}  # the largest view of each: the collector's order says nothing
     handles: list[Handle] = []
     for one in gc.get_objects():
         kind = type(one)
-        if kind is Array and one._runtime is runtime and one._base is not None:
-            known = bases.setdefault(one._base.number, one)
+        if kind is Array and one.engine is engine and one.base is not None:
+            known = bases.setdefault(one.base.number, one)
             if one.nbytes > known.nbytes:
-                bases[one._base.number] = one
-        elif issubclass(kind, Handle) and one._runtime is runtime:
+                bases[one.base.number] = one
+        elif issubclass(kind, Handle) and one.engine is engine:
             handles.append(one)
     lines = []
     if bases:
-        total = sum(array._base.nbytes for array in bases.values() if array._base is not None)
+        total = sum(array.base.nbytes for array in bases.values() if array.base is not None)
         lines.append(f"{len(bases)} arrays ({total:,} bytes) are alive at close:")
         for number in sorted(bases)[:MOST]:
             one = bases[number]

@@ -5,32 +5,10 @@ In: `check=`, a text such as "access,order=7" or a sequence of such words. Out: 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import UsageError
-
-NAMES = ("access", "order", "uninitialised", "leaks")
-
-
-class Modes(NamedTuple):
-    """The checks that are on."""
-
-    access: bool = False
-    order: bool = False
-    uninitialised: bool = False
-    leaks: bool = False
-    seed: int = 0
-    """Where the random orders begin."""
-    every: int = 0
-    """1: look at every launch; N: at one in N; 0: at all but those that are proven."""
-
-    def __bool__(self) -> bool:
-        return any(self[:4])
-
-    def __str__(self) -> str:
-        words = [name for name, on in zip(NAMES, self[:4], strict=True) if on]
-        words = [f"order={self.seed}" if name == "order" else name for name in words]
-        return ",".join([*words, f"every={self.every}"] if self.every else words)
+from ..records import CHECKS, Modes
 
 
 def modes(given: Any, where: str = "check=") -> Modes:
@@ -41,7 +19,7 @@ def modes(given: Any, where: str = "check=") -> Modes:
         return given
     words = given.split(",") if isinstance(given, str) else given
     if isinstance(words, (bool, bytes)) or not hasattr(words, "__iter__"):
-        raise UsageError(f"{where}{given!r}: expected names of checks: {', '.join(NAMES)}")
+        raise UsageError(f"{where}{given!r}: expected names of checks: {', '.join(CHECKS)}")
     found: dict[str, Any] = {}
     for word in words:
         name, equals, seed = str(word).strip().partition("=")
@@ -50,9 +28,9 @@ def modes(given: Any, where: str = "check=") -> Modes:
         if name == "every" and seed.isdecimal() and int(seed):
             found["every"] = int(seed)
             continue
-        if name not in NAMES or (equals and name != "order"):
+        if name not in CHECKS or (equals and name != "order"):
             raise UsageError(
-                f"{where}{given!r}: there is no check {word!r}; there are: {', '.join(NAMES)}, "
+                f"{where}{given!r}: there is no check {word!r}; there are: {', '.join(CHECKS)}, "
                 "and order=SEED; every=N looks at one launch in N"
             )
         found[name] = True

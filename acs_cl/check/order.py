@@ -23,7 +23,7 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from .. import core, waiting
+from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import driver
 from ..launch.commands import (
@@ -120,7 +120,7 @@ class Batch:
     def takes_watched(self) -> bool:
         """Whether a launch that notes something could be looked at again."""
         checker = self._checker
-        if checker._runtime._failures.any:
+        if checker.engine.failures.any:
             return False
         if self._entries:
             return not self._spoiled
@@ -203,25 +203,25 @@ class Batch:
     def end_if_noted(self) -> None:
         """Judge it at once if a watched launch has noted something: what comes next believes that
         memory is as launches declared it."""
-        if self._watched and not self._checker._runtime._gates:
+        if self._watched and not self._checker.engine.gates:
             self._drain()
             self._noted += self._checker.strayed()
             if self._noted:
                 self.end()
 
     def _judge(self) -> None:
-        checker, runtime = self._checker, self._checker._runtime
+        checker, engine = self._checker, self._checker.engine
         given, self._entries = self._entries, []
         doubtful = self._doubtful or any(crc32(host) != before for host, before in self._hosts)
         doubtful = doubtful and self._ordered and len(given) > 1
-        if runtime._gates:
+        if engine.gates:
             self._lost |= self._watched
             return
         if not (doubtful or self._watched):
             return
         self._drain()  # after which it is known whether host tasks have launched something
         strayed: list[str] = []
-        lost = self._spoiled or runtime._failures.any
+        lost = self._spoiled or engine.failures.any
         if self._watched:
             strayed, self._noted = [*self._noted, *checker.strayed()], []
             lost |= self._lost
@@ -288,7 +288,7 @@ class Batch:
                 if host.nbytes:
                     driver.write(queue, place, host.reshape(-1).view("u1"), None)
             return None
-        with checker._runtime._lock:
+        with checker.engine.lock:
             return command.enqueue(queue, None)
 
     def _state(self) -> State:
@@ -300,9 +300,9 @@ class Batch:
         store_all((region, 0, state[key]) for key, region in self._regions.items())
 
     def _drain(self) -> None:
-        runtime = self._checker._runtime
-        if runtime._launches and not runtime._gates:
-            waiting.drain(runtime)
+        engine = self._checker.engine
+        if engine.launches and not engine.gates:
+            engine.drain()
 
     # ---- naming --------------------------------------------------------------------------------
 

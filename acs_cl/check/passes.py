@@ -22,10 +22,9 @@ from ..access.narrow import Narrow, narrow
 from ..access.scalars import code
 from ..launch.commands import KernelCommand
 from ..ranges import intervals
-from ..records import Access, Span
+from ..records import Access, Modes, Span
 from .case import Argument
 from .memory import Interval, Memory, merged, without
-from .modes import Modes
 from .naming import arguments_of, place_of, signature_of, token_of
 from .watch import Watch
 

@@ -30,12 +30,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import core, waiting
+from .. import core
 from ..access.arguments import describe
 from ..errors import UsageError
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.handle import Handle
+from ..launch.poisoning import may_be_poisoned
+from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..observe.explain import Explanation
@@ -47,7 +49,7 @@ from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..launch.engine import Engine
 
 MOST_REASONS = 4
 """Reasons for cuts that `explain` lists."""
@@ -70,11 +72,11 @@ class Graph:
     1 [11. 22. 33.]
     """
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self._lock = threading.RLock()
         self._state = "not recorded yet"
-        self._capturing = False
+        self.is_capturing = False
         self._calls: list[Call] = []
         self._places: list[range] = []
         """Where the launches of each call are."""
@@ -100,21 +102,21 @@ class Graph:
     # ---- recording -----------------------------------------------------------------------------
 
     def __enter__(self) -> Graph:
-        runtime = self._runtime
-        runtime._check_open()
+        engine = self.engine
+        engine.check_open()
         if self._state != "not recorded yet":
             raise UsageError("a graph is recorded once; rt.record() makes another one")
         self._thread = threading.get_ident()
-        if self._thread in runtime._recorders:
+        if self._thread in engine.recorders:
             raise UsageError("a recording inside a recording: end the first one before")
-        with runtime._lock:
-            runtime._end_sections()
+        with engine.lock:
+            engine.end_sections()
         self._state = "being recorded"
-        runtime._recorders[self._thread] = self
+        engine.recorders[self._thread] = self
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._runtime._recorders.pop(self._thread, None)
+        self.engine.recorders.pop(self._thread, None)
         self._own.clear()
         if kind is not None:
             self._let_go("discarded: its recording ended with an exception")
@@ -126,7 +128,7 @@ class Graph:
             raise
         self._state = ""
 
-    def _capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
+    def capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
         """Make a call of the program now, without running what it launches, and keep it."""
         is_kernel = isinstance(function, Kernel)  # for which None is as good as nothing
         said = {
@@ -137,8 +139,8 @@ class Graph:
         call = Call(function, frozen(args, self._view), said, (), is_kernel and not said)
         handle, launches, owned = self._make(call, len(self._calls))
         for array in call.arrays():
-            if array._base is not None:
-                self._users.setdefault(array._base.number, set()).add(len(self._calls))
+            if array.base is not None:
+                self._users.setdefault(array.base.number, set()).add(len(self._calls))
         self._calls.append(call._replace(owned=tuple(owned)))
         self._places.append(range(len(self._launches), len(self._launches) + len(launches)))
         self._launches += launches
@@ -151,15 +153,15 @@ class Graph:
         launches: list[Recorded] = []
         outer, self._owned = self._owned, []
         self._taking = number, len(self._launches), launches
-        self._capturing = True
+        self.is_capturing = True
         try:
             handle: Handle = call.function(*call.args, **call.keywords)
             return handle, launches, self._owned
         finally:
-            self._capturing = False
+            self.is_capturing = False
             self._owned = outer
 
-    def _take(self, command: Command, access: Access, wait_for: Any) -> Handle:
+    def take(self, command: Command, access: Access, wait_for: Any) -> Handle:
         """A launch of the call that is being made."""
         if wait_for:
             raise UsageError(
@@ -170,24 +172,24 @@ class Graph:
         launches.append(Recorded(command, access, number))
         return RecordedHandle(self, before + len(launches), command.name, access)
 
-    def _keep(self, base: Base) -> None:
+    def keep(self, base: Base) -> None:
         """Memory that was allocated in the recording."""
         self._owned.append(base)
 
     def _view(self, array: Array) -> Array:
         """A view of the graph's own, so that the program may let go of the array."""
-        if array._base is None or array.runtime is not self._runtime:
+        if array.base is None or array.engine is not self.engine:
             return array  # of no bytes, or an error of the call
         found = self._own.get(id(array))
         if found is None:
-            own = array._view(array._offset, array.shape, array.strides, array.dtype)
+            own = array.view_at(array.offset, array.shape, array.strides, array.dtype)
             found = self._own[id(array)] = array, own
         return found[1]
 
     def _compile(self) -> None:
         """Pieces of what was recorded."""
         launches = [(one.command, one.access) for one in self._launches]
-        cutter = self._runtime._cutter()
+        cutter = self.engine.cutter()
         if cutter is not None:
             self._pieces = cutter.pieces(launches)
         else:
@@ -203,8 +205,8 @@ class Graph:
         access = union(segment.accesses)
         before = self._footprints.get(number, (None,))[0]
         reads, writes = merged(access.reads), merged(access.writes)
-        with self._runtime._lock:
-            footprint = self._runtime._hazards.footprint(reads, writes, before)
+        with self.engine.lock:
+            footprint = self.engine.hazards.footprint(reads, writes, before)
         return footprint, access
 
     # ---- replaying -----------------------------------------------------------------------------
@@ -213,8 +215,8 @@ class Graph:
         """Launch all of it. The handle waits for all; failures surface as those of launches do."""
         self._check("replay")
         numbers: list[int] = []
-        self._runtime._called()
-        trace = self._runtime._trace
+        self.engine.called()
+        trace = self.engine.tracer
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
                 self._compile()
@@ -225,26 +227,26 @@ class Graph:
                     numbers.append(self._single(piece.place))
                 else:
                     self._segment(number, piece, numbers)
-            self._runtime._stats.replays += 1
+            self.engine.counts.replays += 1
             return ReplayHandle(self, tuple(numbers), self._access)
 
     def _single(self, place: int) -> int:
         command, access, number = self._launches[place]
-        runtime, call = self._runtime, self._calls[number]
+        engine, call = self.engine, self._calls[number]
         if type(command) is KernelCommand and call.is_plain:
             handle: Handle = call.function(*call.args)
             return handle.number
-        return runtime._launch(again(command, place, runtime.context), access).number
+        return engine.launch(again(command, place, engine.context), access).number
 
     def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:
-        runtime = self._runtime
+        engine = self.engine
         footprint, access = self._footprints[number]
-        if runtime._may_be_poisoned(access):
+        if may_be_poisoned(engine, access):
             places = range(segment.first, segment.first + len(segment))
             numbers += map(self._single, places)
             return
-        handle = runtime._launch(segment.command(), access, None, None, footprint)
-        runtime._stats.segments += 1
+        handle = engine.launch(segment.command(), access, None, None, footprint)
+        engine.counts.segments += 1
         numbers.append(handle.number)
 
     def dag(self, path: str | Path) -> None:
@@ -304,16 +306,16 @@ class Graph:
         self._check_pair(old, new)
         if not old.nbytes:
             return
-        base, to, by = old._base, new._base, new._offset - old._offset
+        base, to, by = old.base, new.base, new.offset - old.offset
         assert base is not None
         assert to is not None
 
         def change(array: Array) -> Array:
-            if array._base is not base:
+            if array.base is not base:
                 return array
             _check_place(array, to, by)
             return Array(
-                array.runtime, to, array._offset + by, array.shape, array.strides, array.dtype
+                array.engine, to, array.offset + by, array.shape, array.strides, array.dtype
             )
 
         with self._lock:
@@ -331,15 +333,15 @@ class Graph:
     ) -> None:
         """Make calls again, with other arguments. `move`: what that does to their accesses, which
         conflict as before, unless one `meets` what it did not."""
-        runtime, here = self._runtime, threading.get_ident()
+        engine, here = self.engine, threading.get_ident()
         made: dict[int, list[Recorded]] = {}
-        runtime._recorders[here] = self
+        engine.recorders[here] = self
         try:
             for number, call in calls.items():
                 _, made[number], owned = self._make(call, number)
                 calls[number] = call._replace(owned=tuple(owned))
         finally:
-            del runtime._recorders[here]
+            del engine.recorders[here]
         alike = all(len(new) == len(self._places[number]) for number, new in made.items()) and all(
             new.access == (move.access(old.access) if move is not None else old.access)
             for number, several in made.items()
@@ -378,7 +380,7 @@ class Graph:
     def _patch(self, made: dict[int, list[Recorded]], move: Move | None) -> bool:
         """Have the segments know of launches that differ in arguments. False if one cannot."""
         self._launches = [*self._launches]
-        cutter = self._runtime._cutter()
+        cutter = self.engine.cutter()
         starts = [piece.first if isinstance(piece, Segment) else piece.place
                   for piece in self._pieces]  # fmt: skip
         moved = set()
@@ -389,7 +391,7 @@ class Graph:
                 at = bisect_right(starts, place) - 1
                 piece = self._pieces[at]
                 if isinstance(piece, Segment) and cutter is not None and fits:
-                    with self._runtime._lock:
+                    with self.engine.lock:
                         fits = cutter.patch(piece, place, (new.command, new.access))
                     moved.add(at)
         if move is not None and fits:
@@ -408,8 +410,8 @@ class Graph:
             for spans in (access.reads, access.writes)
         )
         new = [(one, False) for one in reads] + [(one, True) for one in writes]
-        with self._runtime._lock:
-            self._runtime._hazards.move(footprint, move.base, new)
+        with self.engine.lock:
+            self.engine.hazards.move(footprint, move.base, new)
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -431,9 +433,9 @@ class Graph:
         self._owned = []
 
     def _check(self, what: str) -> None:
-        self._runtime._check_open()
-        waiting.refuse_on_host_task(what)  # which a replay that waits for room may wait for
-        if threading.get_ident() in self._runtime._recorders:
+        self.engine.check_open()
+        refuse_on_host_task(what)  # which a replay that waits for room may wait for
+        if threading.get_ident() in self.engine.recorders:
             raise UsageError(f"{what} inside a recording: a graph cannot be part of another one")
         if self._state:
             raise UsageError(f"{what}: the graph is {self._state}")
@@ -450,11 +452,11 @@ class Graph:
 
     def _check_pair(self, old: Any, new: Any) -> None:
         for array in (old, new):
-            if not isinstance(array, Array) or array.runtime is not self._runtime:
+            if not isinstance(array, Array) or array.engine is not self.engine:
                 raise UsageError(
                     f"swap: got {describe(array)}, expected arrays of the graph's runtime"
                 )
-            array._live()
+            array.live()
         got, expected = ((a.shape, str(a.dtype), a.strides) for a in (new, old))
         if got != expected:
             raise UsageError(
@@ -462,14 +464,15 @@ class Graph:
                 f"{expected[1]} with strides {expected[2]}"
             )
 
-    def _explain(self) -> Explanation:
-        backend = self._runtime.plan.backend
+    def explain(self) -> Explanation:
+        """How it is replayed."""
+        backend = self.engine.plan.backend
         text = f"a replay of {len(self):,} launches on backend {backend}: "
         segments = [piece for piece in self._pieces if isinstance(piece, Segment)]
         singles = [piece for piece in self._pieces if isinstance(piece, Single)]
         if self._state:
             text += f"the graph is {self._state}"
-        elif self._runtime._cutter() is None:
+        elif self.engine.cutter() is None:
             text += "launch by launch, since only the scheduler on the device runs segments"
         else:
             text += f"segments: {len(segments)}, of {sum(map(len, segments)):,} launches"
@@ -488,8 +491,8 @@ def _same(array: Array) -> Array:
 
 
 def _check_place(array: Array, base: Base, by: int) -> None:
-    start = min(span.start for span in array._spans) + by
-    end = max(span.end for span in array._spans) + by
+    start = min(span.start for span in array.spans) + by
+    end = max(span.end for span in array.spans) + by
     if start < 0 or end > base.nbytes:
         raise UsageError(
             f"swap: the graph uses a view {array!r} of the same memory, which would be bytes "
@@ -497,8 +500,8 @@ def _check_place(array: Array, base: Base, by: int) -> None:
         )
     item = array.dtype.itemsize
     unit = item & -item  # what its elements are aligned to
-    if by % unit and not array._offset % unit:
+    if by % unit and not array.offset % unit:
         raise UsageError(
             f"swap: the graph uses a view {array!r} of the same memory, which would start at byte "
-            f"{array._offset + by}, between elements"
+            f"{array.offset + by}, between elements"
         )

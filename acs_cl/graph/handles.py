@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
-from .. import waiting
 from ..devices.driver import CommandQueue
 from ..errors import UsageError
 from ..launch.handle import Handle
+from ..launch.waits import wait
 from ..observe.explain import Explanation
 from ..records import Access
 
 if TYPE_CHECKING:
+    from ..launch.engine import Engine
     from .graph import Graph
 
 
@@ -31,7 +32,7 @@ class RecordedHandle(Handle):
     __slots__ = ("_graph",)
 
     def __init__(self, graph: Graph, number: int, name: str, access: Access) -> None:
-        super().__init__(graph._runtime, number, name, access)
+        super().__init__(graph.engine, number, name, access)
         self._graph = weakref.ref(graph)
 
     def wait(self) -> Any:
@@ -44,7 +45,7 @@ class RecordedHandle(Handle):
         raise self._error("done")
 
     @property
-    def event(self) -> Any:
+    def event(self) -> cl.Event:
         """An error."""
         raise self._error("event")
 
@@ -54,7 +55,8 @@ class RecordedHandle(Handle):
             "does: wait for what graph.replay() returns"
         )
 
-    def _explain(self) -> Explanation:
+    def explain(self) -> Explanation:
+        """What it touches."""
         reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
         return Explanation(
             f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}",
@@ -67,11 +69,12 @@ class SeveralHandle(Handle):
     """Several launches under way or done, of which `number` is the last."""
 
     __slots__ = ("_runs",)
+    engine: Engine
 
     def __init__(
-        self, runtime: Any, runs: Sequence[Sequence[int]], name: str, access: Access
+        self, engine: Engine, runs: Sequence[Sequence[int]], name: str, access: Access
     ) -> None:
-        super().__init__(runtime, runs[-1][-1] if runs and runs[-1] else 0, name, access)
+        super().__init__(engine, runs[-1][-1] if runs and runs[-1] else 0, name, access)
         self._runs = runs
 
     @property
@@ -80,40 +83,40 @@ class SeveralHandle(Handle):
 
     def wait(self) -> Any:
         """Block until all of it has ended; raises the first failure, in program order."""
-        runtime = self._runtime
-        runtime._check_open()
+        engine = self.engine
+        engine.check_open()
         for number in reversed(self._numbers):
-            if number in runtime._launches:
-                waiting.wait(runtime, number)
-        if runtime._failures.any:
+            if number in engine.launches:
+                wait(engine, number)
+        if engine.failures.any:
             for number in self._numbers:
-                runtime._failures.raise_for_launch(number, f"launch {number} of a {self.name}")
+                engine.failures.raise_for_launch(number, f"launch {number} of a {self.name}")
 
     @property
     def done(self) -> bool:
         """Whether all of it has ended, well or not."""
-        return all(self._runtime._is_done(number) for number in self._left())
+        return all(self.engine.is_done(number) for number in self._left())
 
     @property
-    def event(self) -> Any:
+    def event(self) -> cl.Event:
         """A `pyopencl.Event` that completes with all of it. Flushes."""
-        runtime = self._runtime
+        engine = self.engine
         left = self._left()
-        if runtime._failures.any:
+        if engine.failures.any:
             for number in self._numbers:
-                if runtime._failures.knows(number):
+                if engine.failures.knows(number):
                     left = [number]
         if len(left) <= 1:
-            return runtime._event(left[0] if left else self.number)
-        events = list({id(event): event for event in map(runtime._event, left)}.values())
+            return engine.event(left[0] if left else self.number)
+        events = list({id(event): event for event in map(engine.event, left)}.values())
         # a queue for this alone: on another one it could keep those waiting that it waits for
-        queue = CommandQueue(runtime.context, runtime.device)
+        queue = CommandQueue(engine.context, engine.device)
         event = cl.enqueue_marker(queue, wait_for=events)
         queue.flush()
         return event
 
     def _left(self) -> list[int]:
-        launches = self._runtime._launches
+        launches = self.engine.launches
         return [number for number in self._numbers if number in launches]
 
 
@@ -123,11 +126,12 @@ class ReplayHandle(SeveralHandle):
     __slots__ = ("_graph",)
 
     def __init__(self, graph: Graph, numbers: tuple[int, ...], access: Access) -> None:
-        super().__init__(graph._runtime, (numbers,), "replay", access)
+        super().__init__(graph.engine, (numbers,), "replay", access)
         self._graph = weakref.ref(graph)
 
-    def _explain(self) -> Explanation:
+    def explain(self) -> Explanation:
+        """How its graph is replayed."""
         graph = self._graph()
         if graph is None:
             return Explanation("a replay of a graph that is gone", False, ())
-        return graph._explain()
+        return graph.explain()

@@ -30,8 +30,8 @@ class ManyHandle(SeveralHandle):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, runtime: Any, name: str, runs: list[range], parts: list[Any]) -> None:
-        super().__init__(runtime, runs, name, Access((), ()))
+    def __init__(self, engine: Any, name: str, runs: list[range], parts: list[Any]) -> None:
+        super().__init__(engine, runs, name, Access((), ()))
         self._parts = parts
 
     @property
@@ -58,8 +58,8 @@ def launch_many(
     sizes = _sizes(global_size), _sizes(local_size)
     columns = [(value, _is_each(value)) for value in args]
     many = _count(kernel, count, [*sizes, (when, _is_each(when))], columns)
-    runtime = kernel._runtime
-    if runtime._recorder() is not None:
+    engine = kernel.engine
+    if engine.recorder() is not None:
         return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
     runs: list[range] = []
     parts: list[Any] = []  # what some of them touch
@@ -67,8 +67,8 @@ def launch_many(
     flags = None if when is None else (when, _is_each(when))
     at = 0
     while at < many:
-        if alike and runtime._ledger.usable:
-            first = runtime._number + 1
+        if alike and engine.ledger.usable:
+            first = engine.number + 1
             made = core.native.launch_many(
                 kernel, sizes[0][0], sizes[1][0], columns, at, many, flags
             )
@@ -76,7 +76,7 @@ def launch_many(
                 runs.append(range(first, first + made.many))
                 parts.append(made)
                 at += made.many
-                runtime._completed()
+                engine.completed()
                 continue
         for _ in range(1 if runs and alike else AT_ONCE):
             if at == many:
@@ -88,7 +88,7 @@ def launch_many(
             runs.append(range(handle.number, handle.number + 1))
             parts.append(handle.access)
             at += 1
-    return ManyHandle(runtime, kernel.name, runs, parts)
+    return ManyHandle(engine, kernel.name, runs, parts)
 
 
 def _one(

@@ -34,6 +34,7 @@ class KernelCommand(_Kernel):
 
     __slots__ = ()
     on_host = False
+    is_counted = False
 
     def enqueue(self, queue: Any, wait_for: Events) -> Any:
         """Set the arguments and enqueue; the runtime's lock makes the two one step."""

@@ -109,6 +109,11 @@ class DecidedCommand:
         return None if self._guarded is None else self._guarded.kernel
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it may turn out to have had a wrong count, when it has ended."""
+        return self.decision.count is not None
+
+    @property
     def name(self) -> str:
         """The kernel's."""
         return self.plain.name

@@ -12,22 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyopencl as cl
 
 from ..access.arguments import describe
 from ..devices import driver
 from ..errors import UsageError
-
-if TYPE_CHECKING:
-    from ..runtime import Runtime
+from .books import Books, Gates
 
 PATIENCE_S = 1.0
 """How long a wait for room gives other threads to set a user event."""
-
-Gates = list[Any]
-"""The events that one launch still waits for."""
 
 
 def open_events(wait_for: Sequence[Any]) -> Gates:
@@ -50,20 +45,19 @@ def look_at_gates(gates: Gates) -> tuple[Gates, int | None]:
     return left, None
 
 
-def all_held(runtime: Runtime, promised: Sequence[Any] = ()) -> bool:
+def all_held(books: Books, promised: Sequence[cl.Event] = ()) -> bool:
     """Whether nothing live can move before the program sets a user event. `promised`: user events
     that a runtime of this process sets by itself. Called under the lock."""
-    if runtime._backend.in_flight or runtime._host_tasks.busy or not runtime._gates:
+    if books.backend.in_flight or books.host_tasks.busy or not books.gates:
         return False
     return all(
         any(_set_by_program(event) and event not in promised for event in gates)
-        for gates in runtime._gates.values()
+        for gates in books.gates.values()
     )
 
 
-def _set_by_program(event: Any) -> bool:
-    kind: int = event.get_info(cl.event_info.COMMAND_TYPE)
-    return kind == cl.command_type.USER
+def _set_by_program(event: cl.Event) -> bool:
+    return bool(event.get_info(cl.event_info.COMMAND_TYPE) == cl.command_type.USER)
 
 
 class Patience:
@@ -74,16 +68,16 @@ class Patience:
         self._seen: tuple[int, int] | None = None
         self._since = 0.0
 
-    def spend(self, runtime: Runtime, promised: Sequence[Any]) -> None:
+    def spend(self, books: Books, promised: Sequence[cl.Event]) -> None:
         """Raise if everything has been held for too long. Called under the lock, right after a look
         at all that may have moved."""
-        open_now = sum(map(len, runtime._gates.values()))
-        seen = (runtime._number - len(runtime._launches), open_now)
-        if seen != self._seen or not all_held(runtime, promised):
+        open_now = sum(map(len, books.gates.values()))
+        seen = (books.number - len(books.launches), open_now)
+        if seen != self._seen or not all_held(books, promised):
             self._seen, self._since = seen, perf_counter()
         elif perf_counter() - self._since > PATIENCE_S:
-            number = next(iter(runtime._gates))
-            name = runtime._launches[number].command.name
+            number = next(iter(books.gates))
+            name = books.launches[number].command.name
             raise UsageError(
                 f"{self._call} waits for launches that all wait for a user event: launch {number} "
                 f"({name}) is gated by wait_for= on an event that nobody has set; set it before, "

@@ -1,17 +1,29 @@
 """Handles: what a launch gives back.
 
-In: a runtime and a launch. Out: `wait`, `done`, `event`. A handle keeps the launch's number, name
+In: an engine and a launch. Out: `wait`, `done`, `event`. A handle keeps the launch's number, name
 and access, not its event nor its arrays, so that keeping handles costs little.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import pyopencl as cl
 
 from .. import core
 
-if TYPE_CHECKING:
-    from ..runtime import Runtime
+
+class Waits(Protocol):
+    """What a handle asks: the engine that made the launch."""
+
+    def wait(self, number: int, name: str) -> None:
+        """Block until a launch has ended; raise if it failed or never could run."""
+
+    def is_done(self, number: int) -> bool:
+        """Whether a launch has ended, well or not."""
+
+    def event(self, number: int) -> cl.Event:
+        """An event that completes with a launch."""
 
 
 class Handle(core.native.Handle):
@@ -27,26 +39,26 @@ class Handle(core.native.Handle):
     """
 
     __slots__ = ()
-    _runtime: Runtime
+    engine: Waits
 
     def wait(self) -> Any:
         """Block until the launch has ended; raise if it failed or never could run.
 
         Returns the NumPy array of a `get(wait=False)`, the return value of a host task, else None.
         """
-        self._runtime._wait(self.number, self.name)
+        self.engine.wait(self.number, self.name)
         result = self._result
         return result() if callable(result) else result
 
     @property
     def done(self) -> bool:
         """Tell whether the launch has ended, well or not."""
-        return self._runtime._is_done(self.number)
+        return self.engine.is_done(self.number)
 
     @property
-    def event(self) -> Any:
+    def event(self) -> cl.Event:
         """Return a `pyopencl.Event` that completes with the launch, on every backend. Flushes."""
-        return self._runtime._event(self.number)
+        return self.engine.event(self.number)
 
     def __repr__(self) -> str:
         return f"<acs_cl.Handle {self.number} {self.name}>"

@@ -4,7 +4,7 @@ In: shapes, dtypes, indices. Out: `Array` objects that kernels take as arguments
 (`get`, `set`, `fill`, `copy_from`) is a launch in program order. A view knows exactly which bytes
 it touches, so two columns or tiles of one matrix are independent.
 
-Invariant: an array's `_home` is its runtime while it can be passed to a kernel without further
+Invariant: an array's `home` is its runtime while it can be passed to a kernel without further
 thought (one rectangle of bytes, a place that starts at its first byte), and None otherwise.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,10 +25,36 @@ from .views import contiguous_strides, index_view, is_contiguous, reshape_view
 
 if TYPE_CHECKING:
     from ..launch.handle import Handle
-    from ..runtime import Runtime
-    from .blocks import Base
+    from .blocks import Base, Store
 
 HostArray = np.ndarray[Any, Any]
+
+
+class Home(Protocol):
+    """The engine of a runtime, as arrays know it."""
+
+    store: Store
+
+    def runtime(self) -> Any:
+        """The public face."""
+
+    def tell_address(self, array: Array) -> None:
+        """The program has the address of an array, for commands that nobody sees."""
+
+    def read_now(self, array: Array, out: object) -> Any:
+        """Read an array back, and wait for it."""
+
+    def read(self, array: Array, out: object) -> Handle:
+        """Read an array back."""
+
+    def write(self, array: Array, source: object, copy: bool) -> Handle:
+        """Overwrite an array with host values."""
+
+    def fill(self, array: Array, value: object) -> Handle:
+        """Overwrite every element of an array."""
+
+    def copy(self, target: Array, source: Array) -> Handle:
+        """Overwrite an array with another one."""
 
 
 class Array(core.native.View):
@@ -45,14 +71,14 @@ class Array(core.native.View):
      [3. 9. 5.]]
     """
 
-    __slots__ = ("__weakref__", "_base", "_lead", "_offset", "_span", "shape", "strides")
+    __slots__ = ("__weakref__", "base", "lead", "offset", "shape", "span", "strides")
 
-    _address: int
-    _argument: Any
-    _home: Runtime | None
-    _place: Place | None
-    _runtime: Runtime
-    _spans: tuple[Span, ...]
+    address: int
+    argument: Any
+    home: Home | None
+    place: Place | None
+    engine: Home
+    spans: tuple[Span, ...]
     dtype: np.dtype[Any]
     nbytes: int
     size: int
@@ -61,45 +87,45 @@ class Array(core.native.View):
 
     def __init__(
         self,
-        runtime: Runtime,
+        engine: Home,
         base: Base | None,
         offset: int,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> None:
-        self._runtime = runtime
-        self._base = base
-        self._offset = offset
+        self.engine = engine
+        self.base = base
+        self.offset = offset
         self.shape = shape
         self.strides = strides
         self.dtype = dtype
         self.size = prod(shape)
         self.nbytes = self.size * dtype.itemsize
-        self._home = None
-        self._address = 0
-        self._argument = None
-        self._place = None
-        self._lead = 0
-        self._spans = ()
-        self._span: Span | None = None
+        self.home = None
+        self.address = 0
+        self.argument = None
+        self.place = None
+        self.lead = 0
+        self.spans = ()
+        self.span: Span | None = None
         if base is None or not self.nbytes:
             return
-        self._spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
-        start = min(span.start for span in self._spans)
-        end = max(span.end for span in self._spans)
-        self._lead = offset - start
-        self._place = base.place(start, end - start)
-        if len(self._spans) == 1 and not self._lead and not self._place.offset:
-            self._span = self._spans[0]
-            self._address = base.block.address + start
-            self._argument = self._place.memory
-            self._home = runtime
+        self.spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
+        start = min(span.start for span in self.spans)
+        end = max(span.end for span in self.spans)
+        self.lead = offset - start
+        self.place = base.place(start, end - start)
+        if len(self.spans) == 1 and not self.lead and not self.place.offset:
+            self.span = self.spans[0]
+            self.address = base.block.address + start
+            self.argument = self.place.memory
+            self.home = engine
 
     @property
-    def runtime(self) -> Runtime:
+    def runtime(self) -> Any:
         """Return the runtime that it belongs to."""
-        return self._runtime
+        return self.engine.runtime()
 
     @property
     def ndim(self) -> int:
@@ -114,11 +140,10 @@ class Array(core.native.View):
         The runtime does not see commands on other queues: call `finish()` first, or wait for a
         handle.
         """
-        place = self._live()._place_or_raise()
+        place = self.live().where()
         if place.offset:
             raise UsageError("this view starts inside its buffer; copy it, or use its base")
-        if self._runtime._checker is not None:
-            self._runtime._checker.data_taken(self)
+        self.engine.tell_address(self)
         return place.memory
 
     def __len__(self) -> int:
@@ -127,14 +152,14 @@ class Array(core.native.View):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        state = "" if self._base is not None else ", freed"
+        state = "" if self.base is not None else ", freed"
         return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
 
     def __getitem__(self, index: Any) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
-        self._live()
+        self.live()
         shape, strides, offset = index_view(index, self.shape, self.strides)
-        return self._view(self._offset + offset, shape, strides, self.dtype)
+        return self.view_at(self.offset + offset, shape, strides, self.dtype)
 
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
@@ -153,30 +178,30 @@ class Array(core.native.View):
 
     def reshape(self, *shape: Any) -> Array:
         """Make a view with another shape of a contiguous array; one length may be -1."""
-        self._live()
+        self.live()
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         new = reshape_view(self.shape, self.strides, self.dtype.itemsize, tuple(wanted))
-        return self._view(
-            self._offset, new, contiguous_strides(new, self.dtype.itemsize), self.dtype
+        return self.view_at(
+            self.offset, new, contiguous_strides(new, self.dtype.itemsize), self.dtype
         )
 
     @property
     def T(self) -> Array:  # noqa: N802  NumPy's name
         """Make a view with the dimensions reversed."""
-        self._live()
-        return self._view(self._offset, self.shape[::-1], self.strides[::-1], self.dtype)
+        self.live()
+        return self.view_at(self.offset, self.shape[::-1], self.strides[::-1], self.dtype)
 
     def view(self, dtype: Any) -> Array:
         """Read the same bytes as another type; the last dimension of a contiguous array adapts."""
-        self._live()
+        self.live()
         new = np.dtype(dtype)
         if new.itemsize == self.dtype.itemsize:
-            return self._view(self._offset, self.shape, self.strides, new)
+            return self.view_at(self.offset, self.shape, self.strides, new)
         last = self.shape[-1] * self.dtype.itemsize if self.shape else 0
         if not self.contiguous or not self.shape or last % new.itemsize:
             raise UsageError(f"a {self.dtype} array of shape {self.shape} cannot be seen as {new}")
         shape = (*self.shape[:-1], last // new.itemsize)
-        return self._view(self._offset, shape, contiguous_strides(shape, new.itemsize), new)
+        return self.view_at(self.offset, shape, contiguous_strides(shape, new.itemsize), new)
 
     @property
     def contiguous(self) -> bool:
@@ -189,8 +214,8 @@ class Array(core.native.View):
         With `wait=False` it returns a `Handle` whose `wait()` gives the NumPy array. Leave `out`
         alone until then.
         """
-        runtime = self._live()._runtime
-        return runtime._read_now(self, out) if wait else runtime._read(self, out)
+        engine = self.live().engine
+        return engine.read_now(self, out) if wait else engine.read(self, out)
 
     def set(self, source: Any, copy: bool = True) -> Handle:
         """Overwrite with the values of a NumPy array or scalar; broadcast and convert as NumPy
@@ -199,45 +224,47 @@ class Array(core.native.View):
         `source` is copied at once, so it may change afterwards. `copy=False` is a promise that it
         does not change until the returned handle is done.
         """
-        return self._live()._runtime._write(self, source, copy)
+        return self.live().engine.write(self, source, copy)
 
     def fill(self, value: Any) -> Handle:
         """Overwrite every element with `value`."""
-        return self._live()._runtime._fill(self, value)
+        return self.live().engine.fill(self, value)
 
     def copy_from(self, source: Array) -> Handle:
         """Overwrite with the elements of another array of the same shape and type."""
-        return self._live()._runtime._copy(self, source)
+        return self.live().engine.copy(self, source)
 
     def free(self) -> None:
         """Give the memory back now; launches in flight still finish with it. Views stop working
         only as they are freed or dropped themselves.
         """
-        self._base = None
-        self._home = None
-        self._argument = None
-        self._place = None
-        self._spans = ()
-        self._span = None
+        self.base = None
+        self.home = None
+        self.argument = None
+        self.place = None
+        self.spans = ()
+        self.span = None
 
-    def _place_or_raise(self) -> Place:
-        """Where it is, for the driver."""
-        if self._place is None:
+    def where(self) -> Place:
+        """Where it is, for the driver; `UsageError` if it has no memory."""
+        if self.place is None:
             raise UsageError(f"{self!r} has no memory")
-        return self._place
+        return self.place
 
-    def _overwrites(self) -> tuple[Span, ...]:
+    def overwrites(self) -> tuple[Span, ...]:
         """What is certain to be overwritten when every element is: nothing where the spans are a
         hull with other bytes in it."""
-        exact = sum(span.nbytes for span in self._spans) <= self.nbytes
-        return self._spans if exact else ()
+        exact = sum(span.nbytes for span in self.spans) <= self.nbytes
+        return self.spans if exact else ()
 
-    def _view(
+    def view_at(
         self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Array:
-        return Array(self._runtime, self._base, offset, shape, strides, dtype)
+        """A view of the same memory, `offset` bytes behind its beginning."""
+        return Array(self.engine, self.base, offset, shape, strides, dtype)
 
-    def _live(self) -> Array:
-        if self._base is None and self.nbytes:
+    def live(self) -> Array:
+        """The array; `UsageError` if its memory was given back."""
+        if self.base is None and self.nbytes:
             raise UsageError(f"{self!r}: its memory was given back")
         return self

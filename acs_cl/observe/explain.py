@@ -13,8 +13,8 @@ from ..records import EVERYTHING
 from .meetings import Meeting, meetings
 
 if TYPE_CHECKING:
+    from ..launch.engine import Engine
     from ..launch.handle import Handle
-    from ..runtime import Runtime
 
 
 class Explanation(NamedTuple):
@@ -28,18 +28,16 @@ class Explanation(NamedTuple):
         return self.text
 
 
-def explain(
-    runtime: Runtime, first: Handle, second: Handle | None, reasons: str = ""
-) -> Explanation:
+def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str = "") -> Explanation:
     """See `Runtime.explain`. `reasons`: of one launch, for its bytes."""
     if second is None:
         access = first.access
         reads = "; ".join(map(str, access.reads)) or "nothing"
         writes = "; ".join(map(str, access.writes)) or "nothing"
         return Explanation(
-            f"launch {first.number} ({first.name}) on backend {runtime.plan.backend}: "
-            f"{runtime._backend.where(first.number)}reads {reads}; writes {writes}; "
-            f"{runtime.plan.why}" + (f"\n{reasons}" if reasons else ""),
+            f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
+            f"{engine.backend.where(first.number)}reads {reads}; writes {writes}; "
+            f"{engine.plan.why}" + (f"\n{reasons}" if reasons else ""),
             False,
             (),
         )

@@ -21,7 +21,6 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import waiting
 from ..errors import UsageError
 from ..host.intervals import packed
 from ..records import Access
@@ -34,7 +33,7 @@ from .stats import about
 from .trace import STRAIGHT, VERSION, Slice, Trace, once, overlap
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..launch.engine import Engine
 
 MOST_ROWS = 3
 """Slices with the very same times are one slice of the picture from so many on: an epoch."""
@@ -59,8 +58,8 @@ class Phase(NamedTuple):
 class Measure:
     """Made by `Runtime.measure`. What it says is there when the `with` block has ended."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._trace: Trace | None = None
         self._before: Any = None
         self._wall_ns = 0
@@ -73,46 +72,46 @@ class Measure:
     # ---- the block -------------------------------------------------------------------------------
 
     def __enter__(self) -> Measure:
-        runtime = self._runtime
+        engine = self._engine
         if self._trace is not None:
             raise UsageError("measure: a block is measured once")
-        if runtime._measuring is not None:
+        if engine.measuring is not None:
             raise UsageError("measure inside measure")
-        waiting.drain(runtime)
-        with runtime._lock:
+        engine.drain()
+        with engine.lock:
             self._trace = Trace()
-            self._before = runtime._trace, runtime._retime(True)
-            runtime._trace = self._trace
-            runtime._measuring = self
-            self._about = About(full=runtime._window.full)
+            self._before = engine.tracer, engine.retime(True)
+            engine.tracer = self._trace
+            engine.measuring = self
+            self._about = About(full=engine.window.full)
         self._began_ns = perf_counter_ns()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        runtime, mine = self._runtime, self._trace
+        engine, mine = self._engine, self._trace
         assert mine is not None
         mine.called()
-        waiting.drain(runtime)
+        engine.drain()
         mine.waited()
         self._wall_ns = perf_counter_ns() - self._began_ns
-        with runtime._lock:
-            runtime._trace, backend = self._before
+        with engine.lock:
+            engine.tracer, backend = self._before
             self._where = {
-                one.number: _first(runtime._backend.where(one.number)) for one in mine.slices
+                one.number: _first(engine.backend.where(one.number)) for one in mine.slices
             }
             self._about = self._known(self._about.full)
-            runtime._retime(False, backend)
-            runtime._measuring = None
+            engine.retime(False, backend)
+            engine.measuring = None
         self.slices = sorted(mine.slices, key=lambda one: one.number)
-        if runtime._trace is not None:
-            runtime._trace.slices += mine.slices
-            runtime._trace.waits += mine.waits
-            runtime._trace.forget_times()
+        if isinstance(engine.tracer, Trace):
+            engine.tracer.slices += mine.slices
+            engine.tracer.waits += mine.waits
+            engine.tracer.forget_times()
         self.edges = edges_of(self.slices)
 
     def _known(self, full: int) -> About:
         """What the block is about. `full`: launches before it that found the window full."""
-        known = about(self._runtime)
+        known = about(self._engine)
         ended_ns = self._began_ns + self._wall_ns
         return known._replace(full=known.full - full, began_ns=self._began_ns, ended_ns=ended_ns)
 
@@ -152,7 +151,7 @@ class Measure:
                 f"{one.name or '(none)':<20} {one.launches:>8} {one.edges:>6} "
                 f"{one.device_ms:>10.3f} {one.in_flight:>9.2f} {one.host_us:>8.2f}  {where}"
             )
-        lines.append(f"{self.wall_ms:.3f} ms in all; {self._runtime.plan.why}")
+        lines.append(f"{self.wall_ms:.3f} ms in all; {self._engine.plan.why}")
         return "\n".join([*lines, *(f"- {sentence}" for sentence in self.advice())])
 
     # ---- explanations ----------------------------------------------------------------------------
@@ -245,7 +244,7 @@ class Measure:
         save(of_slices(self._done(), self._where), path)
 
     def _done(self) -> list[Slice]:
-        if self._runtime._measuring is self or self._trace is None:
+        if self._engine.measuring is self or self._trace is None:
             raise UsageError("measure: the block has not ended; ask after it")
         return self.slices
 

@@ -29,8 +29,8 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
     """What was inferred for a launch; '' if no kernel can be told to be its own."""
     same = [kernel for kernel in list(kernels) if kernel.name == name]
     for kernel in same:
-        narrow = kernel._narrow
-        if narrow is None or kernel._standing is not None:
+        narrow = kernel.narrowing
+        if narrow is None or kernel.standing is not None:
             continue
         outcomes = narrow.outcomes(access)
         if outcomes:
@@ -45,15 +45,15 @@ def reasons(kernels: Iterable[Kernel], name: str, access: Access) -> str:
 def _whole(kernel: Kernel) -> str:
     """Why all of its views count."""
     signature = kernel.signature
-    if kernel._standing is not None:
+    if kernel.standing is not None:
         return "kernel.access declares what every launch touches"
-    if kernel._ranges is False:
+    if kernel.infer_ranges is False:
         return "they are turned off for this kernel (infer_ranges)"
     if turned_off():
         return "they are turned off by ACS_CL_RANGES"
     if signature.anywhere:
         return f"the kernel may touch any memory: {signature.anywhere}"
-    if kernel._narrow is None:
+    if kernel.narrowing is None:
         return signature.unclear or "the kernel has arguments of other kinds, or globals"
     return (
         "the launch has reads= or writes=, views of several rows, or was made for the scheduler on "

@@ -278,6 +278,13 @@ class Trace:
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def timeline(tracer: object) -> Trace:
+    """The trace of a runtime; `UsageError` if it has none."""
+    if not isinstance(tracer, Trace):
+        raise UsageError("nothing was traced: make the runtime with trace=True")
+    return tracer
+
+
 def overlap(slices: Sequence[Slice]) -> float:
     """The same for some slices, which have one clock."""
     return in_flight([(one.start_ns, one.end_ns) for one in once(slices)])

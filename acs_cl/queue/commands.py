@@ -207,7 +207,7 @@ def _described(
         if "w" in mode:
             writes.append(span)
     writes += plan.more
-    native = plan.kernel._native_for((), tuple(kinds))
+    native = plan.kernel.native_for((), tuple(kinds))
     values: list[Any] = []
     for index, value in given.values.items():
         values += (index, value)
@@ -227,11 +227,11 @@ def _described(
 def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, number: int) -> None:
     """A launch of a kernel went the long way: the core makes those like it from now on, as far as
     nothing is unusual when they come."""
-    runtime = queue.runtime
-    if not runtime._ledger.usable or given.lessons >= PATIENCE:
+    engine = queue.runtime.engine
+    if not engine.ledger.usable or given.lessons >= PATIENCE:
         return
     name, native, global_size, local_size = command[:4]
-    left, until, reason = runtime._backend.stays(number, native, (name, global_size, local_size))
+    left, until, reason = engine.backend.stays(number, native, (name, global_size, local_size))
     if left:
         given.lessons += 1
         core.native.teach_kernel(
@@ -246,14 +246,14 @@ def plan_of(queue: Queue, kernel: Any) -> Plan | None:
     plan = queue._plans.get(key)
     if plan is None:
         try:
-            adopted = adopted_kernel(queue.runtime, kernel)
+            adopted = adopted_kernel(queue.runtime.engine, kernel)
         except DeviceError:
             return None
         signature = adopted.signature
         modes = tuple(
             one.mode if one.mode or one.is_pointer else "rw" for one in signature.parameters
         )
-        more = (adopted._globals_span(),) if signature.program_globals else ()
+        more = (adopted.globals_span(),) if signature.program_globals else ()
         plan = Plan(adopted, len(modes), modes, bool(signature.anywhere), more)
         queue._remember(key, plan)
         if queue._section is not None:  # what this took is not how fast the program is
@@ -284,13 +284,13 @@ def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
     """All of what a driver's argument stands for, and whether the host may look at it without a
     further command; None if it is not memory."""
     known: tuple[Span, bool, Any] | None = getattr(memory, "_acs_span", None)
-    if known is not None and (known[2] is None or known[2] is queue.runtime._store):
+    if known is not None and (known[2] is None or known[2] is queue.runtime.engine.store):
         return known[:2]
     span = foreign_span(memory)
     if span is None:
         return None
     host = True
-    store = queue.runtime._store
+    store = queue.runtime.engine.store
     if isinstance(memory, cl.SVMPointer):
         if store.owns(int(memory.svm_ptr)):
             return ALL[0], True
@@ -561,7 +561,7 @@ def svm_unmap(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> An
     """The end of a map; also called by a finalizer, which may find this thread anywhere."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("unmap", original, {"svm": svm}, True)
-    if queue.runtime._lock._is_owned():
+    if queue.runtime.engine.lock._is_owned():
         queue._deferred.append((command, access))
         return None
     return queue._submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
@@ -572,7 +572,7 @@ def svm_free(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any
     the object stays: PoCL 3.0 looks there for what to free."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("free", original, {"svm": svm}, True)
-    if queue.runtime._lock._is_owned():
+    if queue.runtime.engine.lock._is_owned():
         queue._deferred.append((command, access))
         return None
     return queue._submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)

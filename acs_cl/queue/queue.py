@@ -28,11 +28,14 @@ from warnings import warn
 import pyopencl as cl
 from pyopencl import _cl
 
-from .. import core, waiting
+from .. import core
 from ..devices.driver import wait_for_queue
 from ..errors import AcsError, OutOfMemory, UsageError
 from ..launch.commands import KernelCommand
+from ..launch.engine import Engine
 from ..launch.gates import all_held
+from ..launch.registry import promised
+from ..launch.waits import TICK_S, wait
 from ..records import Access, Span
 from ..runtime import Runtime
 from . import patch
@@ -130,6 +133,7 @@ class Queue(cl.CommandQueue):
             self._runtime = Runtime(where, context=context, profiling=self._profiles, **options)
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
+        self._engine = self._runtime.engine
         self._plans: dict[Any, Plan] = {}
         self._numbers: list[int] = []
         """Launches of this queue, the ended ones among them now and then removed."""
@@ -149,17 +153,17 @@ class Queue(cl.CommandQueue):
         self._odd: set[str] = set()
         """"exposed": another library may have put commands on the driver's queue; "left": its
         `with` block has ended."""
-        self._holds = self._runtime._ready_first or self._runtime._window.size is not None
+        self._holds = self._engine.ready_first or self._engine.window.size is not None
         self._holds |= self._runtime.plan.backend == "emulated"
         """Whether launches may be held back although nothing is, so far."""
         self.not_understood: Counter[str] = Counter()
         """Commands that waited for everything, because nobody knows what they touch."""
         with _lock:
             _users.setdefault(id(self._runtime), set()).add(hash(self))
-        if self._runtime._sections:  # whose commands another queue's have to be behind
-            with self._runtime._lock:
-                self._runtime._end_sections()
-        if runtime is None and self._in_order and not self._holds and is_free(self._runtime):
+        if self._engine.sections:  # whose commands another queue's have to be behind
+            with self._engine.lock:
+                self._engine.end_sections()
+        if runtime is None and self._in_order and not self._holds and is_free(self._engine):
             self._section = Section(self, self._pointer, self._books, self._numbers, self._seen)
         self._joining = self._join()
         patch.enter(self)
@@ -169,14 +173,14 @@ class Queue(cl.CommandQueue):
 
     def _join(self) -> Any:
         """What the core makes launches of the queue's kernels with; None where Python makes all."""
-        runtime = self._runtime
-        queues = runtime._backend.quick_queues
-        if not runtime.options.plans or queues is None or self._holds or self._profiles:
+        engine = self._engine
+        queues = engine.backend.quick_queues
+        if not engine.options.plans or queues is None or self._holds or self._profiles:
             return None
         empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
         return core.native.Joining(
-            self, runtime, runtime._ledger, queues, runtime._store, self._numbers, self._seen,
-            self._books, self._section, empty, self._in_order, runtime._backend.in_order,
+            self, engine, engine.ledger, queues, engine.store, self._numbers, self._seen,
+            self._books, self._section, empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
@@ -187,7 +191,7 @@ class Queue(cl.CommandQueue):
         if section is not None and section.open:
             wait_for_queue(section.native)
             _FINISH(self)
-            if section.passing and not self._runtime._failures.any:
+            if section.passing and not self._engine.failures.any:
                 return
         self._warn_if_left()
         self._collect()
@@ -244,11 +248,11 @@ class Queue(cl.CommandQueue):
         """
         if nbytes <= 0:
             return None
-        runtime = self._runtime
-        if not runtime._store.is_svm:
-            return cl.Buffer(runtime.context, cl.mem_flags.READ_WRITE, nbytes)
+        engine = self._engine
+        if not engine.store.is_svm:
+            return cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
         try:
-            base = runtime._new_base(nbytes)
+            base = engine.new_base(nbytes)
         except OutOfMemory as error:
             record = _cl._ErrorRecord(
                 msg=str(error), code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=""
@@ -256,7 +260,7 @@ class Queue(cl.CommandQueue):
             raise cl.MemoryError(record) from None
         slab: Any = Slab(base.place(0, nbytes).memory.mem)
         slab._acs_base = base
-        slab._acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, runtime._store
+        slab._acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, engine.store
         return slab
 
     # ---- the way of a command --------------------------------------------------------------------
@@ -266,8 +270,8 @@ class Queue(cl.CommandQueue):
     ) -> Any:
         """A call of one of PyOpenCL's functions with this queue."""
         if self._section is not None and self._section.open:
-            with self._runtime._lock:
-                self._runtime._end_sections(self._section)
+            with self._engine.lock:
+                self._engine.end_sections(self._section)
         handler = HANDLERS.get(name)
         if given is None:
             return self._serially(name, original, args, keywords)
@@ -293,9 +297,9 @@ class Queue(cl.CommandQueue):
     ) -> QueueEvent:
         """A command becomes a launch. `seen`: the host can look behind it without another command;
         `blocks`: wait for it; `keeps`: what its event keeps alive; `after`: launches it follows."""
-        runtime = self._runtime
-        runtime._refuse_in_recording("a command on a queue")
-        runtime._called()
+        engine = self._engine
+        engine.refuse_in_recording("a command on a queue")
+        engine.called()
         if self._unmaps or self._deferred or self._odd:
             self._collect()
         self._warn_if_left()
@@ -310,17 +314,17 @@ class Queue(cl.CommandQueue):
             foreign = [*self._foreign, *(foreign or ())]
         if foreign and self._in_order:
             self._foreign[:] = foreign
-        if after and runtime._checker is not None:  # which knows of bytes only
+        if after and engine.checker is not None:  # which knows of bytes only
             for one in after:
-                waiting.wait(runtime, one)
-        held = bool(foreign) or self._holds or runtime._window.held > 0
+                wait(engine, one)
+        held = bool(foreign) or self._holds or engine.window.held > 0
         timed: Any = None
         if held:
             command = _kept(command)
             if self._profiles:
                 timed = command = Watched(command)
         try:
-            handle = runtime._launch(command, access, foreign or None, after=after)
+            handle = engine.launch(command, access, foreign or None, after=after)
         except AcsError as error:
             raise _native_error(error) from None
         number = handle.number
@@ -332,12 +336,12 @@ class Queue(cl.CommandQueue):
                 return watched.event
 
         elif self._profiles:
-            timed = runtime._backend.event_for_others(number)
+            timed = engine.backend.event_for_others(number)
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
             self._settle(number)
         section = self._section
-        if section is not None and section.wants(number, runtime):
+        if section is not None and section.wants(number, engine):
             self._pass_on(section)
         return event
 
@@ -363,7 +367,7 @@ class Queue(cl.CommandQueue):
         Called under the runtime's lock."""
         command, access, seen = finish_kernel(self, kernel, global_size, local_size)
         try:
-            self._runtime._hand_over(number, command, access, upstream)
+            self._engine.hand_over(number, command, access, upstream)
         except AcsError as error:
             raise _native_error(error) from None
         self._note(number, seen)
@@ -376,7 +380,7 @@ class Queue(cl.CommandQueue):
         """The same of a blocking read or write, which still has to be waited for."""
         command, access, kind, keeps = finish_transfer(self, original, memory, host, offset)
         try:
-            self._runtime._hand_over(number, command, access, upstream)
+            self._engine.hand_over(number, command, access, upstream)
         except AcsError as error:
             raise _native_error(error) from None
         self._note(number, kind == KINDS.READ_BUFFER)
@@ -395,15 +399,15 @@ class Queue(cl.CommandQueue):
     def _pass_on(self, section: Section) -> None:
         """Let the next commands go to the driver's queue, if no other queue has work in flight that
         they may overlap with. A command of another queue, or of the runtime, ends that."""
-        runtime = self._runtime
-        with runtime._lock:
+        engine = self._engine
+        with engine.lock:
             self._trim()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
-            if busy or not may_begin(runtime) or not {*runtime._launches} <= {*self._numbers}:
+            if busy or not may_begin(engine) or not {*engine.launches} <= {*self._numbers}:
                 section.refuse()
             else:
-                section.begin(runtime)
+                section.begin(engine)
 
     def _stop_passing(self) -> None:
         """Something has to be done before the next command."""
@@ -435,7 +439,7 @@ class Queue(cl.CommandQueue):
             other = event._acs_queue
             if other is mine:
                 continue
-            if other._runtime is not self._runtime:
+            if other.runtime is not self._runtime:
                 foreign.append(event._acs_native())
                 continue
             own.append(event._acs_number)
@@ -454,13 +458,13 @@ class Queue(cl.CommandQueue):
     def _may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
         """Whether a command may have to wait on the host for its turn."""
         foreign = self._split(wait_for)[1] if wait_for else ()
-        return bool(foreign or self._foreign or self._holds or self._runtime._window.held)
+        return bool(foreign or self._foreign or self._holds or self._engine.window.held)
 
     def _mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
         """A marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
-            launches = self._runtime._launches
+            launches = self._engine.launches
             live = tuple(number for number in list(self._numbers) if number in launches)
         command = Call("marker", _MARK, {}, True)
         event = self._submit(command, NOTHING, wait_for, kind, after=live)
@@ -481,7 +485,7 @@ class Queue(cl.CommandQueue):
     # ---- what is in flight -----------------------------------------------------------------------
 
     def _forget_ended(self) -> None:
-        launches = self._runtime._launches
+        launches = self._engine.launches
         self._numbers[:-1] = [number for number in self._numbers[:-1] if number in launches]
         self._seen[:] = [number for number in self._seen if number in launches]
         self._behind[:] = [number for number in self._behind if number in launches]
@@ -490,7 +494,7 @@ class Queue(cl.CommandQueue):
         """What the host can look behind, of this queue, up to a launch."""
         if not self._in_order:
             return []
-        launches, seen = self._runtime._launches, self._seen
+        launches, seen = self._engine.launches, self._seen
         if seen and seen[0] not in launches:  # or every read would look at all of the last ones
             with self._books:
                 seen[:] = [one for one in seen if one in launches]
@@ -498,31 +502,31 @@ class Queue(cl.CommandQueue):
 
     def _settle(self, number: int, everything: bool = False) -> None:
         """Wait for a launch, and for what the host may look at after it, or for all before it."""
-        runtime = self._runtime
+        engine = self._engine
         waits = self._live_up_to(number) if everything else self._seen_up_to(number)
         try:
             for one in (number, *reversed(waits)):
-                waiting.wait(runtime, one)
+                wait(engine, one)
         except AcsError as error:
             raise _native_error(error) from None
         self._pretend(number)
-        if runtime._failures.any:
+        if engine.failures.any:
             self._raise_failed(number)
 
     def _live_up_to(self, number: int) -> list[int]:
-        launches = self._runtime._launches
+        launches = self._engine.launches
         return [one for one in list(self._numbers) if one <= number and one in launches]
 
     def _raise_failed(self, number: int) -> None:
         try:
-            self._runtime._failures.raise_for_launch(number, f"launch {number}")
+            self._engine.failures.raise_for_launch(number, f"launch {number}")
         except AcsError as error:
             raise _native_error(error) from error
 
     def _settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
         for one in self._seen_up_to(self._last):
-            waiting.wait(self._runtime, one)
+            wait(self._engine, one)
 
     def _pretend(self, number: int) -> None:
         """The program believes from now on that everything up to this launch is complete."""
@@ -535,16 +539,16 @@ class Queue(cl.CommandQueue):
         if self._complete > self._kept_word:
             self._kept_word = self._complete
             for one in reversed(self._live_up_to(self._kept_word)):
-                waiting.wait(self._runtime, one)
+                wait(self._engine, one)
 
     def _status(self, number: int) -> int:
         """The status of a launch, as an in-order queue would have it."""
-        runtime = self._runtime
+        engine = self._engine
         if number <= self._complete:
-            waiting.wait(runtime, number)
-        done = runtime._is_done(number) and all(map(runtime._is_done, self._seen_up_to(number)))
+            wait(engine, number)
+        done = engine.is_done(number) and all(map(engine.is_done, self._seen_up_to(number)))
         if not done:
-            event = runtime._backend.event(number)
+            event = engine.backend.event(number)
             if event is None:
                 return int(cl.command_execution_status.QUEUED)
             # what is done itself may wait for what the host could see before it
@@ -553,7 +557,7 @@ class Queue(cl.CommandQueue):
                 int(cl.command_execution_status.RUNNING),
             )
         self._pretend(number)
-        return -1 if runtime._failures.knows(number) else 0
+        return -1 if engine.failures.knows(number) else 0
 
     def _native_event(self, number: int) -> Any:
         """An event of the driver that completes with a launch and with all before it."""
@@ -561,18 +565,18 @@ class Queue(cl.CommandQueue):
         if len(live) > 1 or (live and live[0] != number):
             marker = self._submit(Call("marker", _MARK, {}, True), NOTHING, after=live)
             number = marker._acs_number
-        return self._runtime._event(number)
+        return self._engine.event(number)
 
     def _wait_until_submitted(self, number: int) -> None:
         """Until a launch is on the device, or has ended."""
-        runtime, until = self._runtime, perf_counter() + HELD_S
+        engine, until = self._engine, perf_counter() + HELD_S
         while True:
-            with runtime._lock:
-                runtime._pump()
-                if number not in runtime._launches or runtime._backend.event(number) is not None:
+            with engine.lock:
+                engine.pump()
+                if number not in engine.launches or engine.backend.event(number) is not None:
                     return
-                runtime._lock.wait(0, waiting.TICK_S)
-            if perf_counter() > until and all_held(runtime):
+                engine.lock.wait(0, TICK_S)
+            if perf_counter() > until and all_held(engine):
                 raise UsageError(
                     "a map has to give an address at once, and it waits for a user event that "
                     "nobody has set; set it before, or leave the map out of its way"
@@ -607,7 +611,7 @@ def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
     with _lock:
         runtime = _shared.get(key)
         # one without queues is about to go, and may be closed by another thread at this moment
-        if runtime is None or runtime._state or not _users.get(id(runtime)):
+        if runtime is None or runtime.engine.state or not _users.get(id(runtime)):
             runtime = Runtime(device, context=context, profiling=profiling, **defaults)
             _shared[key] = runtime
         return runtime
@@ -627,26 +631,27 @@ def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> Non
         _users.pop(id(runtime), None)
     if not own:
         return
-    if not runtime._lock._is_owned():
-        _let_go(runtime)
+    engine = runtime.engine
+    if not engine.lock._is_owned():
+        _let_go(engine)
         return
     with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
-        threading.Thread(target=_let_go, args=(runtime,), name="acs_cl end of a queue").start()
+        threading.Thread(target=_let_go, args=(engine,), name="acs_cl end of a queue").start()
 
 
-def _let_go(runtime: Runtime) -> None:
+def _let_go(engine: Engine) -> None:
     """A runtime whose queues are gone."""
-    _end_gates(runtime)
-    runtime._programs.clear()  # whose kernels hold the runtime
+    _end_gates(engine)
+    engine.programs.clear()  # whose kernels hold the runtime
 
 
-def _end_gates(runtime: Runtime) -> None:
+def _end_gates(engine: Engine) -> None:
     """Commands that wait for other queues run although their queue is gone; closing would give them
     up. Those that wait for user events may never come."""
-    with runtime._lock:
-        while runtime._gates and not runtime._state and not all_held(runtime, waiting._promised()):
-            runtime._pump()
-            runtime._lock.wait(0, waiting.TICK_S)
+    with engine.lock:
+        while engine.gates and not engine.state and not all_held(engine, promised()):
+            engine.pump()
+            engine.lock.wait(0, TICK_S)
 
 
 def _kept(command: Any) -> Any:

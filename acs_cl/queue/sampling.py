@@ -24,7 +24,7 @@ from .. import core
 from .commands import EVERYTHING, NOTHING, Call
 
 if TYPE_CHECKING:
-    from ..runtime import Runtime
+    from ..launch.engine import Engine
 
 LOOKED = 32
 """Launches after which it is known whether they overlap."""
@@ -92,7 +92,7 @@ class Section(core.native.Passing):
         """Sections in a row that did not gain what they cost."""
         self._rest = REST
 
-    def wants(self, number: int, runtime: Runtime) -> bool:
+    def wants(self, number: int, engine: Engine) -> bool:
         """Whether the commands after this launch had better pass."""
         look = self.look
         if self.satisfied:  # they overlap, and are looked at again later
@@ -100,10 +100,10 @@ class Section(core.native.Passing):
             return False
         if not look.many:
             self.began = perf_counter()
-        with runtime._lock:
-            runtime._pump()  # or what has ended would count as in flight, and look like overlap
-            launch = runtime._launches.get(number)
-            look.note(number, launch.upstream if launch is not None else (), runtime._launches)
+        with engine.lock:
+            engine.pump()  # or what has ended would count as in flight, and look like overlap
+            launch = engine.launches.get(number)
+            look.note(number, launch.upstream if launch is not None else (), engine.launches)
         return look.many >= self.wanted and self.decides()
 
     def look_anew(self) -> None:
@@ -126,17 +126,17 @@ class Section(core.native.Passing):
 
     # ---- passing ---------------------------------------------------------------------------------
 
-    def begin(self, runtime: Runtime) -> None:
+    def begin(self, engine: Engine) -> None:
         """From here on commands pass. Called under the runtime's lock, and with nothing held."""
-        runtime._settle()
-        live = tuple(runtime._launches)
+        engine.launches.settle()
+        live = tuple(engine.launches)
         if live:
-            mark = runtime._launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
             self._note(mark.number)
-            _BARRIER(self.native, [runtime._event(mark.number)])
-        runtime._sections.append(self)
-        if runtime._trace is not None:
-            runtime._trace.forget_times()  # of what passes, nobody tells the program's time
+            _BARRIER(self.native, [engine.event(mark.number)])
+        engine.sections.append(self)
+        if engine.tracer is not None:
+            engine.tracer.forget_times()  # of what passes, nobody tells the program's time
         self._began_ns = perf_counter_ns()
         self.passed = 0
         self.open = self.passing = True
@@ -149,10 +149,10 @@ class Section(core.native.Passing):
     def _patience(self, launches: int) -> int:
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
 
-    def end(self, runtime: Runtime, by_own: bool) -> None:
+    def end(self, engine: Engine, by_own: bool) -> None:
         """They do not any more. Called under the runtime's lock. `by_own`: a command of this queue
         ends it."""
-        runtime._sections.remove(self)
+        engine.sections.remove(self)
         with self.lock:
             self.open = self.passing = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
@@ -163,13 +163,13 @@ class Section(core.native.Passing):
                 return
             last = _MARK(self.native, None)
             self.native.flush()
-        runtime._stats.straight += self.passed
+        engine.counts.straight += self.passed
 
         def behind(queue: Any, wait_for: Any) -> Any:
             return _MARK(queue, [*(wait_for or ()), last])
 
         last_call = Straight(behind, self._began_ns, self.passed)
-        handle = runtime._launch(last_call, EVERYTHING)
+        handle = engine.launch(last_call, EVERYTHING)
         self._note(handle.number)
 
     def _note(self, number: int) -> None:
@@ -179,25 +179,25 @@ class Section(core.native.Passing):
             self._seen.append(number)
 
 
-def may_begin(runtime: Runtime) -> bool:
+def may_begin(engine: Engine) -> bool:
     """Whether nobody has to see the launches one by one. Called under the runtime's lock."""
     return not (
-        runtime._state
-        or runtime._sections
-        or runtime._recorders
-        or runtime._gates
-        or runtime._skipped
-        or runtime._failures.any
-        or runtime._window.held
-        or runtime._host_tasks.busy
-        or runtime._measuring is not None
-        or runtime._checker is not None
+        engine.state
+        or engine.sections
+        or engine.recorders
+        or engine.gates
+        or engine.skipped
+        or engine.failures.any
+        or engine.window.held
+        or engine.host_tasks.busy
+        or engine.measuring is not None
+        or engine.checker is not None
     )
 
 
-def is_free(runtime: Runtime) -> bool:
+def is_free(engine: Engine) -> bool:
     """Whether the program leaves it to the runtime where its launches run."""
-    asked = runtime.options
+    asked = engine.options
     return (
         asked.backend == "auto"
         and asked.issue == "eager"

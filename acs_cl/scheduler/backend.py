@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from .. import core
-from ..backends.base import Backend, Ended, open_queues
+from ..backends.queues import open_queues
 from ..devices.driver import STATUS, CommandQueue
 from ..errors import DeviceError
+from ..launch.backend import DECIDED, Backend, Ended
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..memory.blocks import Store
@@ -63,9 +64,6 @@ UNSURE_S = 0.004
 that on a slow host."""
 
 DISSOLVED = f"its epoch had fewer than {FEW} tasks"
-
-DECIDED = -9001
-"""Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
 
 REMEMBERED = 8192
 """Launches on lanes whose reason is kept for `explain`."""
@@ -100,8 +98,8 @@ class Device(Backend):
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
         self._ledger = ledger
-        self.settle: Callable[[], Any] = ledger.settle
-        """Makes quick launches what others are; the runtime knows how."""
+        self._settle: Callable[[], object] = ledger.settle
+        """Makes quick launches what others are; the engine knows how."""
         self._numbers = count(1)
         self._open: Epoch | None = None
         self._sent: deque[Epoch] = deque()
@@ -174,10 +172,11 @@ class Device(Backend):
         self._where[number] = ON_HOST
         forget_oldest(self._where)
 
-    def join(self, ledger: core.native.Ledger) -> None:
+    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
         """The core makes launches for both by itself."""
+        self._settle = settle
         ledger.tell(self.reasons, self._where)
-        self.lanes.join(ledger)
+        self.lanes.join(ledger, settle)
 
     @property
     def quick_queues(self) -> core.native.Queues | None:
@@ -593,7 +592,7 @@ class Device(Backend):
         which, ledger = epoch.number, self._ledger
         status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
         if broken is not None or failures:
-            self.settle()
+            self._settle()
         elif self._choice is not None and epoch.segment is None:
             self._look_at(epoch, self._choice)
         del self._epochs[which]

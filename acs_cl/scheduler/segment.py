@@ -14,7 +14,7 @@ held back until after the next change.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,9 +22,7 @@ import pyopencl as cl
 
 from .. import core
 from ..errors import DeviceError
-from ..launch.decision import DecidedCommand
-from ..launch.poison import lost
-from ..records import Access, Command, Launch
+from ..records import Access, Command
 from . import layout
 from .builds import Scheduler
 from .task import Task
@@ -76,6 +74,11 @@ class SegmentCommand(NamedTuple):
         """On the device."""
         return False
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether a launch of it may turn out to have had a wrong count."""
+        return bool(self.segment.counted)
+
     def enqueue(self, queue: Any, wait_for: Any) -> Any:
         """Segments are for the scheduler alone."""
         raise TypeError("a segment is not for a queue")
@@ -98,7 +101,7 @@ class Segment:
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
         self.counted = {
-            index: command for index, (command, _) in enumerate(launches) if is_counted(command)
+            index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
         }
         recorder, hazards = layout.Recorder(), core.native.Hazards()
         for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
@@ -197,30 +200,5 @@ class Segment:
         return SegmentError(f"of the graph, {wrong}", tasks)
 
 
-def is_counted(command: Command) -> bool:
-    """Whether a launch may turn out to have had a wrong count, when it has ended."""
-    if type(command) is SegmentCommand:
-        return bool(command.segment.counted)
-    return type(command) is DecidedCommand and command.decision.count is not None
-
-
-# ---- failures ------------------------------------------------------------------------------------
-
-
-def failed(launch: Launch, error: BaseException) -> Launch:
-    """A replay that failed, with the bytes that are lost by it in place of all that it writes."""
-    if type(launch.command) is not SegmentCommand or not isinstance(error, SegmentError):
-        return launch
-    access = launch.access._replace(writes=lost(launch.command.accesses, error.tasks))
-    return launch._replace(access=access)
-
-
-def apart(launches: Iterable[Launch], has_run: Callable[[int], bool]) -> Iterator[Launch]:
-    """The same launches, with those that a replay consists of in place of it. One that is held back
-    is a whole still: it will not run at all if it reads what is lost."""
-    for launch in launches:
-        if type(launch.command) is SegmentCommand and has_run(launch.number):
-            for access in launch.command.accesses:
-                yield launch._replace(access=access)
-        else:
-            yield launch
+def _is_counted(command: Command) -> bool:
+    return getattr(command, "is_counted", False)

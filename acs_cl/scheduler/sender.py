@@ -25,10 +25,10 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
-from ..backends.base import Backend
 from ..devices import driver
 from ..devices.driver import STATUS
 from ..errors import DeviceError, InternalError
+from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
 from . import layout

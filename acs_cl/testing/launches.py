@@ -15,7 +15,7 @@ import pyopencl as cl
 from ..errors import UsageError
 from ..launch.handle import Handle
 from ..memory.array import Array
-from ..program import Program
+from ..program import Program, engine_of
 from ..queue.queue import Queue
 from ..records import Span
 from ..runtime import Runtime
@@ -24,19 +24,22 @@ from .changing import changed
 
 def runtime_of(owner: Program | Queue) -> Runtime:
     """Return the runtime that made a program, or that a queue launches on."""
-    return owner.runtime if isinstance(owner, Queue) else owner._runtime
+    if isinstance(owner, Queue):
+        return owner.runtime
+    found: Runtime = engine_of(owner).runtime()
+    return found
 
 
 def span_of(array: Array) -> Span:
     """Return the bytes that an array covers, as the accesses of launches name them."""
-    if array._span is None:
+    if array.span is None:
         raise UsageError(f"no one span of bytes covers {array}")
-    return array._span
+    return array.span
 
 
 def driver_queues(runtime: Runtime) -> list[cl.CommandQueue]:
     """Return the queues of the driver that a runtime on the host launches on."""
-    return list(runtime._backend.queues)
+    return list(runtime.engine.backend.queues)
 
 
 def launched(runtime: Runtime) -> int:
@@ -53,13 +56,18 @@ def in_flight(runtime: Runtime) -> int:
 def is_in_flight(runtime: Runtime, launch: Handle | cl.Event) -> bool:
     """Return whether one launch is, by its handle or by the event that a queue gave for it."""
     number = launch.number if isinstance(launch, Handle) else getattr(launch, "_acs_number", 0)
-    return number in runtime._launches
+    return number in runtime.engine.launches
 
 
 def is_at_rest(runtime: Runtime) -> bool:
     """Return whether nothing is kept for any launch: none is live, ordered, or in the window."""
-    with runtime._lock:
-        return len(runtime._launches) == runtime._hazards.live == len(runtime._window) == 0
+    with runtime.engine.lock:
+        return (
+            len(runtime.engine.launches)
+            == runtime.engine.hazards.live
+            == len(runtime.engine.window)
+            == 0
+        )
 
 
 def seen_complete(queue: Queue) -> int:
@@ -123,7 +131,7 @@ def hold(runtime: Runtime) -> Iterator[Gate]:
 @contextmanager
 def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
     """Make the device refuse more memory, the first times that the runtime asks for it."""
-    reserve = runtime._store._reserve
+    reserve = runtime.engine.store._reserve
     refused: list[int] = []
 
     def scarce(size: int) -> object:
@@ -132,24 +140,24 @@ def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
             raise cl.MemoryError("no more")
         return reserve(size)
 
-    with changed(runtime._store, "_reserve", scarce):
+    with changed(runtime.engine.store, "_reserve", scarce):
         yield
 
 
 @contextmanager
 def no_memory(runtime: Runtime) -> Iterator[None]:
     """Make every allocation of the runtime wait for memory in vain."""
-    with changed(runtime._store, "allocate", lambda nbytes, is_live: None):
+    with changed(runtime.engine.store, "allocate", lambda nbytes, is_live: None):
         yield
 
 
 def launched_without_events(runtime: Runtime) -> int:
     """Return how many launches the core has made without an event of their own."""
-    backend: Any = runtime._backend
+    backend: Any = runtime.engine.backend
     return int(backend._core.bare)
 
 
 def expect_no_events(runtime: Runtime) -> None:
     """Make the core launch without events from now on, as if nobody had asked for one lately."""
-    backend: Any = runtime._backend
+    backend: Any = runtime.engine.backend
     backend._core._unasked_enough = 0

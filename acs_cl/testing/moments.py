@@ -12,13 +12,14 @@ from typing import Any
 from ..access import inference
 from ..devices import contexts
 from ..host import files
+from ..launch import ends
+from ..launch.engine import Engine
 from ..opencl_c.parse import macros
-from ..runtime import Runtime
 from .changing import changed
 
-MOMENTS = {
-    "before an end is noted": ("_retire_one", False),
-    "after ends are noted": ("_completed", True),
+MOMENTS: dict[str, tuple[Any, str, bool]] = {
+    "before an end is noted": (ends, "retire_one", False),
+    "after ends are noted": (Engine, "completed", True),
 }
 
 
@@ -28,19 +29,19 @@ def interrupted(moment: str, error: BaseException, times: int = 1) -> Iterator[l
 
     The list has a number for each time that it was raised.
     """
-    name, is_after = MOMENTS[moment]
+    where, name, is_after = MOMENTS[moment]
     raised: list[int] = []
-    before = getattr(Runtime, name)
+    before = getattr(where, name)
 
-    def come(runtime: Runtime, *arguments: Any) -> Any:
+    def come(*arguments: Any) -> Any:
         if is_after:
-            before(runtime, *arguments)
+            before(*arguments)
         if len(raised) < times:
             raised.append(len(raised) + 1)
             raise error
-        return None if is_after else before(runtime, *arguments)
+        return None if is_after else before(*arguments)
 
-    with changed(Runtime, name, come):
+    with changed(where, name, come):
         yield raised
 
 

@@ -56,7 +56,7 @@ def bypassed(queue: Queue) -> int:
 
 def has_open_bypass(runtime: Runtime) -> bool:
     """Return whether commands of any queue are one launch to the runtime at the moment."""
-    return any(section.passing for section in runtime._sections)
+    return any(section.passing for section in runtime.engine.sections)
 
 
 def plan_every_command(queue: Queue) -> Queue:

@@ -64,9 +64,9 @@ class Scheduler:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        if not isinstance(runtime._backend, scheduler_backend.Device):
+        if not isinstance(runtime.engine.backend, scheduler_backend.Device):
             raise UsageError(f"no scheduler beside {runtime.plan.backend}: {runtime.plan.why}")
-        self.backend: scheduler_backend.Device = runtime._backend
+        self.backend: scheduler_backend.Device = runtime.engine.backend
 
     @property
     def tasks(self) -> int:

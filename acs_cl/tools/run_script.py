@@ -79,7 +79,7 @@ class Account:
     def _look(self, runtime: Runtime, seen: Seen) -> None:
         seen.stats = runtime.stats()
         if self.keeps and seen.stats.get("timed", {}).get("slices"):
-            seen.traced = traced(runtime)
+            seen.traced = traced(runtime.engine)
 
     def stats(self) -> list[dict[str, Any]]:
         """Of each runtime there was."""

@@ -93,7 +93,7 @@ inline bool put_number(char code, PyObject *value, char *to) {
 
 // Whose arrays are plain arguments.
 struct Home {
-    PyObject *runtime;
+    PyObject *engine;
     Hazards &hazards;
 };
 
@@ -102,7 +102,7 @@ inline bool take(const Parameter &parameter, PyObject *value, const Home &home, 
                  Touched &touched) {
     if (parameter.code != 'P') return put_number(parameter.code, value, record + parameter.at);
     View *view = view_of(value);
-    if (!view || view->home != home.runtime) return false;
+    if (!view || view->home != home.engine) return false;
     Node *node = view->node_in(home.hazards);
     if (!node) return false;
     put(record + parameter.at, view->address);
@@ -151,7 +151,7 @@ inline bool reads_word(View *when, Hazards &hazards, Touched &touched) {
 // this runtime, or the kernel may write it.
 inline bool take_flag(PyObject *object, const Home &home, char *record, Touched &touched) {
     View *when = view_of(object);
-    if (!when || when->home != home.runtime || when->address % 4 ||
+    if (!when || when->home != home.engine || when->address % 4 ||
         !reads_word(when, home.hazards, touched))
         return false;
     std::uint32_t first;
@@ -170,8 +170,8 @@ struct Flag {
     // As `Guards.guarded` gives it to a kernel; false as in `take_flag`.
     bool take(PyObject *object, const Home &home, bool by_address, Touched &touched) {
         View *when = view_of(object);
-        if (!when || when->runtime != home.runtime || !PyTuple_Check(when->place) ||
-            PyTuple_GET_SIZE(when->place) < 2 || (by_address && when->home != home.runtime))
+        if (!when || when->engine != home.engine || !PyTuple_Check(when->place) ||
+            PyTuple_GET_SIZE(when->place) < 2 || (by_address && when->home != home.engine))
             return false;
         memory = PyTuple_GET_ITEM(when->place, 0);
         address = by_address ? when->address : 0;

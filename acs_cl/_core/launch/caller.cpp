@@ -12,12 +12,12 @@ nb::object new_handle() {
     return nb::steal(handle_type->tp_alloc(handle_type, 0));
 }
 
-PyObject *filled(nb::object made, PyObject *runtime, const Route &route, const Touched &touched) {
+PyObject *filled(nb::object made, PyObject *engine, const Route &route, const Touched &touched) {
     auto *handle = reinterpret_cast<Handle *>(made.ptr());
     handle->number = route.ledger->number;
-    handle->runtime = runtime;
+    handle->engine = engine;
     handle->name = route.name.ptr();
-    Py_INCREF(handle->runtime);
+    Py_INCREF(handle->engine);
     Py_INCREF(handle->name);
     handle->touched = touched;
     touched.hold();
@@ -35,7 +35,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     Record record(to, *head);
     Touched touched;
     Arena arena = to.arena;
-    const Home home = to.home(self->runtime);
+    const Home home = to.home(self->engine);
     args += 2;
     for (const Parameter &parameter : to.parameters) {
         PyObject *value = *args++;
@@ -47,7 +47,7 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     nb::object handle = new_handle();
     if (!handle.is_valid()) return nullptr;
     record.enter(to, *head, touched);
-    return filled(std::move(handle), self->runtime, to, touched);
+    return filled(std::move(handle), self->engine, to, touched);
 }
 
 // A plain launch for a queue, with the runtime's lock, so that the driver may be waited for without
@@ -70,7 +70,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     args += 2;
     char values[8 * MOST_PARAMETERS] = {};
     Touched touched;
-    const Home home = to.home(self->runtime);
+    const Home home = to.home(self->engine);
     for (std::size_t at = 0; at < to.parameters.size(); at++) {
         const Parameter &parameter = to.parameters[at];
         bool is_plain = parameter.code == 'L'
@@ -83,7 +83,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (when && !flag.take(when, home, to.by_address, touched)) return nullptr;
     if (!ledger.lock->try_take()) return nullptr;
     Taken taken(ledger.lock);
-    handle = nb::steal(filled(std::move(handle), self->runtime, to, touched));  // holds the spans
+    handle = nb::steal(filled(std::move(handle), self->engine, to, touched));  // holds the spans
     if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
     to.stay.use();
     bool is_on_queue = to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason);
@@ -117,7 +117,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
         }
         // nothing is on this stack that has to be let go, should the interpreter end
         if (handle && ledger->should_look()) {
-            PyObject *looked = PyObject_CallMethodOneArg(self->runtime, completed_name, Py_None);
+            PyObject *looked = PyObject_CallMethodOneArg(self->engine, completed_name, Py_None);
             if (!looked) Py_CLEAR(handle);
             Py_XDECREF(looked);
         }
@@ -143,7 +143,7 @@ PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
 
 PyMemberDef caller_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Caller, vectorcall), READONLY, nullptr},
-    {"_runtime", T_OBJECT_EX, offsetof(Caller, runtime), 0, nullptr},
+    {"engine", T_OBJECT_EX, offsetof(Caller, engine), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyTypeObject *caller_type;
 
@@ -158,7 +158,7 @@ Caller *caller(nb::handle object) {
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
     finish_name = PyUnicode_InternFromString("_finish");
-    completed_name = PyUnicode_InternFromString("_completed");
+    completed_name = PyUnicode_InternFromString("completed");
     when_name = PyUnicode_InternFromString("when");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,

@@ -11,11 +11,11 @@ namespace acs_cl {
 struct Caller {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *runtime;
+    PyObject *engine;
     ToScheduler *to_scheduler;
     ToQueues *to_queues;
 
-    auto objects() { return std::array{&runtime}; }
+    auto objects() { return std::array{&engine}; }
     void end() { forget(); }
     void forget() {
         delete std::exchange(to_scheduler, nullptr);

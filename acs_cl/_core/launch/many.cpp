@@ -182,7 +182,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
     }
     // PyObject_GetBuffer and the like may have run code
     if (self->to_scheduler != &to || !to.may_launch() || to.heads.find(sizes) != head) return made;
-    const Home home = to.home(self->runtime);
+    const Home home = to.home(self->engine);
     for (Py_ssize_t at = first; at < many && ledger.has_room(); at++) {
         if (made->many && ledger.is_due()) break;
         Record record(to, *head);

@@ -104,7 +104,7 @@ bool learn_queues(nb::handle kernel, nb::handle global, nb::handle local, nb::tu
     char values[8 * MOST_PARAMETERS] = {};
     Touched whole;
     if (to->numbers) {
-        const Home home = to->home(self->runtime);
+        const Home home = to->home(self->engine);
         for (std::size_t at = 0; at < to->parameters.size(); at++) {
             const Parameter &parameter = to->parameters[at];
             if (parameter.code == 'P' &&

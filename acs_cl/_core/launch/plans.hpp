@@ -56,7 +56,7 @@ struct Route {
         : ledger_object(std::move(with)), name(std::move(called)),
           ledger(nb::cast<Ledger *>(ledger_object)), generation(ledger->generation) {}
 
-    Home home(PyObject *runtime) const { return {runtime, *ledger->hazards}; }
+    Home home(PyObject *engine) const { return {engine, *ledger->hazards}; }
     bool is_new() const { return generation == ledger->generation; }
 
     void add(const std::string &code, std::size_t at, const std::string &mode) {

@@ -14,7 +14,7 @@ namespace acs_cl {
 // Waits for a read of the core's own into `host` by its event, which is given back, and has what ended
 // told. Whether it ended well. Where a signal's handler raises meanwhile, the driver still has the
 // memory, which lives until then.
-inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, void *event,
+inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, void *event,
                      nb::handle host) {
     struct Given {
         void *event;
@@ -31,18 +31,18 @@ inline bool wait_for(Queues &queues, nb::handle runtime, std::int64_t number, vo
         Taken taken(ledger.lock);
         nb::list ended = queues.poll_up_to(number);
         bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
-        if (ended.size() && !(is_all_quick && ledger.is_simple())) runtime.attr("_completed")(ended);
+        if (ended.size() && !(is_all_quick && ledger.is_simple())) engine.attr("completed")(ended);
     }
     return has_ended_well;
 }
 
 // True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
 // it is no plain read, and nothing has changed. A handle: it is a launch, and has to be waited for.
-inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array, nb::handle host) {
+inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, nb::handle host) {
     static PyObject *const name = PyUnicode_InternFromString("read");
     Ledger *ledger = queues.ledger();
     View *view = view_of(array.ptr());
-    if (!ledger || !ledger->is_plain() || !view || view->runtime != runtime.ptr()) return nb::none();
+    if (!ledger || !ledger->is_plain() || !view || view->engine != engine.ptr()) return nb::none();
     struct Buffer {
         Py_buffer view = {};
         ~Buffer() { PyBuffer_Release(&view); }
@@ -71,11 +71,11 @@ inline nb::object read_now(Queues &queues, nb::handle runtime, nb::handle array,
         bool is_on_queue = queues.launch(touched, from, event, name);
         number = ledger->number;
         if (!is_on_queue)
-            handle = runtime.attr("_finish_read")(number, upstream_of(queues.edges()), array, host);
+            handle = engine.attr("finish_read")(number, upstream_of(queues.edges()), array, host);
     }
     if (handle.is_valid()) return handle;
-    bool has_ended_well = wait_for(queues, runtime, number, event, host);
-    if (ledger->should_look()) runtime.attr("_completed")(nb::none());
+    bool has_ended_well = wait_for(queues, engine, number, event, host);
+    if (ledger->should_look()) engine.attr("completed")(nb::none());
     return nb::bool_(has_ended_well);
 }
 

@@ -14,21 +14,21 @@ inline PyTypeObject *handle_type;  // the class in Python
 
 struct Handle {
     PyObject_HEAD
-    PyObject *runtime, *name, *result, *access;  // null: nothing, or by `touched`
+    PyObject *engine, *name, *result, *access;  // null: nothing, or by `touched`
     long long number;
     Touched touched;
 
-    auto objects() { return std::array{&runtime, &name, &result, &access}; }
+    auto objects() { return std::array{&engine, &name, &result, &access}; }
     void end() { touched.let_go(); }
 };
 
 inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"runtime", "number", "name", "access", "result", nullptr};
-    PyObject *runtime, *name, *access, *result = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLOO|O", const_cast<char **>(names), &runtime,
+    static const char *names[] = {"engine", "number", "name", "access", "result", nullptr};
+    PyObject *engine, *name, *access, *result = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OLOO|O", const_cast<char **>(names), &engine,
                                      &self->number, &name, &access, &result))
         return -1;
-    for (auto [place, value] : {std::pair(&self->runtime, runtime), {&self->name, name},
+    for (auto [place, value] : {std::pair(&self->engine, engine), {&self->name, name},
                                 {&self->access, access}, {&self->result, result}}) {
         Py_INCREF(value);
         Py_XSETREF(*place, value);
@@ -54,7 +54,7 @@ inline PyObject *handle_access(Handle *self, void *) {
 }
 
 inline PyMemberDef handle_members[] = {
-    {"_runtime", T_OBJECT_EX, offsetof(Handle, runtime), READONLY, nullptr},
+    {"engine", T_OBJECT_EX, offsetof(Handle, engine), READONLY, nullptr},
     {"_result", T_OBJECT, offsetof(Handle, result), READONLY, nullptr},
     {"name", T_OBJECT_EX, offsetof(Handle, name), READONLY, nullptr},
     {"number", T_LONGLONG, offsetof(Handle, number), READONLY, nullptr},

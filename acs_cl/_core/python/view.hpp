@@ -16,7 +16,7 @@ struct View {
     PyObject *home;  // its runtime, while it can be passed to a kernel as it is
     unsigned long long address;
     NodePointer node;  // of its bytes, where they are one span and a launch asked for it; or null
-    PyObject *spans, *argument, *runtime, *place, *dtype;
+    PyObject *spans, *argument, *engine, *place, *dtype;
     long long size, nbytes;
 
     // The bytes of an array that is one span; null where it is not, or these are all memory.
@@ -25,7 +25,7 @@ struct View {
     }
 
     auto objects() {
-        return std::array{&home, &spans, &argument, &runtime, &place, &dtype};
+        return std::array{&home, &spans, &argument, &engine, &place, &dtype};
     }
     void end() { keep({}); }
 
@@ -61,12 +61,12 @@ inline PyGetSetDef view_properties[] = {
     {"_holders", getter(view_holders), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 inline PyMemberDef view_members[] = {
-    {"_home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
-    {"_address", T_ULONGLONG, offsetof(View, address), 0, nullptr},
-    {"_spans", T_OBJECT_EX, offsetof(View, spans), 0, nullptr},
-    {"_argument", T_OBJECT_EX, offsetof(View, argument), 0, nullptr},
-    {"_runtime", T_OBJECT_EX, offsetof(View, runtime), 0, nullptr},
-    {"_place", T_OBJECT_EX, offsetof(View, place), 0, nullptr},
+    {"home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
+    {"address", T_ULONGLONG, offsetof(View, address), 0, nullptr},
+    {"spans", T_OBJECT_EX, offsetof(View, spans), 0, nullptr},
+    {"argument", T_OBJECT_EX, offsetof(View, argument), 0, nullptr},
+    {"engine", T_OBJECT_EX, offsetof(View, engine), 0, nullptr},
+    {"place", T_OBJECT_EX, offsetof(View, place), 0, nullptr},
     {"dtype", T_OBJECT_EX, offsetof(View, dtype), 0, nullptr},
     {"size", T_LONGLONG, offsetof(View, size), 0, nullptr},
     {"nbytes", T_LONGLONG, offsetof(View, nbytes), 0, nullptr},

@@ -274,7 +274,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         is_told = nb::cast<std::int64_t>(ended[at][0]) == 0;
     if (!is_told) {
         PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
-        if (!nb::steal(PyObject_CallMethodOneArg(self->runtime, completed_name, given)).is_valid())
+        if (!nb::steal(PyObject_CallMethodOneArg(self->engine, completed_name, given)).is_valid())
             throw PythonError();
     }
     look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
@@ -333,13 +333,13 @@ bool call(PyObject *object, PyObject *name) {
 }
 
 // Let Python see to what is due, or has ended.
-bool look(PyObject *runtime) {
-    return nb::steal(PyObject_CallMethodOneArg(runtime, completed_name, Py_None)).is_valid();
+bool look(PyObject *engine) {
+    return nb::steal(PyObject_CallMethodOneArg(engine, completed_name, Py_None)).is_valid();
 }
 
 // What is due after a launch; false with an error.
 bool after(Joining *self, const Launched &launched) {
-    return !((self->ledger->should_look() && !look(self->runtime)) ||
+    return !((self->ledger->should_look() && !look(self->engine)) ||
              (launched.trims && !call(self->queue, trim_name)) ||
              (launched.looked && !call(self->queue, looked_name)));
 }
@@ -499,7 +499,7 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
         note(self, is_on_queue, !writes, taken, launched);
     }
     if (launched.upstream.is_valid()) return finish_transfer(self, writes, original, args, launched);
-    bool is_well = writes || wait_for(*self->queues, self->runtime, launched.number, reading.take(),
+    bool is_well = writes || wait_for(*self->queues, self->engine, launched.number, reading.take(),
                                      args[2]);
     if (!is_well || has_others) {  // which says what failed
         PyObject *turns[] = {self->queue, launched.number_object.ptr()};
@@ -564,12 +564,12 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
 }
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"queue", "runtime", "ledger", "queues", "store", "numbers",
+    static const char *names[] = {"queue", "engine", "ledger", "queues", "store", "numbers",
                                   "seen", "books", "section", "empty", "in_order", "chains",
                                   nullptr};
     PyObject *queue;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOO!O!OOO!pp", const_cast<char **>(names),
-                                     &queue, &self->runtime, &self->ledger_object,
+                                     &queue, &self->engine, &self->ledger_object,
                                      &self->queues_object, &self->store, &PyList_Type,
                                      &self->numbers, &PyList_Type, &self->seen,
                                      &self->books_object, &self->section_object, &PyTuple_Type,
@@ -633,7 +633,7 @@ void add_joining(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("_acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
     finish_name = PyUnicode_InternFromString("_finish_kernel");
-    completed_name = PyUnicode_InternFromString("_completed");
+    completed_name = PyUnicode_InternFromString("completed");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
     transfer_name = PyUnicode_InternFromString("_finish_transfer");

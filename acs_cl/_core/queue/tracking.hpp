@@ -46,7 +46,7 @@ struct Taught : Forgettable<Taught> {
 struct Joining {
     PyObject_HEAD
     PyObject *queue;  // borrowed
-    PyObject *runtime, *ledger_object, *queues_object, *store, *numbers, *seen, *books_object,
+    PyObject *engine, *ledger_object, *queues_object, *store, *numbers, *seen, *books_object,
         *section_object, *empty;
     int in_order;  // as the program made it
     int chains;  // one behind the other whatever they touch, where the runtime has one queue
@@ -64,7 +64,7 @@ struct Joining {
     std::vector<Known> *known;
 
     auto objects() {
-        return std::array{&runtime, &ledger_object, &queues_object, &store, &numbers, &seen,
+        return std::array{&engine, &ledger_object, &queues_object, &store, &numbers, &seen,
                           &books_object, &section_object, &empty};
     }
     void end();

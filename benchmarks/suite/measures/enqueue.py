@@ -100,7 +100,7 @@ def _queue_side(ours: Ours) -> Side:
     runtime, kernel = ours.runtime, ours.kernel
     backend = acs.Runtime(
         context=runtime.context, backend=runtime.plan.backend, lanes=runtime.plan.lanes
-    )._backend
+    ).engine.backend
     prepared: Calls = [kernel._convert(kernel, (x, y, 3)) for x, y in calls_of(ours.array, False)]
     number = 0
 
@@ -127,10 +127,9 @@ def _c_side(ours: Ours, events: bool) -> Side:
     runtime = ours.runtime
     bare = Bare(runtime.context, runtime.device, runtime.plan.backend, runtime.plan.lanes)
     places: Calls = [
-        tuple(array._place_or_raise().memory for array in pair)
-        for pair in calls_of(ours.array, False)
+        tuple(array.where().memory for array in pair) for pair in calls_of(ours.array, False)
     ]
-    svm = runtime._store.is_svm
+    svm = runtime.engine.store.is_svm
     core.native.open_driver(functions())
     loop = core.native.FromC(
         [queue.int_ptr for queue in bare.queues], ours.kernel.native.int_ptr, svm,

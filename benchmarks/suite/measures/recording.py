@@ -174,7 +174,7 @@ class Bare:
 def kept_open(runtime: acs.Runtime) -> Iterator[None]:
     """The epoch is not sent before something asks for it. Nothing public does this."""
     module: Any = device_backend
-    backend: Any = runtime._backend
+    backend: Any = runtime.engine.backend
     before = module.OPEN_S, module.FIRST_LOOK, backend._next_look
     module.OPEN_S, module.FIRST_LOOK, backend._next_look = 1e9, 1 << 30, 0
     try:

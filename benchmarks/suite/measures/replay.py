@@ -81,7 +81,7 @@ def _row(runtime: acs.Runtime, chains: int, length: int, rounds: int) -> dict[st
         launch()
     recording_us = (perf_counter() - start) * 1e6 / len(graph)
     # Nothing public stops a runtime's device, hence the reach into it.
-    device = runtime._backend.queues[0]
+    device = runtime.engine.backend.queues[0]
     replays = _Side(graph.replay, runtime.finish, device, len(graph), REPLAYS)
     samplers = {
         "host": _held(replays),

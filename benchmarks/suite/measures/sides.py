@@ -68,7 +68,7 @@ def ours_side(
 
     # Nothing public stops a runtime's device, hence the reach into it.
     chosen = record_decided if decided else record
-    return Side(chosen, runtime.finish, runtime._backend.queues, split(calls, batch))
+    return Side(chosen, runtime.finish, runtime.engine.backend.queues, split(calls, batch))
 
 
 def bare_side(bare: Bare, batch: int, chained: bool = False, pause_s: float = 0.0) -> Side:

@@ -1,4 +1,4 @@
-"""The contract of a backend.
+"""The contract of a backend: what the engine asks of whoever runs its launches.
 
 In: `submit(launch)`, in an order in which upstream comes first. Out: `poll()`, the launches that
 ended since the last call, with their status (0, or the driver's negative error).
@@ -9,17 +9,21 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-import pyopencl as cl
-
 from .. import core
-from ..devices.driver import CommandQueue
 from ..errors import DeviceError
 from ..records import Launch
 
-Ended = list[tuple[int, int, Any, int]]
+End = tuple[int, int, Any, int]
 """(launch number, status, event, lane)."""
+
+Ended = list[End]
+"""What has ended, in program order."""
+
+DECIDED = -9001
+"""Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
 
 
 class Backend:
@@ -73,8 +77,21 @@ class Backend:
         """What the core's queues have told of somebody else, as `poll` would tell it."""
         return ended
 
-    def join(self, ledger: core.native.Ledger) -> None:
-        """The core makes launches by itself, and keeps their books in `ledger`."""
+    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
+        """The core makes launches by itself, and keeps their books in `ledger`. `settle` makes
+        these what others are."""
+
+    def prepare(self, kernels: list[tuple[Any, int]]) -> None:
+        """Have kernels ready, given by their origins and the sizes of their groups."""
+
+    def cutter(self) -> Any:
+        """What cuts graphs into segments, where this runs segments; else None."""
+        return None
+
+    def requeue(self, lanes: Backend, queues: list[Any] | None = None) -> Any:
+        """Use other lanes; gives what puts the ones before back. None: there are none inside of
+        this backend, and it has to be replaced as a whole. Nothing is in flight."""
+        return None
 
     def look(self) -> None:
         """Now and then, between launches of the core's own."""
@@ -136,12 +153,3 @@ class Backend:
     def close(self) -> None:
         """Wait, then let go of the queues."""
         self.wait_all()
-
-
-def open_queues(
-    context: Any, device: Any, many: int, profiling: bool, properties: Any = 0
-) -> list[Any]:
-    """Make queues of one kind."""
-    if profiling:
-        properties |= int(cl.command_queue_properties.PROFILING_ENABLE)
-    return [CommandQueue(context, device, properties=properties) for _ in range(many)]

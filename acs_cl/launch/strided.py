@@ -7,16 +7,14 @@ are merged first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..devices.build import build
 from ..devices.driver import OwnKernel
 from ..errors import UsageError
-
-if TYPE_CHECKING:
-    from ..runtime import Runtime
+from .books import Books
 
 DIMENSIONS = 5
 """Dimensions the kernel can count, after merging."""
@@ -43,7 +41,7 @@ def _source(word: str) -> str:
 
 
 def element_kernel(
-    runtime: Runtime,
+    books: Books,
     unit: int,
     words: int,
     shape: tuple[int, ...],
@@ -66,11 +64,11 @@ def element_kernel(
         for place, number in enumerate(numbers):
             values += (3 + 3 * dimension + place, np.int64(number).tobytes())
     key = ("elements", unit)
-    with runtime._lock:
-        kernel = runtime._programs.get(key)
+    with books.lock:
+        kernel = books.programs.get(key)
         if kernel is None:
-            program = build(runtime.context, runtime.device, _source(_WORDS[unit]), ())
-            kernel = runtime._programs[key] = OwnKernel(program, "elements")
+            program = build(books.context, books.device, _source(_WORDS[unit]), ())
+            kernel = books.programs[key] = OwnKernel(program, "elements")
     return kernel, (size,), values
 
 

@@ -1,0 +1,94 @@
+"""Calls of arrays and kernels: recorded by a graph, or made at once.
+
+In: what the program asks an array or a kernel for. Out: handles, or values. Where nothing is
+unusual the native core makes a read that is waited for, and waits for it, in one call. Invariant:
+whatever is unusual is read by a launch as all others (`transfers.read`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from . import at_exit, transfers
+from .graph.many import launch_many
+from .host.threads import on_host_task
+from .kernel import Kernel
+from .launch.commands import ReadCommand
+from .launch.engine import Engine
+from .launch.handle import Handle
+from .memory.array import Array, HostArray
+from .records import Access
+
+
+class Calls:
+    """What the engine has done by the rooms above it."""
+
+    def collected(self, engine: Engine) -> None:
+        """Nobody has the engine any more."""
+        at_exit.collected(engine)
+
+    def read_now(self, engine: Engine, array: Array, out: object) -> HostArray:
+        """Read back into `out`, or into a new NumPy array, and wait for it."""
+        engine.called()
+        engine.refuse_in_recording("get")
+        host = transfers.target_for(array, out)
+        queues = engine.backend.quick_queues
+        if engine.counted:  # whether they went well is known when they have been retired
+            queues = None
+        if queues is not None and array.nbytes and array.contiguous and not on_host_task():
+            done = queues.read_now(engine, array, host)
+            if done is True:
+                return host
+            if isinstance(done, Handle):
+                done.wait()
+                return host
+        transfers.read(engine, array, host).wait()  # which says what failed
+        return host
+
+    def finish_read(
+        self,
+        engine: Engine,
+        number: int,
+        upstream: tuple[int, ...],
+        array: Array,
+        host: HostArray,
+    ) -> Handle:
+        """The rest of a read that the core has put into the hazards and that no queue took: it
+        follows an epoch of the scheduler, or a launch that is held, or the driver refused it."""
+        command = ReadCommand(transfers.bytes_of(host), array.where())
+        return engine.hand_over(number, command, Access(array.spans, ()), upstream)
+
+    def read(self, engine: Engine, array: Array, out: object) -> Handle:
+        """Read back into `out`, or into a new NumPy array."""
+        engine.called()
+        engine.refuse_in_recording("get")
+        return transfers.read(engine, array, out)
+
+    def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
+        """Overwrite an array with host values."""
+        engine.called()
+        if (graph := engine.recorder()) is None:
+            return transfers.write(engine, array, source, copy)
+        if copy:  # once, by the graph
+            return graph.capture(transfers.write, engine, array, source, False)
+        return graph.capture(partial(transfers.write, source=source, copied=False), engine, array)
+
+    def fill(self, engine: Engine, array: Array, value: object) -> Handle:
+        """Overwrite every element of an array."""
+        engine.called()
+        if (graph := engine.recorder()) is not None:
+            return graph.capture(transfers.fill, engine, array, value)
+        return transfers.fill(engine, array, value)
+
+    def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
+        """Overwrite an array with another one."""
+        engine.called()
+        if (graph := engine.recorder()) is not None:
+            return graph.capture(transfers.copy, engine, target, source)
+        return transfers.copy(engine, target, source)
+
+    def launch_many(self, kernel: Kernel, *how: Any) -> Any:
+        """Launch a kernel many times."""
+        kernel.engine.check_open()
+        return launch_many(kernel, *how)

@@ -1,0 +1,50 @@
+"""Bases: memory of arrays, from the store and back.
+
+In: the books, and sizes. Out: a `Base` for each array, with a number of its own. Invariant: a block
+that comes back while launches may still use it makes its next owner wait for these.
+"""
+
+from __future__ import annotations
+
+from ..errors import OutOfMemory
+from ..memory.blocks import Base
+from .books import Books
+
+
+def allocate(books: Books, nbytes: int) -> Base | None:
+    """A new base; None where neither the store nor the driver has room for it. Called under the
+    lock."""
+    if books.returned:
+        take_back(books)
+    guard = books.checker.guard if books.checker is not None else 0
+    block = books.store.allocate(nbytes + guard, books.hazards.is_live)
+    if block is None:
+        return None
+    number = books.bases = books.bases + 1
+    if block.users:
+        books.hazards.inherit(number, block.users)
+    return Base(number, nbytes, block, books.store, books.returned)
+
+
+def take_back(books: Books) -> None:
+    """Blocks of dropped arrays: their hazards become a list of launches the next owner waits for.
+    Called under the lock."""
+    while books.returned:
+        number, block = books.returned.popleft()
+        users = books.hazards.users(number)
+        books.hazards.forget(number)
+        books.failures.poison.forget(number)
+        if books.checker is None:
+            books.store.free(block, users)
+            continue
+        for old, old_users in books.checker.freed(number, block, users):
+            books.store.free(old, old_users)
+
+
+def none_left(books: Books, nbytes: int) -> OutOfMemory:
+    """The error where there is no room."""
+    store = books.store
+    return OutOfMemory(
+        f"no {nbytes:,} bytes left on {books.device.name.strip()} "
+        f"({store.reserved_bytes:,} reserved, {store.in_use_bytes:,} in arrays)"
+    )

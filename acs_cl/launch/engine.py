@@ -1,0 +1,423 @@
+"""The engine: the machinery of one runtime, and the way of a launch.
+
+In: commands with their accesses, from any thread of the program. Out: launches on a backend, in an
+order that keeps what program order means for every byte. The way of a launch is `launch`: number,
+hazards, poison, window, backend. The way back is `ends.retire`: backend, hazards, window, and
+whatever became ready.
+
+Invariants (all under `lock`, except that waiting for the device never holds it):
+- Numbers are given in the order in which calls take the lock, so each thread's own order is kept.
+- A launch that never ran (poisoned, refused by the driver) stays live until all its upstream has
+  ended, and `skipped` stands in for it: who should wait for it waits for its upstream instead.
+- Arrays are never held: commands keep the driver's objects, memory in flight is guarded by
+`Block.users`.
+"""
+
+# Long because: besides the way of a launch, all that the rooms above ask of the machinery is here.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+import numpy as np
+import pyopencl as cl
+
+from .. import core
+from ..errors import UsageError
+from ..host.threads import Progress, on_host_task
+from ..memory.array import Array, HostArray
+from ..memory.blocks import Base
+from ..memory.views import contiguous_strides
+from ..records import Access, Command, Launch
+from . import bases, waits
+from .backend import Backend, Ended
+from .books import Books, Gates, Parts
+from .dispatch import dispatch, refused, send_what_there_is
+from .ends import pump, retire
+from .gates import Patience, open_events
+from .handle import Handle
+from .observers import Recorder
+from .poisoning import meet_poison
+
+_new = tuple.__new__
+"""Makes a named tuple without the Python-level call that its constructor is."""
+
+POLL_EVERY = 32
+"""Launches between two looks at what has ended."""
+
+
+class Section(Protocol):
+    """Commands that a queue gave to the driver: one launch, once somebody else comes."""
+
+    passing: bool
+    """Whether the next commands of the queue may join them."""
+
+    @property
+    def passed(self) -> int:
+        """How many there are."""
+
+    def end(self, engine: Engine, by_own: bool) -> None:
+        """Make a launch of them. `by_own`: a command of the same queue ends them."""
+
+
+class Calls(Protocol):
+    """What the rooms above do for arrays and kernels, which know the engine alone."""
+
+    def collected(self, engine: Engine) -> None:
+        """Nobody has the engine any more."""
+
+    def read_now(self, engine: Engine, array: Array, out: object) -> Any:
+        """Read an array back, and wait for it."""
+
+    def finish_read(
+        self,
+        engine: Engine,
+        number: int,
+        upstream: tuple[int, ...],
+        array: Array,
+        host: HostArray,
+    ) -> Handle:
+        """The rest of a read that the core has put into the hazards and that no queue took."""
+
+    def read(self, engine: Engine, array: Array, out: object) -> Handle:
+        """Read an array back."""
+
+    def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
+        """Overwrite an array with host values."""
+
+    def fill(self, engine: Engine, array: Array, value: Any) -> Handle:
+        """Overwrite every element of an array."""
+
+    def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
+        """Overwrite an array with another one."""
+
+    def launch_many(self, kernel: Any, *how: object) -> Any:
+        """Launch a kernel many times."""
+
+
+class Engine(Books):
+    """Launches on one device. Whoever holds an array, a kernel or a handle keeps it alive."""
+
+    def __init__(self, parts: Parts, calls: Calls) -> None:
+        super().__init__(parts)
+        self.calls = calls
+        self.owner: Callable[[Engine], Any] = _nobody
+        """Gives the public face."""
+        self.sections: list[Section] = []
+        self._seen = 0
+        """The newest launch when the thread asked last."""
+        self.progress = Progress(self.pump, self.goes_on, self.lock)
+
+    def open(self) -> None:
+        """Take calls from now on. Where nothing is unusual the core makes launches by itself; what
+        has to be empty for that is emptied and filled again, never replaced."""
+        ledger, window = self.ledger, self.window
+        window.elsewhere = lambda: ledger.quick
+        self.backend.join(ledger, self.launches.settle)
+        unusual: list[object] = [
+            self.recorders, self.returned, self.skipped, self.failures.poison.bases,
+            self.sections, window.waiting, self.counted,
+        ]  # fmt: skip
+        if self.backend.in_order:  # behind one that is held, all are
+            unusual.append(window.watched)
+        ledger.join(
+            self.hazards, self.lock, self.launches, window.slots, window.watched, unusual,
+            self.backlog, window.size, self.ready_first,
+        )  # fmt: skip
+        ledger.usable = (
+            self.options.plans
+            and self.plan.backend != "emulated"
+            and self.tracer is None
+            and self.checker is None
+        )
+        self.state = ""
+
+    def __del__(self) -> None:
+        if not getattr(self, "state", "closed"):
+            self.calls.collected(self)
+
+    def __repr__(self) -> str:
+        return f"<acs_cl.Runtime {self.plan.backend} on {self.device.name.strip()}>"
+
+    # ---- the way of a launch -------------------------------------------------------------------
+
+    def launch(
+        self,
+        command: Command,
+        access: Access,
+        wait_for: Sequence[cl.Event] | None = None,
+        result: object = None,
+        footprint: core.native.Footprint | None = None,
+        after: Sequence[int] = (),
+    ) -> Handle:
+        """Launch a command that touches what `access` says. `wait_for`: foreign events before it;
+        `result`: what its handle gives; `footprint`: its access, prepared; `after`: launches that
+        it follows whatever they touch."""
+        if self.recorders and (graph := self.recorders.get(get_ident())) is not None:
+            return graph.take(command, access, wait_for)
+        if self.checker is not None and self.checker.takes(access):
+            return self.checker.launch(command, access, wait_for, result)
+        with self.lock:
+            if self.state:
+                self.check_open()
+            if self.sections:
+                self.end_sections()
+            tracer = self.tracer
+            started_ns = perf_counter_ns() if tracer is not None else 0
+            if self.returned:
+                bases.take_back(self)
+            if len(self.launches) >= self.backlog:
+                waits.wait_for_half(self)
+                self.check_open()
+            gates = open_events(wait_for) if wait_for else None
+            number = self.ledger.number = self.ledger.number + 1
+            if footprint is None:
+                found = self.hazards.enter(number, access.reads, access.writes)
+            else:
+                found = self.hazards.enter_footprint(number, footprint)
+            if self.backend.in_order:
+                upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
+            else:
+                upstream = tuple(found) if found else ()
+                if after:
+                    more = (n for n in after if n in self.launches or n in self.skipped)
+                    upstream = tuple(dict.fromkeys((*upstream, *more)))
+            entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
+            handle = self.hand_over(number, command, access, upstream, gates, result)
+            if tracer is not None:
+                tracer.launched(number, started_ns, entered_ns)
+            return handle
+
+    def hand_over(
+        self,
+        number: int,
+        command: Command,
+        access: Access,
+        upstream: tuple[int, ...],
+        gates: Gates | None = None,
+        result: object = None,
+    ) -> Handle:
+        """A launch is in the hazards: into the window, and on to where it runs."""
+        with self.lock:
+            if self.skipped:
+                upstream = self.skipped.expand(upstream)
+            launch = self.launches[number] = _new(Launch, (number, command, access, upstream))
+            if self.failures.any:
+                meet_poison(self, launch)
+            if getattr(command, "is_counted", False):
+                self.counted.add(number)
+            on_host = command.on_host
+            patient = on_host or self.ready_first
+            if patient and self.ledger.quick:  # the window has to know what it waits for
+                self.launches.settle()
+            if gates:
+                self.gates[number] = gates
+            handed_out = self.window.insert(number, upstream, on_host, bool(gates), patient)
+            if handed_out and (on_host or number in self.failures.doomed):
+                dispatch(self, handed_out)
+            elif handed_out:
+                try:
+                    self.backend.submit(launch)
+                except Exception as error:  # or the launch would be waited for for ever
+                    raise refused(self, launch, error) from error
+            # only now: what the driver refused overwrites nothing
+            if self.failures.any and not self.failures.knows(number):
+                self.failures.poison.overwrite(access.overwrites)
+            # gates are looked at seldom, since each of them may have a launch for each event
+            if number % POLL_EVERY == 0 or not (handed_out or self.gates):
+                pump(self)
+            if self.window.waiting:
+                send_what_there_is(self)
+            if (not handed_out and self.window.held) or self.backend.unsent:
+                self.progress.start()
+        return Handle(self, number, command.name, access, result)
+
+    def end_sections(self, own: Section | None = None) -> None:
+        """Make launches of what queues gave to the driver. Called under the lock. `own`: the
+        section of the queue whose command ends them."""
+        while self.sections:
+            self.sections[0].end(self, by_own=self.sections[0] is own)
+
+    # ---- the way back --------------------------------------------------------------------------
+
+    def completed(self, ended: Ended | None = None) -> None:
+        """Take note of launches that the core's queues have seen to end. None: the core makes
+        launches by itself, and it is time to look what is due, and what has ended."""
+        with self.lock:
+            if ended is not None:
+                if retire(self, self.backend.from_queues(ended)):
+                    self.lock.notify()
+            elif not self.state:
+                self.backend.look()
+                pump(self)
+                if self.backend.unsent:
+                    self.progress.start()
+
+    def pump(self) -> tuple[bool, bool]:
+        """Move everything along that can move. Whether launches are still held, and whether any
+        moved. Called under the lock."""
+        return pump(self)
+
+    def goes_on(self) -> bool:
+        """Whether launches have come since this was asked, and nothing but an open epoch needs a
+        look: the program looks after that itself. Asked without the lock."""
+        before, self._seen = self._seen, self.ledger.number
+        return before != self._seen and not (self.window.held or self.gates)
+
+    # ---- waiting -------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """The program waits, or learns what is done: checks look back."""
+        if self.checker is not None:
+            self.checker.sync()
+
+    def wait(self, number: int, name: str) -> None:
+        """Block until a launch has ended; raise if it failed or never could run."""
+        self.check_open()
+        self.sync()
+        waits.wait(self, number)
+        if self.failures.any:
+            self.failures.raise_for_launch(number, f"launch {number} ({name})")
+
+    def wait_quietly(self, number: int) -> None:
+        """Wait without raising what became of the launch."""
+        if not on_host_task():
+            self.sync()
+            waits.wait(self, number)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a launch has ended; moves things along, as polling programs expect."""
+        self.sync()
+        return waits.is_done(self, number)
+
+    def event(self, number: int) -> cl.Event:
+        """An event that completes with a launch."""
+        self.sync()
+        return waits.event(self, number)
+
+    def drain(
+        self,
+        gives_up: bool = False,
+        patience: Patience | None = None,
+        until: float | None = None,
+    ) -> bool:
+        """Wait until everything has ended that was launched, or given to the driver, before this
+        call; see `waits.drain`."""
+        with self.lock:
+            self.end_sections()
+            return waits.drain(self, gives_up, patience, until)
+
+    # ---- calls of the program --------------------------------------------------------------------
+
+    def called(self) -> None:
+        """The program has called the library, and a launch comes of it."""
+        if self.tracer is not None:
+            self.tracer.called()
+
+    def recorder(self) -> Recorder | None:
+        """The graph that captures the calls of this thread."""
+        return self.recorders.get(get_ident()) if self.recorders else None
+
+    def refuse_in_recording(self, what: str) -> None:
+        """Raise if this thread records: nothing of a recording has run."""
+        if self.recorders and get_ident() in self.recorders:
+            raise UsageError(
+                f"{what} inside a recording: nothing of it has run; do it after a replay"
+            )
+
+    def cutter(self) -> Any:
+        """What cuts graphs into segments, where the backend runs these; checks want each launch."""
+        return None if self.checker is not None else self.backend.cutter()
+
+    def retime(self, on: bool, kept: Any = None) -> Any:
+        """Queues that keep the times of their commands, or again those from before. Called when
+        nothing is under way, under the lock; gives what to put back."""
+        backend = self.backend
+        if not on:
+            self.ledger.usable, before = kept
+            if isinstance(before, Backend):
+                backend.close()
+                self.backend = before
+            elif before is not None:
+                backend.requeue(*before)
+            return None
+        usable, self.ledger.usable = self.ledger.usable, False
+        if backend.profiling or not backend.may_retime:
+            return usable, None
+        fresh = self.timed_queues()
+        before = backend.requeue(fresh)
+        if before is None:
+            before, self.backend = backend, fresh
+        return usable, before
+
+    # ---- arrays ----------------------------------------------------------------------------------
+
+    def runtime(self) -> Any:
+        """The public face."""
+        return self.owner(self)
+
+    def new_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Make an array with undefined contents."""
+        if dtype.hasobject:
+            raise UsageError(f"dtype {dtype}: Python objects cannot live on a device")
+        nbytes = dtype.itemsize
+        for length in shape:
+            nbytes *= length
+        base = self.new_base(nbytes) if nbytes else None
+        if self.checker is not None and base is not None:
+            self.checker.allocated(base, dtype)
+        return Array(self, base, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+
+    def new_base(self, nbytes: int) -> Base:
+        """Allocate memory, if need be when everything in flight has ended."""
+        for attempt in range(2):
+            with self.lock:
+                base = bases.allocate(self, nbytes)
+                if base is not None:
+                    if (graph := self.recorder()) is not None:
+                        graph.keep(base)
+                    return base
+            if attempt == 0 and not on_host_task():
+                self.drain(patience=Patience(f"an allocation of {nbytes:,} bytes"))
+                with self.lock:
+                    bases.take_back(self)
+                    self.store.release_unused()
+        raise bases.none_left(self, nbytes)
+
+    def tell_address(self, array: Array) -> None:
+        """The program has the address of an array, for commands that nobody sees."""
+        if self.checker is not None:
+            self.checker.data_taken(array)
+
+    def read_now(self, array: Array, out: object) -> Any:
+        """Read an array back, and wait for it."""
+        return self.calls.read_now(self, array, out)
+
+    def finish_read(
+        self, number: int, upstream: tuple[int, ...], array: Array, host: HostArray
+    ) -> Handle:
+        """The rest of a read that the core has put into the hazards and that no queue took."""
+        return self.calls.finish_read(self, number, upstream, array, host)
+
+    def read(self, array: Array, out: object) -> Handle:
+        """Read an array back."""
+        return self.calls.read(self, array, out)
+
+    def write(self, array: Array, source: object, copy: bool) -> Handle:
+        """Overwrite an array with host values."""
+        return self.calls.write(self, array, source, copy)
+
+    def fill(self, array: Array, value: Any) -> Handle:
+        """Overwrite every element of an array."""
+        return self.calls.fill(self, array, value)
+
+    def copy(self, target: Array, source: Array) -> Handle:
+        """Overwrite an array with another one."""
+        return self.calls.copy(self, target, source)
+
+
+def _nobody(engine: Engine) -> None:
+    """There is no public face."""

@@ -1,0 +1,110 @@
+"""Observers: what the engine tells, or asks, of the rooms above it.
+
+In: launches, and calls of the program. Out: what a graph that records, a check, a timeline or the
+public face makes of them. The engine knows them by these protocols alone, so that nothing below
+names a class above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..records import Access, Command, Launch
+from .handle import Handle
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..memory.array import Array
+    from ..memory.blocks import Base, Block
+
+
+class Recorder(Protocol):
+    """A graph that captures the calls of a thread."""
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether it makes a call right now, whose launches it takes."""
+
+    def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
+        """Make a call of the program, and keep it."""
+
+    def take(self, command: Command, access: Access, wait_for: object) -> Handle:
+        """Keep a launch of the call that is being made."""
+
+    def keep(self, base: Base) -> None:
+        """Keep memory that was allocated in the recording."""
+
+
+class Checker(Protocol):
+    """Checks around each launch."""
+
+    guard: int
+    """Bytes that every array gets more."""
+
+    def takes(self, access: Access) -> bool:
+        """Whether a launch of this thread goes there first."""
+
+    def launch(self, command: Any, access: Access, wait_for: Any, result: object) -> Handle:
+        """Launch, with checks around it."""
+
+    def sync(self) -> None:
+        """The program waits, or learns what is done."""
+
+    def allocated(self, base: Base, dtype: np.dtype[Any]) -> None:
+        """There is a new array."""
+
+    def freed(
+        self, number: int, block: Block, users: tuple[int, ...]
+    ) -> list[tuple[Block, tuple[int, ...]]]:
+        """Memory came back; gives the blocks that may be given out again."""
+
+    def data_taken(self, array: Array) -> None:
+        """The program has the address of an array."""
+
+    def report(self) -> dict[str, Any]:
+        """What the checks did and cost."""
+
+    def close(self) -> None:
+        """The runtime is about to close."""
+
+
+class Tracer(Protocol):
+    """A timeline."""
+
+    def called(self) -> None:
+        """The program has called the library."""
+
+    def goes_on(self) -> None:
+        """The call makes one more launch."""
+
+    def waited(self, number: int = ...) -> None:
+        """The program has waited."""
+
+    def polled(self, number: int, done: bool) -> None:
+        """The program has asked whether a launch is done."""
+
+    def entered(self, number: int, started_ns: int) -> int:
+        """A launch is in the hazards; gives the time."""
+
+    def launched(self, number: int, started_ns: int, entered_ns: int) -> None:
+        """A launch was handed over."""
+
+    def ended(self, launch: Launch, lane: int, event: object) -> None:
+        """A launch has ended on the device."""
+
+    def ran_on_host(self, launch: Launch, start_ns: int, end_ns: int) -> None:
+        """A host task has ended."""
+
+    def enter(self, phase: str) -> str:
+        """A phase of the program begins; gives the one before."""
+
+    def forget_times(self) -> None:
+        """Times of the program so far say nothing about the next launch."""
+
+    def summary(self) -> dict[str, Any]:
+        """What was timed."""
+
+    def save(self, path: str) -> None:
+        """Write the timeline."""

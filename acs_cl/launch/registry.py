@@ -1,0 +1,32 @@
+"""The runtimes of this process, for its exit, for forks, and for waits on events they will set.
+
+In: the books of each. Out: those that are alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+
+import pyopencl as cl
+
+from .books import Books
+
+_books: weakref.WeakSet[Books] = weakref.WeakSet()
+
+
+def register(books: Books) -> None:
+    """Remember a runtime."""
+    _books.add(books)
+
+
+def registered() -> list[Books]:
+    """Those there are. While another thread makes one a weak set cannot be gone through."""
+    while True:
+        with contextlib.suppress(RuntimeError):
+            return list(_books)
+
+
+def promised() -> list[cl.UserEvent]:
+    """User events that runtimes of this process have handed out and will set."""
+    return [event for books in registered() for event in list(books.user_events.values())]

@@ -1,0 +1,157 @@
+"""Waits: the program waits for launches, or for room.
+
+In: the books, and what is waited for. Out: nothing, or events. Functions here wait for the device;
+none holds the lock while it does.
+
+Invariant: nothing waits for what cannot come. Host tasks may not wait for launches, and a wait for
+room ends in an error where only the program itself could end it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from time import perf_counter
+
+import pyopencl as cl
+
+from ..devices import driver
+from ..errors import UsageError
+from ..host.threads import on_host_task
+from .books import Books
+from .ends import give_up_gated, pump, retire
+from .gates import Patience, all_held
+from .ledger import newest, oldest
+from .registry import promised
+
+TICK_S = 0.01
+"""How long a wait for something that is not on the device yet goes without looking."""
+
+FORKED = "of another process: it cannot be used after a fork; make a new one here"
+
+
+def refuse_on_host_task(what: str) -> None:
+    """A host task that waits could wait for itself."""
+    if on_host_task():
+        raise UsageError(
+            f"{what} inside a host task: it could wait for itself; name what it needs in reads="
+        )
+
+
+def wait(books: Books, number: int) -> None:
+    """Block until launch `number` has ended."""
+    tracer = books.tracer
+    if tracer is None:
+        _wait(books, number)
+        return
+    tracer.called()
+    _wait(books, number)
+    tracer.waited(number)
+
+
+def _wait(books: Books, number: int) -> None:
+    lock, backend = books.lock, books.backend
+    with lock:
+        if number not in books.launches:
+            return
+        refuse_on_host_task("waiting for a launch")
+        event = backend.to_wait_for(number)
+        while event is None:
+            pump(books)
+            if number not in books.launches:
+                return
+            event = backend.to_wait_for(number)
+            if event is None:
+                lock.wait(0, TICK_S)
+        backend.flush()
+        lock.wait(event.int_ptr)
+        retire(books, backend.poll_up_to(number))
+
+
+def is_done(books: Books, number: int) -> bool:
+    """Whether launch `number` has ended; moves things along, as polling programs expect."""
+    done = _is_done(books, number)
+    if books.tracer is not None:
+        books.tracer.polled(number, done)
+    return done
+
+
+def _is_done(books: Books, number: int) -> bool:
+    with books.lock:
+        if number not in books.launches:
+            return True
+        if books.state:
+            return False
+        pump(books)
+        event = books.backend.event(number)
+        if event is not None:
+            books.backend.flush()
+            return driver.status(event) <= 0
+        return number not in books.launches
+
+
+def event(books: Books, number: int) -> cl.Event:
+    """An event for launch `number`: its own, or a user event that is completed with it."""
+    with books.lock:
+        if number in books.launches or books.state is FORKED:
+            books.check_open()
+            pump(books)
+        found = books.backend.event_for_others(number)
+        if found is not None:
+            books.backend.flush()
+            return found  # type: ignore[no-any-return]
+        return books.user_events.give(number, number in books.launches)
+
+
+def wait_for_half(books: Books) -> None:
+    """The backlog is full: wait until half of it has retired. Called under the lock."""
+    pump(books)
+    if len(books.launches) < books.backlog or on_host_task():
+        return
+    books.counts.backlog_waits += 1
+    patience = Patience(f"launch {books.number + 1}, for which the backlog has no room,")
+    while (too_many := len(books.launches) - books.backlog // 2) > 0:
+        if len(books.launches) < books.backlog and all_held(books):
+            return
+        _wait_for_any(books, next(islice(books.launches, too_many - 1, None)), patience)
+        retire(books, books.backend.poll(books.backlog))
+
+
+def drain(
+    books: Books,
+    gives_up: bool = False,
+    patience: Patience | None = None,
+    until: float | None = None,
+) -> bool:
+    """Wait until everything launched before this call has ended. `gives_up`: what waits for another
+    library's event fails instead. `patience`: what waits for the program itself is an error.
+    `until`: a time on `perf_counter` at which waiting ends; False if that came first. Called under
+    the lock."""
+    last = books.number
+    launches, ledger = books.launches, books.ledger
+    while 0 < oldest(launches, ledger) <= last:
+        if gives_up:
+            give_up_gated(books)
+        left_s = -1.0 if until is None else until - perf_counter()
+        if until is not None and left_s <= 0:
+            return False
+        _wait_for_any(books, newest(launches, ledger, last), patience, left_s)
+        retire(books, books.backend.poll_up_to(books.number))
+    return True
+
+
+def _wait_for_any(books: Books, best: int, patience: Patience | None, seconds: float = -1) -> None:
+    """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
+    each one takes time from a CPU's kernels, or the oldest while others are held and have to be
+    moved along."""
+    pump(books)
+    backend = books.backend
+    event = None if books.window.held else backend.to_wait_for(best)
+    if event is None:
+        event = backend.oldest()
+    if event is not None:
+        backend.flush()
+        books.lock.wait(event.int_ptr, seconds)
+    elif books.launches:
+        if patience is not None:
+            patience.spend(books, promised())
+        books.lock.wait(0, TICK_S)
