@@ -21,8 +21,8 @@ if typing.TYPE_CHECKING:
     from .conditions import size
     from .errors import AcsError, DeviceError, PoisonedError, UsageError
     from .graph.graph import Graph
+    from .handle import Handle
     from .kernel import Kernel
-    from .launch.handle import Handle
     from .memory.array import Array
     from .program import Program
     from .queue.queue import Queue
@@ -48,7 +48,7 @@ _HOMES = {
     "Array": "memory.array",
     "DeviceError": "errors",
     "Graph": "graph.graph",
-    "Handle": "launch.handle",
+    "Handle": "handle",
     "Kernel": "kernel",
     "PoisonedError": "errors",
     "Program": "program",

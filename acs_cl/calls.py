@@ -12,11 +12,11 @@ from typing import Any
 
 from . import at_exit, transfers
 from .graph.many import launch_many
+from .handle import Handle
 from .host.threads import on_host_task
 from .kernel import Kernel
 from .launch.commands import ReadCommand
 from .launch.engine import Engine
-from .launch.handle import Handle
 from .memory.array import Array, HostArray
 from .records import Access
 

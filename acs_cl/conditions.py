@@ -31,8 +31,8 @@ from .ranges import overlap
 from .records import EVERYTHING, Access, Span
 
 if TYPE_CHECKING:
+    from .handle import Handle
     from .launch.engine import Engine
-    from .launch.handle import Handle
 
 ROUNDED = 64
 """An upper bound is rounded up to a multiple of this where the driver picks the group size, so that

@@ -2,8 +2,9 @@
 
 In: calls `kernel(global_size, local_size, *args)`. Out: `KernelCommand` and
 `Access` for the runtime. For every kernel a function is generated from its signature (`converter`)
-that turns plain arguments into driver arguments and spans; whatever is not plain goes through
-`Kernel._slow`, which knows every case and every error. Both give the same answer where both apply.
+that turns plain arguments into driver arguments and spans. Whatever is not plain goes through
+`Kernel.convert_slowly`, which knows every case and every error. Both give the same answer where
+both apply.
 
 A call comes to the core's `Caller` first. That makes the launch by itself if one like it was made
 before, from what that one taught it (`teaching`), and calls `Kernel._call` for the first ones and
@@ -37,8 +38,8 @@ from .plans import teach
 from .records import Access, Span
 
 if TYPE_CHECKING:
+    from .handle import Handle
     from .launch.engine import Engine
-    from .launch.handle import Handle
 
 _new = tuple.__new__
 

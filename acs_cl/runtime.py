@@ -29,11 +29,11 @@ from .devices import kind
 from .devices.build import build, driver_options, macro_options, read_source
 from .devices.contexts import context_for
 from .errors import UsageError
+from .handle import Handle
 from .host.call_sites import caller
 from .kernel import Kernel, origin_of
 from .launch.books import Parts
 from .launch.engine import Engine
-from .launch.handle import Handle
 from .launch.registry import register
 from .launch.waits import refuse_on_host_task
 from .memory.array import Array

@@ -33,8 +33,8 @@ from .memory.array import Array
 from .records import Access
 
 if TYPE_CHECKING:
+    from .handle import Handle
     from .launch.engine import Engine
-    from .launch.handle import Handle
 
 HostArray = np.ndarray[Any, Any]
 
@@ -284,7 +284,7 @@ def _identity(array: Array) -> tuple[Any, ...]:
 
 def _nothing(engine: Engine, name: str, host: HostArray | None = None) -> Handle:
     """A transfer of no bytes: done already."""
-    from .launch.handle import Handle
+    from .handle import Handle
 
     return Handle(engine, 0, name, Access((), ()), None if host is None else lambda: host)
 

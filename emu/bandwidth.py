@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from acs_cl.emu.engine import END, Engine
 from acs_cl.emu.spec import GpuSpec
 
-if TYPE_CHECKING:
-    from acs_cl.emu.gpu import Batch
+Batch = TypeVar("Batch")
+"""Groups that are placed and end together, of whatever kind the device has."""
 
 SCALE = 1 << 20
 
 
-class Bandwidth:
+class Bandwidth(Generic[Batch]):
     """The memory of a device in an engine."""
 
     def __init__(self, engine: Engine, spec: GpuSpec, through: Callable[[Batch], None]) -> None:

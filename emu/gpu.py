@@ -91,7 +91,7 @@ class Gpu:
         """What is left of each unit, packed."""
         self._since = [0] * spec.units
         self._by_units = spec.whole[0] == "units"
-        self._bandwidth = Bandwidth(engine, spec, self._part)
+        self._bandwidth: Bandwidth[Batch] = Bandwidth(engine, spec, self._part)
         self._copies, self._tasks = Server(engine), Server(engine)
 
     def start(self, entry: Entry) -> None:

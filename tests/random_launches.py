@@ -214,7 +214,7 @@ class Runner:
         runtime, arrays = self._runtime(how)
         kernels = self._kernels.get((how, infer))
         if kernels is None:
-            program = Program(runtime, native, pool.source, ())
+            program = Program(runtime.engine, native, pool.source, ())
             kernels = [getattr(program, kernel.text.name) for kernel in pool.kernels]
             for kernel in kernels:
                 kernel.infer_ranges = infer

@@ -48,7 +48,7 @@ def make(options: dict[str, Any], check: str) -> acs.Runtime:
 
 def run(program: Wrong | Right, rt: acs.Runtime, native: Any) -> None:
     with rt:
-        program.body(rt, acs.Program(rt, native, SOURCE, ()))
+        program.body(rt, acs.Program(rt.engine, native, SOURCE, ()))
 
 
 @pytest.mark.rotate("options", 4)
@@ -90,7 +90,7 @@ def test_right_programs_are_not_accused(
         if program.name.startswith("order_of_atomics"):  # of which it may be said that it is
             warnings.filterwarnings("ignore", ".*not the same each time", CheckWarning)
         with make(options, check) as rt:
-            program.body(rt, acs.Program(rt, native, SOURCE, ()))
+            program.body(rt, acs.Program(rt.engine, native, SOURCE, ()))
             assert rt.stats()["check"]["found"] == 0
 
 

@@ -16,9 +16,8 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import runtime as runtimes
 from acs_cl import testing
-from acs_cl.launch import registry
+from acs_cl.launch import ends, registry
 from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, kernels_of, values_of
 
 
@@ -62,14 +61,14 @@ def test_a_queue_that_is_collected_inside_of_its_runtime(
     try:
         queue, a = gated(context, kernels)
         runtime, collected = queue.runtime, []
-        look = runtimes.look_at_gates
+        look = ends.look_at_gates
 
         def looks(gates: Any) -> Any:
             if not collected and threading.current_thread() is threading.main_thread():
                 collected.append(gc.collect())
             return look(gates)
 
-        monkeypatch.setattr(runtimes, "look_at_gates", looks)
+        monkeypatch.setattr(ends, "look_at_gates", looks)
         del queue
         runtime.flush()
     finally:

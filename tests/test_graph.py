@@ -418,7 +418,7 @@ def test_random_programs_whose_arrays_are_swapped_between_replays(
             larger.append((whole, host))
             new = whole[first : first + rows]
             used = [array.base for call in graph._calls for array in call.arrays()]
-            if got.arrays[slot]._base not in used:
+            if got.arrays[slot].base not in used:
                 with pytest.raises(acs.UsageError, match="does not use"):
                     graph.swap(got.arrays[slot], new)
                 continue

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 from imports import FOLDERS, MODULES, circles, imported, is_name, is_private, own, sources
 
-BASE = ("__init__", "_version", "errors", "records", "ranges", "core")
+BASE = ("__init__", "_version", "errors", "records", "ranges", "core", "handle")
 
 # Modules at the top of the package belong to rooms too: a line each, with their names.
 TOP = {
@@ -38,7 +38,7 @@ ROOMS = {
     "scheduler": "base host devices opencl_c memory access launch backends",
     "waiting": "base host devices access launch",
     "kernel": "base host devices opencl_c memory access launch scheduler",
-    "observe": "base host access waiting emu",
+    "observe": "base host access launch waiting kernel emu",
     "graph": "base devices memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
     "options": "base host devices launch backends scheduler check",
@@ -65,9 +65,8 @@ PURE = {"host.intervals", "records", "ranges", "launch.window", "launch.poison",
 PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
-IN_CIRCLES = 10
-"""Modules that annotations tie in circles: they name what the user holds (`Runtime`, `Kernel`),
-which imports them. The number may only fall."""
+IN_CIRCLES = 6
+"""Modules that annotations tie in circles: those of queues. The number may only fall."""
 
 
 def room_of(name: str) -> str:
@@ -99,7 +98,7 @@ def test_module_imports_rooms_above(name: str) -> None:
     room = room_of(name)
     if name == "__init__":
         return  # it hands out what the other rooms make
-    beyond = {other for other in own(MODULES[name]) if room_of(other) != room}
+    beyond = {other for other in own(MODULES[name], types=True) if room_of(other) != room}
     beyond = {other for other in beyond if room_of(other) not in ROOMS[room].split()}
     assert not beyond, f"{name} imports {sorted(beyond)}; {room} may import {ROOMS[room]}"
 

@@ -269,7 +269,7 @@ def test_a_kernel_that_always_decides_is_quick_too(device: cl.Device) -> None:
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
         handles = [prog.add((8,), None, x, y, 1, when=flags[i % 2]) for i in range(50)]
         assert rt.engine.ledger.most > 0
-        assert handles[-1].access.reads == (x.span, y.span, flags[1]._span)
+        assert handles[-1].access.reads == (x.span, y.span, flags[1].span)
         assert y.get().tolist() == [25] * 8
 
 

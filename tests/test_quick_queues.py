@@ -532,7 +532,7 @@ def test_flags_at_any_place_decide_without_python(
                 program.flip((9,), None, flags)
                 on[:] ^= 1
             handle = program.add((8,), None, x, y, 3, when=flags[which])
-            assert handle.access.reads[-1] == flags[which]._spans[0]
+            assert handle.access.reads[-1] == flags[which].spans[0]
             if on[which]:
                 want[:] += np.arange(8, dtype="u4") + 3
             assert not is_quick or long_way.many == before
@@ -627,7 +627,7 @@ def test_what_decides_is_waited_for_on_the_host_too(device: cl.Device, backend: 
         go.set()
         assert y.get().tolist() == [0] * 3 + [4] * (ROW - 3)
         assert [span.nbytes for span in held[-1].access.writes] == [12]
-        assert held[-1].access.reads[-1] == flags[0]._span
+        assert held[-1].access.reads[-1] == flags[0].span
 
 
 def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(

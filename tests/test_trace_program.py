@@ -18,6 +18,7 @@ from acs_cl.emu.convert import from_timeline
 from acs_cl.emu.machines import machine
 from acs_cl.emu.policies import simulate
 from acs_cl.emu.trace import Trace, load, save
+from acs_cl.launch import dispatch, engine
 from acs_cl.observe import trace as trace_module
 from acs_cl.observe.trace import ALL_BEFORE, Slice
 
@@ -34,7 +35,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         now[0] += ns
 
     monkeypatch.setattr(trace_module, "perf_counter_ns", lambda: now[0])
-    monkeypatch.setattr("acs_cl.runtime.perf_counter_ns", lambda: now[0])
+    for module in (dispatch, engine):
+        monkeypatch.setattr(module, "perf_counter_ns", lambda: now[0])
     return takes
 
 

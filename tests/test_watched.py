@@ -169,7 +169,7 @@ def test_random_kernels_do_the_same_and_what_they_touch_is_noted(
     for seed in range(POOLS):
         pool, chance = Pool(seed), random.Random(seed)
         native = build(bench.runtime.context, device, pool.source, ["-w"])
-        program = Program(bench.runtime, native, pool.source, ())
+        program = Program(bench.runtime.engine, native, pool.source, ())
         for number in range(PROGRAMS):
             drawn = pool.program(number)
             for array, values in zip(arrays, drawn.begin, strict=True):

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..launch.handle import Handle
+from ..handle import Handle
 from ..memory.array import Array
 
 if TYPE_CHECKING:

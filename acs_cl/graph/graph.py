@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any
 from .. import core
 from ..access.arguments import describe
 from ..errors import UsageError
+from ..handle import Handle
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
-from ..launch.handle import Handle
 from ..launch.poisoning import may_be_poisoned
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
@@ -441,7 +441,7 @@ class Graph:
             raise UsageError(f"{what}: the graph is {self._state}")
 
     def _place_of(self, handle: Handle) -> int:
-        if not isinstance(handle, RecordedHandle) or handle._graph() is not self:
+        if not isinstance(handle, RecordedHandle) or not handle.is_of(self):
             raise UsageError(
                 f"update: got {describe(handle)}, expected what a launch returned while this graph "
                 "was recorded"

@@ -10,20 +10,28 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
 from ..devices.driver import CommandQueue
 from ..errors import UsageError
-from ..launch.handle import Handle
+from ..handle import Handle
 from ..launch.waits import wait
 from ..observe.explain import Explanation
 from ..records import Access
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
-    from .graph import Graph
+
+
+class Replayed(Protocol):
+    """The graph of a handle."""
+
+    engine: Engine
+
+    def explain(self) -> Explanation:
+        """How it is replayed."""
 
 
 class RecordedHandle(Handle):
@@ -31,9 +39,13 @@ class RecordedHandle(Handle):
 
     __slots__ = ("_graph",)
 
-    def __init__(self, graph: Graph, number: int, name: str, access: Access) -> None:
+    def __init__(self, graph: Replayed, number: int, name: str, access: Access) -> None:
         super().__init__(graph.engine, number, name, access)
         self._graph = weakref.ref(graph)
+
+    def is_of(self, graph: Replayed) -> bool:
+        """Whether the launch was recorded in this graph."""
+        return self._graph() is graph
 
     def wait(self) -> Any:
         """An error."""
@@ -125,7 +137,7 @@ class ReplayHandle(SeveralHandle):
 
     __slots__ = ("_graph",)
 
-    def __init__(self, graph: Graph, numbers: tuple[int, ...], access: Access) -> None:
+    def __init__(self, graph: Replayed, numbers: tuple[int, ...], access: Access) -> None:
         super().__init__(graph.engine, (numbers,), "replay", access)
         self._graph = weakref.ref(graph)
 

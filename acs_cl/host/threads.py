@@ -1,6 +1,6 @@
 """Threads: one that moves held launches along, and a few that run host tasks.
 
-In: `Runtime._pump` (still needed? moved anything?), called under the runtime's lock. Out: nothing;
+In: `Engine.pump` (still needed? moved anything?), called under the runtime's lock. Out: nothing;
 both exist only while there is something for them to do, so a program without host tasks, foreign
 events, `ready_first` or a full window never has a thread of ours. They keep the runtime alive while
 they work, and only then.

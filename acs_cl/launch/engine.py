@@ -27,6 +27,7 @@ import pyopencl as cl
 
 from .. import core
 from ..errors import UsageError
+from ..handle import Handle
 from ..host.threads import Progress, on_host_task
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base
@@ -38,7 +39,6 @@ from .books import Books, Gates, Parts
 from .dispatch import dispatch, refused, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
-from .handle import Handle
 from .observers import Recorder
 from .poisoning import meet_poison
 

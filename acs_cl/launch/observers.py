@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..handle import Handle
 from ..records import Access, Command, Launch
-from .handle import Handle
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,7 +24,7 @@ from ..records import Span
 from .views import contiguous_strides, index_view, is_contiguous, reshape_view
 
 if TYPE_CHECKING:
-    from ..launch.handle import Handle
+    from ..handle import Handle
     from .blocks import Base, Store
 
 HostArray = np.ndarray[Any, Any]

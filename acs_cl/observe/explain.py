@@ -13,8 +13,8 @@ from ..records import EVERYTHING
 from .meetings import Meeting, meetings
 
 if TYPE_CHECKING:
+    from ..handle import Handle
     from ..launch.engine import Engine
-    from ..launch.handle import Handle
 
 
 class Explanation(NamedTuple):

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pyopencl as cl
 
+from ..errors import UsageError
 from ..host.intervals import in_flight
 from ..host.thread_time import ThreadTime
 from ..records import Launch, Span

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from ..errors import UsageError
-from ..launch.handle import Handle
+from ..handle import Handle
 from ..memory.array import Array
 from ..program import Program, engine_of
 from ..queue.queue import Queue

@@ -39,7 +39,7 @@ class Bench:
         native = self.natives.get(key)
         if native is None:
             native = self.natives[key] = self.serial.build(source, options).native
-        return acs.Program(runtime, native, source, options)
+        return acs.Program(runtime.engine, native, source, options)
 
     def runtime(self, backend: str, **options: Any) -> acs.Runtime:
         return acs.Runtime(context=self.context, backend=backend, **options)

@@ -1,5 +1,5 @@
 // Reads that the program waits for at once: a launch of the core's own and the wait for it, in one
-// call. acs_cl/reading.py says when.
+// call. acs_cl/calls.py says when.
 
 #pragma once
 

@@ -244,7 +244,7 @@ NB_MODULE(_core, module) {
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
         .def("join", &Queues::join, "ledger"_a)
-        .def("read_now", &read_now, "runtime"_a, "array"_a, "host"_a)
+        .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

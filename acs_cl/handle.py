@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyopencl as cl
 
-from .. import core
+from . import core
 
 
 class Waits(Protocol):
