@@ -285,7 +285,7 @@ class Kernel(core.native.Caller):
         return self._convert(self, args)
 
     def convert_slowly(self, args: tuple[Any, ...]) -> Converted:
-        """Any arguments, any errors."""
+        """Convert any arguments, and refuse wrong ones."""
         parameters = self.signature.parameters
         if len(args) != len(parameters):
             names = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
@@ -420,17 +420,19 @@ class Kernel(core.native.Caller):
         return f"{self.label()}, argument {index} ({parameter.type_name} {parameter.name})"
 
     def label(self) -> str:
+        """Name the next launch, for errors."""
         return f"launch {self.engine.number + 1} of kernel {self.name!r}"
 
     def globals_span(self) -> Span:
-        """Program-scope variables: one base per program, all memory if that is not known."""
+        """Return the bytes of program-scope variables: a base per program, or all memory if that is
+        not known."""
         if self._program is None:
             return arguments.ALL[0]
         return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
 
     def native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
-        """The OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the same
-        kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
+        """Return the OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the
+        same kernel object was once given an SVM pointer, so each mixture has a clone of its own."""
         if not offsets and all(kind is self.engine.store.is_svm for kind in kinds):
             return self._native
         clone = self._clones.get((offsets, kinds))
@@ -462,7 +464,7 @@ class Kernel(core.native.Caller):
             )
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Source and name of the version that adds byte offsets; of the kernel itself for none."""
+        """Return source and name of the version that adds byte offsets; the kernel's own for none."""
         found = self._sources.get(offsets)
         if found is None:
             if offsets:
@@ -485,7 +487,7 @@ class Kernel(core.native.Caller):
         return found
 
     def offsets_of(self, native: Any) -> tuple[int, ...]:
-        """The parameters that take a byte offset in one of the OpenCL kernels of this."""
+        """Return the parameters that take a byte offset in one of the OpenCL kernels of this."""
         clones = self._clones.items()
         return next((offsets for (offsets, _), clone in clones if clone is native), ())
 

@@ -302,7 +302,7 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
     given = add._acs_arguments
     # a group size that no device has, as if Python had launched it before
     core.native.teach_kernel(
-        queue._joining, add, plan.kernel._native_for((), (False,)), "add", plan.modes,
+        queue._joining, add, plan.kernel.native_for((), (False,)), "add", plan.modes,
         dict(given.pointers), dict(given.values), (N,), (1 << 20,), -1, 0, None,
     )  # fmt: skip
     number = testing.launched(queue.runtime)

@@ -162,7 +162,7 @@ class Graph:
             self._owned = outer
 
     def take(self, command: Command, access: Access, wait_for: Any) -> Handle:
-        """A launch of the call that is being made."""
+        """Keep a launch of the call that is being made."""
         if wait_for:
             raise UsageError(
                 "wait_for= inside a recording: an event comes once, and a graph is replayed; wait "
@@ -173,7 +173,7 @@ class Graph:
         return RecordedHandle(self, before + len(launches), command.name, access)
 
     def keep(self, base: Base) -> None:
-        """Memory that was allocated in the recording."""
+        """Keep memory that was allocated in the recording."""
         self._owned.append(base)
 
     def _view(self, array: Array) -> Array:
@@ -465,7 +465,7 @@ class Graph:
             )
 
     def explain(self) -> Explanation:
-        """How it is replayed."""
+        """Say how it is replayed."""
         backend = self.engine.plan.backend
         text = f"a replay of {len(self):,} launches on backend {backend}: "
         segments = [piece for piece in self._pieces if isinstance(piece, Segment)]

@@ -31,7 +31,7 @@ class Replayed(Protocol):
     engine: Engine
 
     def explain(self) -> Explanation:
-        """How it is replayed."""
+        """Say how it is replayed."""
 
 
 class RecordedHandle(Handle):
@@ -68,7 +68,7 @@ class RecordedHandle(Handle):
         )
 
     def explain(self) -> Explanation:
-        """What it touches."""
+        """Say what it touches."""
         reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
         return Explanation(
             f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}",
@@ -142,7 +142,7 @@ class ReplayHandle(SeveralHandle):
         self._graph = weakref.ref(graph)
 
     def explain(self) -> Explanation:
-        """How its graph is replayed."""
+        """Say how its graph is replayed."""
         graph = self._graph()
         if graph is None:
             return Explanation("a replay of a graph that is gone", False, ())

@@ -246,13 +246,13 @@ class Array(core.native.View):
         self.span = None
 
     def where(self) -> Place:
-        """Where it is, for the driver; `UsageError` if it has no memory."""
+        """Say where it is, for the driver; raise `UsageError` if it has no memory."""
         if self.place is None:
             raise UsageError(f"{self!r} has no memory")
         return self.place
 
     def overwrites(self) -> tuple[Span, ...]:
-        """What is certain to be overwritten when every element is: nothing where the spans are a
+        """Say what is certain to be overwritten when every element is: nothing where the spans are a
         hull with other bytes in it."""
         exact = sum(span.nbytes for span in self.spans) <= self.nbytes
         return self.spans if exact else ()
@@ -260,11 +260,11 @@ class Array(core.native.View):
     def view_at(
         self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> Array:
-        """A view of the same memory, `offset` bytes behind its beginning."""
+        """Make a view of the same memory, `offset` bytes behind its beginning."""
         return Array(self.engine, self.base, offset, shape, strides, dtype)
 
     def live(self) -> Array:
-        """The array; `UsageError` if its memory was given back."""
+        """Return the array; raise `UsageError` if its memory was given back."""
         if self.base is None and self.nbytes:
             raise UsageError(f"{self!r}: its memory was given back")
         return self
