@@ -464,7 +464,7 @@ class Kernel(core.native.Caller):
             )
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
-        """Return source and name of the version that adds byte offsets; the kernel's own for none."""
+        """Return source and name of the version that adds byte offsets; for none, its own."""
         found = self._sources.get(offsets)
         if found is None:
             if offsets:

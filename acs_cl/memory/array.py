@@ -252,8 +252,8 @@ class Array(core.native.View):
         return self.place
 
     def overwrites(self) -> tuple[Span, ...]:
-        """Say what is certain to be overwritten when every element is: nothing where the spans are a
-        hull with other bytes in it."""
+        """Say what is certain to be overwritten when every element is: nothing where the spans are
+        a hull with other bytes in it."""
         exact = sum(span.nbytes for span in self.spans) <= self.nbytes
         return self.spans if exact else ()
 
