@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test check lint signals fuzz traps sanitize wheels demo bench measure figures stamp bundle clients drivers docs clean
+.PHONY: help venv test check lint signals fuzz traps sanitize wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -32,6 +32,7 @@ help:
 	@echo "make bench   the benchmarks (ARGS=...)"
 	@echo "make measure everything that docs/measurements.md shows (OUT=folder, ARGS=\"--within 900\")"
 	@echo "make figures the tables of README and docs, from the results (NEW=\"file ...\" takes these in)"
+	@echo "make pictures  the pictures of the guide, by Chromium"
 	@echo "make stamp   the commit of these sources, for a machine without a checkout"
 	@echo "make bundle  that and a wheel, to measure there (BUNDLE_PYTHON=python3.12)"
 	@echo "make clients  tests of PyOpenCL and of packages on it, on acs.Queue (ARGS=name)"
@@ -135,6 +136,9 @@ measure: $(STAMP)
 # `make figures NEW="a.json b.json"`, and ARGS=--several-commits where parts stay as they are.
 figures: $(STAMP)
 	$(RUN) -m acs_cl.benchmarks $(if $(NEW),merge $(NEW),report) $(ARGS)
+
+pictures: $(STAMP)
+	PYTHONPATH=tests $(RUN) tests/pictures.py
 
 stamp: $(STAMP)
 	mkdir -p build

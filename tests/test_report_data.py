@@ -437,3 +437,17 @@ def test_times_of_calls_are_kept_for_every_launch() -> None:
     assert all(one.called_ns < one.seen_ns for one in slices)
     assert [one.number for one in waits] == [slices[-1].number, 0]
     assert all(one.start_ns < one.end_ns for one in waits)
+
+
+# ---- pictures of the guide -----------------------------------------------------------------------
+
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "guide" / "pictures"
+
+
+def test_pictures_of_the_guide_are_small_and_shown() -> None:
+    page = (PICTURES.parent / "finding-problems.md").read_text("utf-8")
+    found = sorted(PICTURES.glob("*"))
+    assert len(found) == 3
+    for picture in found:
+        assert picture.stat().st_size < 80_000, picture.name
+        assert f"(pictures/{picture.name})" in page

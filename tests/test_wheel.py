@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAPPED = ("emu", "benchmarks", "kernels_cl")  # installed below acs_cl, see pyproject.toml
-DATA = {".cl", ".cu", ".h", ".json", ".typed"}
+DATA = {".cl", ".css", ".cu", ".h", ".html", ".js", ".json", ".typed"}
 BUILD = ROOT / "build" / "core" / "{wheel_tag}"  # where `make venv` has compiled the core
 
 
@@ -184,6 +184,20 @@ def test_bench_measures_exports_and_draws(use: Use) -> None:
     assert len(list((use.folder / "pictures").glob("*.png"))) == 2
     collected = use("acs-cl", "bench", "--collect", ".")
     assert found["machine"]["date"] in collected
+
+
+def test_a_report_finds_the_parts_of_its_page(use: Use) -> None:
+    timeline = use.folder / "timeline.jsonl"
+    code = (
+        "import acs_cl as acs\n"
+        "with acs.Runtime() as rt:\n"
+        "    with rt.measure() as m:\n"
+        "        rt.zeros(8)\n"
+        f"    m.save({str(timeline)!r})\n"
+    )
+    use("python", "-c", code)
+    assert "1 launch" in use("acs-cl", "report", str(timeline), "--out", "page.html")
+    assert "</html>" in (use.folder / "page.html").read_text("utf-8")
 
 
 def test_demo_draws_its_picture(use: Use) -> None:

@@ -21,5 +21,7 @@ def main(args: argparse.Namespace) -> int:
         record = record._replace(title=args.title)
     out = Path(args.out) if args.out else timeline.with_suffix(".html")
     write(record, out, not args.no_what_if)
-    print(f"{out}: {len(record.slices)} launches, {out.stat().st_size / 1e6:.2f} MB")
+    count = len(record.slices)
+    launches = "1 launch" if count == 1 else f"{count} launches"
+    print(f"{out}: {launches}, {out.stat().st_size / 1e6:.2f} MB")
     return 0
