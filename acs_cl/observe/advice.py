@@ -15,7 +15,6 @@ from statistics import median
 from typing import NamedTuple
 
 from ..host.intervals import length, minus, union, within
-from .edges import chain
 from .false_edges import false_edges
 from .findings import Finding
 from .record import Record
@@ -76,7 +75,7 @@ def findings(record: Record) -> list[Finding]:
     if not record.slices:
         return []
     kernels = [one for one in record.slices if one.clock != "host"]
-    path = chain(record.slices, record.edges)
+    path = record.chain()
     on_device = union(record.interval(one) for one in kernels)
     block = _Block(
         record,
@@ -217,7 +216,8 @@ def _chain(block: _Block) -> Iterator[Finding]:
     if not block.kernels or block.chain <= MOST * block.wall:
         return
     yield from _long(block)
-    width = sum(one.end_ns - one.start_ns for one in once(block.record.slices)) / block.chain
+    timed = block.record.slices if block.record.clocks.comparable else block.kernels
+    width = sum(one.end_ns - one.start_ns for one in once(timed)) / block.chain
     yield Finding(
         "chain-bound",
         f"chain-bound: launches that wait for one another take {block.chain / 1e6:.2f} of "
