@@ -202,8 +202,8 @@ def _transfers(block: _Block) -> Iterator[Finding]:
     counts = Counter(one.name for one in mine)
     yield Finding(
         "transfer-bound",
-        f"transfer-bound: {', '.join(f'{n} {name}' for name, n in counts.most_common())} move "
-        f"{nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of {_ms(block.wall)} ms nothing "
+        f"transfer-bound: transfers ({', '.join(f'{name} {n}' for name, n in counts.most_common())}) "
+        f"move {nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of {_ms(block.wall)} ms nothing "
         f"but transfers is on the device, and for {_ms(beside)} ms kernels run beside them: keep "
         "data there between steps, move less, or transfer what is independent of the kernels",
         cost,
