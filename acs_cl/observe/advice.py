@@ -200,11 +200,12 @@ def _transfers(block: _Block) -> Iterator[Finding]:
     took = sum(one.end_ns - one.start_ns for one in mine)
     beside = length(within(ran["transfers"], ran["kernels"]))
     counts = Counter(one.name for one in mine)
+    kinds = f"transfers ({', '.join(f'{name} {count}' for name, count in counts.most_common())})"
     yield Finding(
         "transfer-bound",
-        f"transfer-bound: transfers ({', '.join(f'{name} {n}' for name, n in counts.most_common())}) "
-        f"move {nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of {_ms(block.wall)} ms nothing "
-        f"but transfers is on the device, and for {_ms(beside)} ms kernels run beside them: keep "
+        f"transfer-bound: {kinds} move {nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of "
+        f"{_ms(block.wall)} ms nothing but transfers is on the device, and for {_ms(beside)} ms "
+        "kernels run beside them: keep "
         "data there between steps, move less, or transfer what is independent of the kernels",
         cost,
         _two(mine),
