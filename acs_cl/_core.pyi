@@ -8,8 +8,8 @@ Two rules hold for all of it:
 
 - Everything that changes a launch is called with the runtime's lock held. The core takes that lock
   itself where Python calls it without (`Caller.__call__`, commands of an `acs.Queue`).
-- The core reads some containers of Python in place (`Ledger.join`, `Joining`). Python never
-  replaces such a container; it empties and refills it.
+- The core reads some containers of Python in place (`Joining`). Python never replaces such a
+  container; it empties and refills it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +26,9 @@ Sizes: TypeAlias = tuple[int, ...]
 Edges: TypeAlias = dict[int, str]
 """Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
-Ended: TypeAlias = list[tuple[int, int, Any, int]]
-"""Launches that ended: number, the driver's status, event, lane.
-
-Number 0 stands for launches that the core retired itself; the status then counts them."""
+Ended: TypeAlias = "list[End]"
+"""Launches that ended, and that Python has to hear of. Those that the core made and that ended well
+on a lane are over already."""
 
 INTERFACE: Final[int]
 """Counts the versions of this border. `core.py` refuses a module with another number."""
@@ -137,11 +136,27 @@ class Lock:
     def notify(self) -> None:
         """Wake who waits for anything to move."""
 
-class Ledger:
-    """Keep where each launch in flight is: in which epoch, on a lane, or in neither.
+class End:
+    """Tell that a launch ended.
 
-    It also keeps the books of launches that the core made itself ("quick" ones). Python does not
-    know those one by one until it calls `settle`."""
+    With `epoch`, it tells that of the launches of an epoch that the core made: all ended well."""
+
+    number: int
+    status: int
+    """The driver's: 0, or an error below 0."""
+    event: Any
+    """The launch's event, where somebody may ask for times."""
+    lane: int
+    epoch: int
+    def __init__(self, number: int, status: int, event: Any, lane: int, epoch: int = 0) -> None: ...
+
+STEPS: Final[dict[str, tuple[str, ...]]]
+"""Which states of a launch may follow each. `docs/design/launch-table.md` draws them."""
+
+class Table:
+    """Keep a row for each launch in flight, whoever made it: its state, and what it waits for.
+
+    The model is `emu/reference/table.py`. Launches of the core's own are rows as others are."""
 
     number: int
     """The number of the newest launch."""
@@ -149,47 +164,136 @@ class Ledger:
     """Whether the core may make launches by itself at all."""
     generation: int
     """Launch plans of an older generation are not used any more."""
+    poisoned: bool
+    """Whether any bytes are: then the core makes no launches by itself."""
 
-    @property
-    def most(self) -> int:
-        """The largest number of launches in flight that was seen."""
-    @property
-    def quick(self) -> int:
-        """Count the launches in flight that only the core knows."""
     def join(
         self,
         hazards: Hazards,
         lock: Lock,
-        launches: dict[int, Launch],
-        slots: dict[int, Any],
-        watched: set[int],
-        empty: list[Any],
         backlog: int,
         window: int | None,
         ready_first: bool,
-        /,
+        in_order: bool,
     ) -> None:
-        """Connect the ledger with the books of its runtime, which the core reads in place.
+        """Connect the table with the rest of its runtime, once."""
+    def recording(self, change: int) -> None:
+        """Count recordings under way: they have every launch made by Python."""
+    def bypassing(self, change: int) -> None:
+        """Count queues whose commands bypass the runtime."""
+    def give_back(self, base: int, block: Any) -> None:
+        """Keep memory that the program dropped until the next launch takes note of it."""
+    def take_back(self) -> tuple[int, Any] | None:
+        """Return one of those, with its base."""
+    @property
+    def has_returned(self) -> bool:
+        """Whether there are any."""
 
-        The core makes launches only while every container in `empty` is empty."""
-    def tell(self, reasons: dict[str, int], where: dict[int, str], /) -> None:
-        """Have the core note there why each of its launches went to a lane."""
-    def put(self, number: int, epoch: int, task: int, /) -> None:
+    # -- from one state to the next
+    def insert(
+        self,
+        launch: Launch,
+        holds: bool = False,
+        gated: bool = False,
+        patient: bool = False,
+        counted: bool = False,
+    ) -> bool:
+        """Enter a launch behind all others; return whether it is ready, and the caller has it.
+
+        `holds`: it holds back what follows it until it is done. `gated`: it is held until
+        `open_gate`. `patient`: it is held until all that it follows is done. `counted`: it may turn
+        out wrong only when it has ended."""
+    def start(self, number: int) -> None:
+        """Note that a lane, an epoch or a thread of the host has a launch that was ready."""
+    def end(self, number: int, failed: bool) -> None:
+        """Note the end of a launch, well or not. The hazards forget it."""
+    def never_ran(self, number: int, upstream: Sequence[int]) -> None:
+        """Note that a ready launch will not run. Until `upstream` ends, that stands in for it."""
+    def expand(self, upstream: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the same upstream, with what stands in for launches that never ran."""
+    def open_gate(self, number: int) -> None:
+        """Note that what a launch was gated on has come."""
+    def lose(self, number: int) -> None:
+        """Note that a failure has reached a launch: however it ends, it has failed."""
+    def next_ready(self) -> int:
+        """Return the next launch that became ready, or 0. The caller has it then."""
+    @property
+    def has_ready(self) -> bool:
+        """Whether there is one."""
+
+    # -- asking
+    def __len__(self) -> int:
+        """Count the launches in flight."""
+    def __contains__(self, number: int) -> bool:
+        """Say whether a launch is in flight."""
+    def live(self) -> list[int]:
+        """Return the launches in flight, in order."""
+    def nth(self, place: int) -> int:
+        """Return one of them by its place in that list, or 0."""
+    def oldest(self) -> int:
+        """Return the oldest of them, or 0."""
+    def newest(self, last: int) -> int:
+        """Return the newest of them up to `last`, or 0."""
+    def state(self, number: int) -> str | None:
+        """Return the state of a launch; None of one that is over, or never was."""
+    def launch(self, number: int) -> Any:
+        """Return the record of a launch in flight (`records.Launch`), or None."""
+    def later(self, number: int) -> list[Launch]:
+        """Return the records of all launches in flight behind one."""
+    def blockers(self, number: int) -> list[int]:
+        """Return which launches hold a launch back."""
+    def log(self) -> None:
+        """Keep from now on when each launch went from which state to which."""
+    def transitions(self, number: int) -> list[tuple[str, str, int]]:
+        """Return that of a launch: from, to, and when on the clock of `perf_counter_ns`."""
+    @property
+    def most(self) -> int:
+        """The largest number of launches in the window so far."""
+    @property
+    def full(self) -> int:
+        """Count the launches that found the window full."""
+    @property
+    def ended(self) -> int:
+        """Count the launches that are over."""
+    @property
+    def by_core(self) -> int:
+        """Count the launches that the core made by itself."""
+    @property
+    def held(self) -> int:
+        """Count the launches that are held back."""
+    @property
+    def outside(self) -> int:
+        """Count those of them that wait for room in the window."""
+    @property
+    def occupied(self) -> int:
+        """Count the launches in the window."""
+    @property
+    def is_counted(self) -> bool:
+        """Whether any launch may turn out wrong only when it has ended."""
+    @property
+    def has_stand_ins(self) -> bool:
+        """Whether there are launches that never ran, and that something stands in for."""
+
+    # -- epochs
+    def put(self, number: int, epoch: int, task: int) -> None:
         """Note that a launch is a task of an epoch. Epochs count from 1."""
-    def epoch(self, number: int, /) -> int:
+    def epoch(self, number: int) -> int:
         """Return the epoch of a launch, or 0."""
-    def task(self, number: int, epoch: int, /) -> int:
+    def task(self, number: int, epoch: int) -> int:
         """Return which task of that epoch a launch is, or -1."""
-    def numbers(self, epoch: int, /) -> list[int]:
+    def of_epoch(self, epoch: int) -> list[int]:
         """Return the launches of an epoch, by task."""
-    def names(self, epoch: int, /) -> dict[str, int]:
+    def names(self, epoch: int) -> dict[str, int]:
         """Count the core's own launches of an epoch by the name of their kernel."""
-    def leave(self, epoch: int, /) -> list[int]:
-        """Take an epoch's launches out of it, and return those that Python knows."""
-    def retire(self, epoch: int, /) -> list[int]:
-        """End the core's launches of an epoch that was left; return those settled meanwhile."""
-    def settle(self) -> list[tuple[int, str, tuple[Span, ...], tuple[Span, ...]]]:
-        """Hand all of the core's launches to Python: number, name, spans read, spans written."""
+    def leave(self, epoch: int, one_by_one: bool = False) -> list[int]:
+        """Take an epoch's launches out of it; return those that have to be ended one by one."""
+    def end_epoch(self, epoch: int) -> None:
+        """End the others of an epoch that was left: launches of the core's own."""
+    @property
+    def in_epochs(self) -> int:
+        """Count the launches in epochs."""
+    def tell(self, reasons: dict[str, int], where: dict[int, str]) -> None:
+        """Have the core note there why each of its launches went to a lane."""
     def open(
         self,
         epoch: int,
@@ -199,21 +303,10 @@ class Ledger:
         most_tasks: int,
         most_entries: int,
         next_look: int,
-        /,
     ) -> None:
         """Let the core add tasks to an epoch, within these limits."""
     def shut(self) -> list[int]:
         """End that, and return the launches outside of any epoch that this one has to wait for."""
-    def has_quick(self, number: int, /) -> bool:
-        """Say whether the core alone knows this launch."""
-    def quick_numbers(self) -> list[int]:
-        """Return the launches that only the core knows, in order."""
-    def newest_quick(self, last: int, /) -> int:
-        """Return the newest of those up to `last`, or 0."""
-    def oldest_quick(self) -> int:
-        """Return the oldest of those, or 0."""
-    def __len__(self) -> int:
-        """Count the launches in epochs."""
 
 # ---- what kernels, handles and arrays inherit from --------------------------------------------
 
@@ -282,7 +375,7 @@ def use(
 
 def teach(
     kernel: Caller,
-    ledger: Ledger,
+    table: Table,
     scheduler: Any,
     name: str,
     parameters: Iterable[tuple[str, int, str]],
@@ -303,7 +396,7 @@ def learn(
 
 def teach_queues(
     kernel: Caller,
-    ledger: Ledger,
+    table: Table,
     queues: Queues,
     native: Any,
     name: str,
@@ -475,8 +568,8 @@ class Queues:
         make_event: Callable[[int, bool], Any],
         /,
     ) -> None: ...
-    def join(self, ledger: Ledger) -> None:
-        """Connect the lanes with the ledger that numbers the core's own launches."""
+    def join(self, table: Table) -> None:
+        """Connect the lanes with the table of their runtime."""
     def submit(self, launch: Launch, behind: Iterable[Any] | None = None) -> None:
         """Enqueue a launch on a lane, behind what it follows and behind foreign events."""
     def poll(self, most: int = 64) -> Ended:
@@ -582,7 +675,7 @@ class Joining:
         self,
         queue: Any,
         engine: Any,
-        ledger: Ledger,
+        table: Table,
         queues: Queues,
         store: Any,
         numbers: list[int],

@@ -91,8 +91,7 @@ def _close_soon(engine: Engine) -> None:
 def _say(what: str, engine: Engine) -> None:
     """What is under way, on stderr."""
     with engine.lock:
-        engine.launches.settle()
-        launches = list(engine.launches.values())
+        launches = engine.table.later(0)
     named = [_named(launch) for launch in launches[:NAMED]]
     if len(launches) > NAMED:
         named.append(f"{len(launches) - NAMED} more")

@@ -33,8 +33,8 @@ class Calls:
         engine.called()
         engine.refuse_in_recording("get")
         host = transfers.target_for(array, out)
-        queues = engine.backend.quick_queues
-        if engine.counted:  # whether they went well is known when they have been retired
+        queues = engine.backend.core_queues
+        if engine.table.is_counted:  # whether they went well is known when they have been retired
             queues = None
         if queues is not None and array.nbytes and array.contiguous and not on_host_task():
             done = queues.read_now(engine, array, host)

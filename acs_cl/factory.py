@@ -53,7 +53,7 @@ def create_device(
     tier: str,
     settings: Settings,
     choice: Choice | None,
-    ledger: native.Ledger,
+    table: native.Table,
 ) -> Device:
     """The backend 'device', with `host` for what its scheduler does not run."""
-    return Device(context, device, host, store, tier, settings, choice, ledger)
+    return Device(context, device, host, store, tier, settings, choice, table)

@@ -80,8 +80,8 @@ def teach(
     one."""
     assert isinstance(kernel, core.native.Caller)
     teach_queues(kernel, global_size, local_size, access, args, number, variant)  # if it went there
-    native, ledger = core.native, kernel.engine.ledger
-    if offer is None or not ledger.usable:
+    native, table = core.native, kernel.engine.table
+    if offer is None or not table.usable:
         return
     if (
         kernel.infer_ranges and kernel.narrowing is not None
@@ -99,7 +99,7 @@ def teach(
         if parameters is None:
             return
         native.teach(
-            kernel, ledger, scheduler, kernel.name, parameters, body.function.blob_bytes,
+            kernel, table, scheduler, kernel.name, parameters, body.function.blob_bytes,
             body.function.local_bytes, body.limits.arena_bytes,
         )  # fmt: skip
     native.learn(kernel, global_size, local_size, head[0], head[1])
@@ -138,8 +138,8 @@ def teach_queues(
     without that. `variant`: the OpenCL kernel that looks at it first, if there is one."""
     assert isinstance(kernel, core.native.Caller)
     engine = kernel.engine
-    backend, ledger, native = engine.backend, engine.ledger, core.native
-    if not ledger.usable or backend.quick_queues is None or kernel.lessons >= PATIENCE:
+    backend, table, native = engine.backend, engine.table, core.native
+    if not table.usable or backend.core_queues is None or kernel.lessons >= PATIENCE:
         return
     key = kernel.name, global_size, local_size
     left, until, reason = backend.stays(number, kernel.native, key)
@@ -160,7 +160,7 @@ def teach_queues(
             kernel.lessons = PATIENCE
             return
         native.teach_queues(
-            kernel, ledger, backend.quick_queues, kernel.native, kernel.name, codes,
+            kernel, table, backend.core_queues, kernel.native, kernel.name, codes,
             engine.plan.memory == "svm", None if narrow is None else narrow.numbers,
         )  # fmt: skip
     covers = () if narrow is None else narrow.covers(global_size, local_size, args)

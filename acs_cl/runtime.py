@@ -107,7 +107,7 @@ class Runtime:
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)
-        ledger = core.native.Ledger()
+        table = core.native.Table()
         queues = partial(factory.create, planned.host, used_context, used_device, planned.lanes)
         if planned.backend == "emulated":
             runs: Backend = factory.create_emulated(used_context, used_device, emulate)
@@ -117,11 +117,9 @@ class Runtime:
         if planned.scheduler != "no":
             inside = asked.window if planned.backend == "device" else None  # which has its own
             settings = scheduler_settings(groups, slice_ms, order, inside)
-            runs = _with_scheduler(
-                runs, used_context, used_device, store, planned, settings, ledger
-            )
+            runs = _with_scheduler(runs, used_context, used_device, store, planned, settings, table)
         parts = Parts(
-            used_context, used_device, asked, planned, store, runs, ledger,
+            used_context, used_device, asked, planned, store, runs, table,
             _tracer() if asked.trace else None, partial(queues, True),
         )  # fmt: skip
         self._engine = Engine(parts, Calls())
@@ -392,12 +390,12 @@ def _with_scheduler(
     store: Store,
     planned: Plan,
     settings: Settings,
-    ledger: core.native.Ledger,
+    table: core.native.Table,
 ) -> Backend:
     """A scheduler on the device, with a host backend beside it."""
     choice = None
     if planned.scheduler == "mix":
         choice = Choice(kind(device) == "CPU", device.max_compute_units)
     return factory.create_device(
-        host, context, device, store, planned.tier, settings, choice, ledger
+        host, context, device, store, planned.tier, settings, choice, table
     )

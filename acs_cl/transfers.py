@@ -111,7 +111,7 @@ def _is_next(engine: Engine, array: Array) -> bool:
     with engine.lock:
         engine.pump()
         if engine.backend.in_order or engine.options.window is not None:
-            return not engine.launches
+            return not len(engine.table)
         return array.base is None or not engine.hazards.users(array.base.number)
 
 

@@ -28,7 +28,7 @@ def _after_fork() -> None:
     core.use_this_thread()
     for engine in engines():
         engine.state = FORKED
-        engine.ledger.usable = False
+        engine.table.usable = False
         for section in engine.sections:
             section.passing = False
         engine.lock = core.native.Lock()  # a thread that is not in this process may have held it
@@ -81,4 +81,4 @@ def _shut(engine: Engine) -> None:
     with engine.lock:
         engine.end_sections()
         engine.state = "closed"
-        engine.ledger.usable = False
+        engine.table.usable = False

@@ -14,9 +14,9 @@ from collections import deque
 
 from acs_cl.emu.engine import HOST, Server
 from acs_cl.emu.model import Model
+from acs_cl.emu.reference.window import Window
 from acs_cl.emu.spec import Machine
 from acs_cl.emu.trace import Entry, Trace
-from acs_cl.launch.window import Window
 
 
 class Batches(Model):

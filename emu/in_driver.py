@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from acs_cl.emu.engine import HOST
 from acs_cl.emu.model import Model
+from acs_cl.emu.reference.window import Window
 from acs_cl.emu.spec import Machine, free
 from acs_cl.emu.trace import Entry, Trace
-from acs_cl.launch.window import Window
 
 
 class InDriver(Model):

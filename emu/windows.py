@@ -19,11 +19,11 @@ from collections import deque
 
 from acs_cl.emu.engine import END, HOST, ISSUE, Server
 from acs_cl.emu.model import Model
+from acs_cl.emu.reference.window import Window
 from acs_cl.emu.spec import Machine, WindowSpec, check_ns
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.emu.window_unit import StaleList, WindowUnit
 from acs_cl.errors import UsageError
-from acs_cl.launch.window import Window
 
 SEGMENTS = 6  # of a launch whose trace does not tell; the smaller of the paper's two
 

@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import tracemalloc
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,9 @@ from acs_cl.devices.driver import Place
 from acs_cl.emu.reference.epochs import Recorder as ModelRecorder
 from acs_cl.emu.reference.footprints import ReplayHazards
 from acs_cl.emu.reference.hazards import REMEMBERED
-from acs_cl.launch.ledger import newest, oldest
 from acs_cl.memory.array import Array
 from acs_cl.ranges import overlap
-from acs_cl.records import EVERYTHING, Span
+from acs_cl.records import EVERYTHING, Access, Span
 from acs_cl.scheduler import layout
 
 EACH = 30
@@ -306,7 +304,7 @@ class Base:
 
 
 class Places:
-    """Where launches are, as the ledger knows it."""
+    """Where launches are, as the table knows it."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -373,16 +371,13 @@ def packed(head: bytes, nbytes: int, *arguments: Any) -> tuple[bytes, bytes | No
 
 
 @pytest.mark.parametrize("part", range(EACH))
-def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
+def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None:
     """As tasks, edge by edge and word by word, over several epochs, however they end."""
     for seed in range(part, FUZZ, EACH):
         rng = random.Random(seed)
-        kernel, native, python = Fake(), core.native.Ledger(), Places()
+        kernel, native, python = Fake(), core.native.Table(), Places()
         hazards, expected, lock = core.native.Hazards(), ReplayHazards(), core.native.Lock()
-        launches: dict[int, Any] = {}
-        slots: dict[int, Any] = {}
-        unusual: list[Any] = []
-        native.join(hazards, lock, launches, slots, set(), [unusual], 10_000, None, False)
+        native.join(hazards, lock, 10_000, None, False, False)
         native.usable = True
         bases = [Base(number) for number in range(1, 5)]
         arrays = [
@@ -403,6 +398,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
         core.native.learn(kernel, (8,), None, head, None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
+        made: dict[int, Access] = {}
         for epoch in range(1, 6):
             ours, theirs = layout.Recorder(), ModelRecorder()
             native.open(epoch, ours, scheduler, 0, 1 << 20, 1 << 20, rng.choice((0, 5)))
@@ -435,11 +431,12 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                 else:
                     columns = [(x, False), ([y], True), (np.array([a], "f4"), True), ([n], True)]
                     decides = when and rng.choice(((when, False), ([when], True)))
-                    made = core.native.launch_many(kernel, (8,), None, columns, 0, 1, decides)
-                    assert made.many == 1
-                    assert (made.reads, made.writes) == (list(read_by(x, y, when)), [y.span])
+                    many = core.native.launch_many(kernel, (8,), None, columns, 0, 1, decides)
+                    assert many.many == 1
+                    assert (many.reads, many.writes) == (list(read_by(x, y, when)), [y.span])
                 number = python.number = python.number + 1
                 assert native.number == number
+                made[number] = Access(read_by(x, y, when), (y.span,))
                 found = expected.enter(number, read_by(x, y, when), (y.span,))
                 inside = [python.task(other, epoch) for other in found]
                 inside = [task for task in inside if task >= 0]
@@ -450,30 +447,37 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
                 numbers.append(number)
             assert native.shut() == []
             live.append((epoch, numbers))
-            assert native.numbers(epoch) == python.numbers(epoch) == numbers
+            assert native.of_epoch(epoch) == python.numbers(epoch) == numbers
             assert native.epoch(numbers[-1]) == python.epoch(numbers[-1]) == epoch
             assert ours.image(4).words.tolist() == theirs.image(4).words.tolist()
             assert ours.entries == theirs.entries
             assert (hazards.edges, hazards.pruned) == (expected.edges, expected.pruned)
-            quick = [one for _, some in live for one in some]
-            assert native.quick_numbers() == quick
-            assert native.oldest_quick() == min(quick, default=0)
+            flying = [one for _, some in live for one in some]
+            assert native.live() == flying
+            assert {*map(native.state, flying)} <= {"executing"}
+            assert native.oldest() == min(flying, default=0)
             for last in (0, *rng.sample(range(native.number + 2), min(3, native.number))):
-                assert native.newest_quick(last) == max((n for n in quick if n <= last), default=0)
+                assert native.newest(last) == max((n for n in flying if n <= last), default=0)
             while live and rng.random() < 0.6:
                 ended, numbers = live.pop(0)
                 python.leave(ended)
-                assert native.leave(ended) == []
-                assert native.retire(ended) == []
+                if rng.random() < 0.3:  # something of it has failed: each is told
+                    assert native.leave(ended, True) == numbers
+                    for number in rng.sample(numbers, len(numbers)):
+                        native.end(number, rng.random() < 0.5)
+                else:
+                    assert native.leave(ended) == []
+                    native.end_epoch(ended)
                 for number in numbers:
                     expected.retire(number)
-            assert len(native) == len(python)
-            assert hazards.live == expected.live == native.quick
-        settled = native.settle()
-        assert [one[0] for one in settled] == [one for _, some in live for one in some]
-        for epoch, numbers in live:
-            assert native.leave(epoch) == python.leave(epoch) == numbers
-        unusual.append(1)
+            assert native.in_epochs == len(python)
+            assert hazards.live == expected.live == len(native)
+        records = native.later(0)
+        assert [one.number for one in records] == [one for _, some in live for one in some]
+        assert all(one.access == made[one.number] for one in records)
+        assert {(one.command.name, one.upstream) for one in records} <= {("fake", ())}
+        assert native.by_core == native.number
+        native.recording(1)
         before = kernel.long_way
         kernel((8,), None, arrays[0], arrays[0], 1.0, 1)
         assert kernel.long_way == before + 1
@@ -482,7 +486,7 @@ def test_quick_launches_of_random_programs_are_the_same(part: int) -> None:
 
 
 def test_what_is_taught_has_to_fit() -> None:
-    kernel, ledger = Fake(), core.native.Ledger()
+    kernel, table = Fake(), core.native.Table()
     for wrong in (
         ("P", 124, "r"),
         ("i", 60, ""),
@@ -492,24 +496,8 @@ def test_what_is_taught_has_to_fit() -> None:
         ("L", 126, ""),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.teach(kernel, ledger, "", "fake", [wrong], 64, 0, 0)
+            core.native.teach(kernel, table, "", "fake", [wrong], 64, 0, 0)
     with pytest.raises(TypeError):
-        core.native.teach(object(), ledger, "", "fake", [], 0, 0, 0)
+        core.native.teach(object(), table, "", "fake", [], 0, 0, 0)
     assert not core.native.is_taught(kernel)
     kernel.engine = None
-
-
-def test_the_oldest_and_the_newest_of_both_kinds() -> None:
-    """As they stand in a list of all."""
-    rng = random.Random(3)
-    for _ in range(50):
-        numbers = sorted(rng.sample(range(1, 40), rng.randrange(12)))
-        quick = [number for number in numbers if rng.random() < 0.5]
-        ledger: Any = SimpleNamespace(
-            oldest_quick=lambda quick=quick: min(quick, default=0),
-            newest_quick=lambda last, quick=quick: max((n for n in quick if n <= last), default=0),
-        )
-        own: dict[int, Any] = {number: None for number in numbers if number not in quick}
-        assert oldest(own, ledger) == min(numbers, default=0)
-        for last in range(42):
-            assert newest(own, ledger, last) == max((n for n in numbers if n <= last), default=0)

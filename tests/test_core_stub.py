@@ -20,7 +20,18 @@ ROUTES = Path(__file__).parent.parent / "docs" / "design" / "where-a-launch-goes
 ATTRIBUTES = {"_acs_span", "_acs_arguments", "_complete"}
 """Private names that the core reads or sets, and does not call."""
 OF_OTHERS = {
-    *("INTERFACE", "SOURCES", "Caller", "Command", "Given", "Handle", "Joining", "Lock", "Passing"),
+    *(
+        "INTERFACE",
+        "SOURCES",
+        "STEPS",
+        "Caller",
+        "Command",
+        "Given",
+        "Handle",
+        "Joining",
+        "Lock",
+        "Passing",
+    ),
     *("Setter", "View", "Access", "Span", "append", "enqueue", "get", "int_ptr", "is_blocking"),
     *("read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
 }

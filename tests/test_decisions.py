@@ -18,7 +18,7 @@ import acs_cl as acs
 from acs_cl.launch.decision import DecidedCommand
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import with_guards
-from acs_cl.testing import span_of
+from acs_cl.testing import is_at_rest, span_of
 
 pytestmark = pytest.mark.rotate("make", 4)
 
@@ -362,7 +362,7 @@ def test_what_follows_a_wrong_count_is_poisoned_however_it_was_launched(setting:
     x.fill(0)
     y.fill(0)
     rt.finish()
-    assert not rt.engine.counted
+    assert is_at_rest(rt)
 
 
 def test_wrong_count_nobody_asked_about_surfaces_at_the_end(device: cl.Device) -> None:

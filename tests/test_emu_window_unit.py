@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from acs_cl.emu.machines import CUDA
+from acs_cl.emu.reference.window import Window
 from acs_cl.emu.spec import WindowSpec, check_ns
 from acs_cl.emu.window_unit import StaleList, WindowUnit, cycles_ns, estimate
 from acs_cl.errors import InternalError, UsageError
-from acs_cl.launch.window import Window
 
 LAUNCHES = 200
 

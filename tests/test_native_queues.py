@@ -328,8 +328,9 @@ class Program:
         else:
             assert (self.queues.oldest() is None) is (self.queues.in_flight == 0)
 
-    def see(self, ended: list[tuple[int, int, Any, int]]) -> None:
-        for number, status, _, _ in ended:
+    def see(self, ended: list[core.native.End]) -> None:
+        for end in ended:
+            number, status = end.number, end.status
             assert number not in self.reported
             event = self.event_of[number]
             own = self.driver.status[event]
@@ -400,7 +401,10 @@ def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
     program.driver.refuses = "marker"
     assert program.queues.event(2) is None
     assert program.queues.poll() == []  # more may come, and bring an event
-    assert program.queues.poll() == [(1, REFUSED, None, 0), (2, REFUSED, None, 1)]
+    ended = program.queues.poll()
+    assert [(one.number, one.status, one.event, one.lane) for one in ended] == [
+        (1, REFUSED, None, 0), (2, REFUSED, None, 1),
+    ]  # fmt: skip
     assert program.queues.in_flight == 0
 
 

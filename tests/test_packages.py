@@ -61,8 +61,8 @@ FOLDERS_MAY_IMPORT = {
 BENCHMARKS = ("workloads", "peers", "suite", "validation", "figures")
 
 # Pure: values in, values out. Nothing here may reach a driver, a thread or a clock.
-PURE = {"host.intervals", "records", "ranges", "launch.window", "launch.poison", "errors"}
-PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes")}
+PURE = {"host.intervals", "records", "ranges", "launch.poison", "errors"}
+PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes", "table", "window")}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 
 IN_CIRCLES = 6

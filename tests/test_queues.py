@@ -14,7 +14,7 @@ import pyopencl as cl
 import pytest
 
 import acs_cl as acs
-from acs_cl import testing
+from acs_cl import core, testing
 from acs_cl.devices.driver import STATUS, OwnKernel, Place
 from acs_cl.emu.reference.lanes import Lanes, Queue
 from acs_cl.factory import HOST, create
@@ -80,13 +80,13 @@ class Modelled:
         assert isinstance(backend.event(launch.number), cl.Event)
         return expected.lane
 
-    def take(self, ended: list[tuple[int, int, Any, int]]) -> list[int]:
+    def take(self, ended: list[core.native.End]) -> list[int]:
         """The numbers of launches that were reported, each once, on its lane and without error."""
-        for number, status, _, lane in ended:
-            assert (status, lane) == (0, self.model.in_flight[number])
-            self.model.retire(number)
+        for one in ended:
+            assert (one.status, one.lane) == (0, self.model.in_flight[one.number])
+            self.model.retire(one.number)
         assert self.backend.in_flight == len(self.model.in_flight)
-        return [one[0] for one in ended]
+        return [one.number for one in ended]
 
     def close(self) -> None:
         self.backend.wait_all()
@@ -220,7 +220,7 @@ def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.C
     for number in range(1, 8):
         backend.submit(Launch(number, command, NOTHING, ()))
     for _ in range(10_000):  # the device takes its time
-        seen += [ended[0] for ended in backend.poll()]
+        seen += [end.number for end in backend.poll()]
         if not backend.in_flight:
             break
         backend.wait_all()

@@ -1,4 +1,4 @@
-"""Quick launches: those that the native core makes itself, against the same made by Python.
+"""Launches that the native core makes itself, against the same made by Python.
 
 The two ways are compared in one runtime, on the same arrays: the words of the epoch, edges among
 them, what handles and statistics say, and every value. `ACS_CL_FUZZ=n` asks for n programs in all.
@@ -73,18 +73,6 @@ def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> None:
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
     monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
     monkeypatch.setattr(testing.runtime_of(program).engine.backend, "_next_look", 0)
-
-
-@contextlib.contextmanager
-def slowly(rt: acs.Runtime) -> Iterator[None]:
-    """All launches are made by Python."""
-    rt.engine.ledger.usable = False
-    yield
-    rt.engine.ledger.usable = True
-
-
-def quick(rt: acs.Runtime) -> int:
-    return rt.engine.ledger.quick
 
 
 def warm(program: acs.Program) -> None:
@@ -164,19 +152,19 @@ class Steps:
 def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[str, Any]:
     """What some launches leave in the open epoch, what is said of them, and where they got."""
     rt = testing.runtime_of(program)
-    before = rt.stats()
+    before, by_core = rt.stats(), testing.made_by_core(rt)
     first = rt.engine.number
     stop = cl.UserEvent(rt.context)
     for queue in rt.engine.backend.lanes.queues:
         cl.enqueue_barrier(queue, wait_for=[stop])
-    say = program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
+    program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
     handles = [step(program) for step in steps]
     epoch: Any = rt.engine.backend._open
     made = {
-        "quick": quick(rt),
+        "quick": testing.made_by_core(rt) - by_core,
         "words": epoch.recorder.image(8).words.tolist(),
-        "under way": [number - first for number in rt.engine.launches if number > say.number],
-        "tasks": [rt.engine.ledger.task(handle.number, epoch.number) for handle in handles],
+        "under way": [one.number - first for one in handles if testing.is_in_flight(rt, one)],
+        "tasks": [rt.engine.table.task(handle.number, epoch.number) for handle in handles],
     }
     stop.set_status(cl.command_execution_status.COMPLETE)
     rt.finish()
@@ -185,7 +173,7 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
     made["edges"] = {kind: edges[kind] - before["edges"][kind] for kind in edges}
     made["counts"] = [after[name] - before[name] for name in others]
     made["handles"] = [(one.number - first, one.name, one.access, one.done) for one in handles]
-    made["live"] = rt.engine.hazards.live, len(rt.engine.launches), len(rt.engine.ledger), quick(rt)
+    made["live"] = testing.is_at_rest(rt)
     return made
 
 
@@ -201,7 +189,7 @@ def test_they_are_what_python_makes_word_by_word(program: acs.Program, part: int
         for way in ("quick", "slow"):
             rows.fill(7)
             rt.finish()
-            with slowly(rt) if way == "slow" else contextlib.nullcontext():
+            with testing.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
                 made[way] = recorded(program, steps, rows[0] if seed % 2 else rows[1, :8])
             made[way]["values"] = rows.get().tolist()
         # not the first, which opens the epoch, nor where another thread of the runtime is inside
@@ -230,7 +218,7 @@ def test_those_that_decide_are_what_python_makes_word_by_word(
         rows.fill(7)
         some.set(np.arange(8, dtype="i4") % 2 - np.arange(8, dtype="i4") % 3)
         rt.finish()
-        with slowly(rt) if way == "slow" else contextlib.nullcontext():
+        with testing.planned_by_python(rt) if way == "slow" else contextlib.nullcontext():
             made[way] = recorded(program, steps, rows[0])
         made[way]["values"] = rows.get().tolist()
     assert made["quick"].pop("quick") > len(steps) * 0.7
@@ -244,11 +232,11 @@ def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Progra
     x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
     for _ in range(3):
         program.add((8,), None, x, y, 1)
-    before = quick(rt)
+    before = testing.made_by_core(rt)
     program.add((8,), None, x, y, 1, when=flags[0])
     program.add((8,), None, x, y, 1, when=flags[1])
     program.add((8,), None, x, y, 1, when=None)
-    assert quick(rt) == before + 3
+    assert testing.made_by_core(rt) == before + 3
     program.add((8,), None, x, y, 1, when=y[0])  # which it writes
     wrong = (flags, 1, x, flags.view("f4")[0], flags.view("u1")[1:5].view("u4"))
     for when in wrong:
@@ -257,7 +245,7 @@ def test_those_that_decide_and_are_not_plain_go_the_long_way(program: acs.Progra
             with pytest.raises(acs.UsageError) as caught:
                 program.add((8,), None, x, y, 1, when=when)
             said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
-            rt.engine.ledger.usable = not rt.engine.ledger.usable
+            rt.engine.table.usable = not rt.engine.table.usable
         assert said[0] == said[1]
     assert y.get().tolist() == [6] * 8
 
@@ -268,7 +256,7 @@ def test_a_kernel_that_always_decides_is_quick_too(device: cl.Device) -> None:
         rt.prebuild(prog.add)
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([0, 1], "u4")
         handles = [prog.add((8,), None, x, y, 1, when=flags[i % 2]) for i in range(50)]
-        assert rt.engine.ledger.most > 0
+        assert testing.made_by_core(rt) > 0
         assert handles[-1].access.reads == (x.span, y.span, flags[1].span)
         assert y.get().tolist() == [25] * 8
 
@@ -289,12 +277,13 @@ def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: 
     for way in ("loop", "many"):
         rows.fill(7)
         rt.finish()
+        before = testing.made_by_core(rt)
         if way == "loop":
             for one in zip(*arrays, *reals, strict=True):
                 program.blend((8,), None, *one)
         else:
             program.blend.launch_many((8,), None, *arrays, *reals)
-            assert quick(rt) > many * 0.5
+            assert testing.made_by_core(rt) - before > many * 0.5
         epoch: Any = rt.engine.backend._open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
@@ -312,6 +301,7 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
     for way in ("loop", "many"):
         rows.fill(1)
         rt.finish()
+        before = testing.made_by_core(rt)
         if way == "loop":
             for at, target in enumerate(targets):
                 flag = when[at] if isinstance(when, list) else when
@@ -320,7 +310,7 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
             handle = program.add.launch_many(
                 (ROW,), None, rows[0], targets, list(range(120)), when=when
             )
-            assert quick(rt) > 50
+            assert testing.made_by_core(rt) - before > 50
             assert {view.span for view in views[1:2]} <= set(handle.access.reads)
         epoch: Any = rt.engine.backend._open
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
@@ -331,10 +321,11 @@ def test_a_handle_says_what_any_other_does(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     warm(program)
     x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
-    with slowly(rt):
+    with testing.planned_by_python(rt):
         handles = [program.add((8,), None, x, y, 1)]
+    before = testing.made_by_core(rt)
     handles += [program.add((8,), None, x, y, 1) for _ in range(3)]
-    assert quick(rt) == 3
+    assert testing.made_by_core(rt) == before + 3
     slow, one = handles[0], handles[2]
     assert type(slow) is type(one)
     assert (one.name, one.access, one.number) == (slow.name, slow.access, slow.number + 2)
@@ -354,8 +345,9 @@ def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
     x = rt.zeros(8, "u4")
     rt.finish()
     for way in ("wait", "event", "done", "get", "flush"):
+        before = testing.made_by_core(rt)
         handles = [program.put((8,), None, x, 1, 2, 3) for _ in range(5)]
-        assert quick(rt) == 5
+        assert testing.made_by_core(rt) == before + 5
         assert not rt.engine.backend._open.wait_for
         if way == "wait":
             handles[-1].wait()
@@ -371,16 +363,16 @@ def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
             handles[0].wait()
         handles[-1].wait()
         rt.finish()
-        assert not quick(rt)
-        assert len(rt.engine.launches) == 0
+        assert testing.is_at_rest(rt)
 
 
 def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     x, y = rt.zeros(16, "u4"), rt.zeros(16, "u4")
+    before = testing.made_by_core(rt)
     for _ in range(3):
         program.add((8,), None, x[:8], y[:8], 1)
-    assert quick(rt)
+    assert testing.made_by_core(rt) > before
     wrong = [
         ((8,), None, x[:8], y[:8]),
         ((8,), None, x[:8], y[:8], 1, 2),
@@ -401,9 +393,9 @@ def test_what_is_not_plain_goes_the_long_way_and_says_the_same(program: acs.Prog
             with pytest.raises(acs.UsageError) as caught:
                 program.add(*args)
             said.append(re.sub(r"launch \d+", "launch", str(caught.value)))
-            rt.engine.ledger.usable = not rt.engine.ledger.usable
+            rt.engine.table.usable = not rt.engine.table.usable
         assert said[0] == said[1]
-    assert rt.engine.ledger.usable
+    assert rt.engine.table.usable
     with pytest.raises(TypeError):
         program.add((8,))
     freed = rt.zeros(8, "u4")
@@ -430,9 +422,9 @@ def test_an_infinite_float_is_one_and_a_large_one_is_refused(program: acs.Progra
     x = rt.zeros(8, "u4")
     for _ in range(2):
         program.blend((8,), None, x, x, x, 1.0, 1.0)
-    before = quick(rt)
+    before = testing.made_by_core(rt)
     program.blend((8,), None, x, x, x, float("inf"), 1.0)
-    assert quick(rt) == before + 1
+    assert testing.made_by_core(rt) == before + 1
     with pytest.raises(acs.UsageError, match="float"):
         program.blend((8,), None, x, x, x, 1e300, 1.0)
 
@@ -458,10 +450,10 @@ def test_declared_kernels_are_left_to_python(device: cl.Device) -> None:
         for _ in range(3):
             prog.put((8,), None, x, 1, 2, 3)
         prog.put.access(y="w[gid]")
-        before = rt.engine.ledger.most
+        before = testing.made_by_core(rt)
         handle = prog.put((4,), None, x, 1, 2, 3)
         assert handle.access.writes[0].nbytes == 16
-        assert rt.engine.ledger.most == before
+        assert testing.made_by_core(rt) == before
 
 
 def test_recordings_take_them(program: acs.Program) -> None:
@@ -469,10 +461,10 @@ def test_recordings_take_them(program: acs.Program) -> None:
     x = rt.zeros(8, "u4")
     for _ in range(3):
         program.flat((4, 2), None, x)
-    before = quick(rt)
+    before = testing.made_by_core(rt)
     with rt.record() as graph:
         program.flat((4, 2), None, x)
-    assert quick(rt) == before
+    assert testing.made_by_core(rt) == before
     assert len(graph) == 1
     graph.replay().wait()
     expected = np.zeros(8, "u4")
@@ -521,11 +513,11 @@ def test_poison_follows_them(program: acs.Program) -> None:
     x.fill(1)
     with contextlib.suppress(acs.PoisonedError):
         rt.finish()
-    before = rt.engine.ledger.most
-    for _ in range(before + 8):  # healed: they are quick again
+    before = testing.made_by_core(rt)
+    for _ in range(20):  # healed: the core makes them again
         program.add((8,), None, x, y, 1)
-    assert rt.engine.ledger.most > before
-    assert y.get().tolist() == [2 * (before + 8)] * 8
+    assert testing.made_by_core(rt) > before
+    assert y.get().tolist() == [2 * 20] * 8
 
 
 def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) -> None:
@@ -535,8 +527,9 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
     rt.finish()
     for _ in range(2):
         program.add((8,), None, x, x, 1)
+    before = testing.made_by_core(rt)
     handles = [program.put((8,), None, y, step, 0, 0) for step in range(9)]
-    assert quick(rt) >= 8
+    assert testing.made_by_core(rt) >= before + 8
 
     def refuse(*args: Any, **options: Any) -> Any:
         raise cl.RuntimeError("out of everything")
@@ -556,7 +549,7 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
     for _ in range(4):
         program.add((8,), None, y, x, 1)
     assert x.get().tolist() == [16] * 8
-    assert (rt.engine.hazards.live, len(rt.engine.launches), quick(rt)) == (0, 0, 0)
+    assert testing.is_at_rest(rt)
 
 
 def test_behind_an_epoch_the_next_one_is_open(
@@ -761,7 +754,7 @@ def test_a_mixing_runtime_has_them_too(device: cl.Device) -> None:
             if step % 32 == 0:
                 expected = 2 * expected + 1 & 0xFFFFFFFF
         assert x.get()[0].tolist() == expected.tolist()
-        assert rt.engine.ledger.most > 0
+        assert testing.made_by_core(rt) > 0
 
 
 def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None:

@@ -1,5 +1,5 @@
-"""Quick launches on queues: those that the native core makes itself for the host backends, against
-the same made by Python: values, edges, what waits for what, and what becomes of errors.
+"""Launches that the native core makes itself for the host backends, against the same made by
+Python: values, edges, what waits for what, and what becomes of errors.
 
 `ACS_CL_FUZZ=n` asks for n programs in all.
 """
@@ -10,7 +10,6 @@ import contextlib
 import os
 import random
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pytest
 from fuzz.threads import in_threads
 
 import acs_cl as acs
+from acs_cl import testing
 from acs_cl.scheduler.policy import Choice
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "12"))
@@ -49,14 +49,6 @@ def backend(request: pytest.FixtureRequest, device: cl.Device) -> str:
         pytest.skip("the device has no out-of-order queues")
     name: str = request.param
     return name
-
-
-@contextlib.contextmanager
-def slowly(rt: acs.Runtime) -> Iterator[None]:
-    """All launches are made by Python."""
-    rt.engine.ledger.usable = False
-    yield
-    rt.engine.ledger.usable = True
 
 
 class Counted:
@@ -127,7 +119,7 @@ def test_they_are_what_python_makes(
                 handles: list[Any] = []
                 for turn in range(2):
                     before = long_way.many
-                    with contextlib.nullcontext() if is_quick else slowly(rt):
+                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
                         handles = [step(program) for step in program_steps]
                     took = long_way.many - before
                     if turn:
@@ -136,8 +128,7 @@ def test_they_are_what_python_makes(
                 values = rows.get()
                 stats = rt.stats()
                 rt.finish()
-                assert rt.engine.ledger.quick == 0
-                assert rt.engine.hazards.live == len(rt.engine.launches) == 0
+                assert testing.is_at_rest(rt)
                 kept = {k: stats[k] for k in ("launches",)}
                 # every array of a runtime has the number of its base in its spans
                 made.append((values.tolist(), kept, spans))
@@ -156,13 +147,13 @@ def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
                 step(program)
             rt.finish()
             before = dict(rt.engine.hazards.edges)
-            retire = rt.engine.backend.poll
+            retire, by_core = rt.engine.backend.poll, testing.made_by_core(rt)
             rt.engine.backend.poll = lambda most=64: []  # type: ignore[method-assign]
-            with contextlib.nullcontext() if is_quick else slowly(rt):
+            with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
                 for step in chosen:
                     step(program)
             if is_quick:
-                assert rt.engine.ledger.quick > 40
+                assert testing.made_by_core(rt) - by_core > 40
             made.append({k: v - before[k] for k, v in rt.engine.hazards.edges.items()})
             rt.engine.backend.poll = retire  # type: ignore[method-assign]
     assert made[0] == made[1]
@@ -211,7 +202,7 @@ def test_what_is_known_of_some_arrays_holds_for_others_that_lie_as_they_do(
                 before = long_way.many
                 handle = program.add((8,), None, x, y, 1)
                 assert long_way.many - before == (turn == 0)
-                with slowly(rt):
+                with testing.planned_by_python(rt):
                     access = program.add((8,), None, x, y, 1).access
                 assert handle.access == access
                 assert {type(span) for span in handle.access.reads} == {acs.records.Span}
@@ -259,11 +250,11 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
             0,
             None,
         )
-        number = rt.engine.ledger.number
+        number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1)
         program.add((8,), None, x, y, 1)
-        assert rt.engine.ledger.number == number + 2
+        assert testing.launched(rt) == number + 2
         assert y.get().tolist() == [3] * 8
 
 
@@ -273,7 +264,7 @@ def test_they_are_refused_what_is_not_plain(device: cl.Device, backend: str) -> 
         x, y, theirs = rt.zeros(8, "u4"), rt.zeros(8, "u4"), other.zeros(8, "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1)
-        number = rt.engine.ledger.number
+        number = testing.launched(rt)
         for wrong in ((x, y), (x, theirs, 1), (x, y, 1 << 40), (x, 3, 1), (x, y, None)):
             with pytest.raises(acs.UsageError, match=f"launch {number + 1}"):
                 program.add((8,), None, *wrong)
@@ -290,7 +281,7 @@ def test_a_runtime_that_looks_closely_has_none(device: cl.Device) -> None:
             x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
             for _ in range(4):
                 program.add((8,), None, x, y, 1)
-            assert rt.engine.ledger.quick == 0
+            assert testing.made_by_core(rt) == 0
             assert y.get().tolist() == [4] * 8
 
 
@@ -321,7 +312,7 @@ def test_beside_host_tasks_events_and_limits(
                 gates: list[cl.UserEvent] = []
                 most = 0
                 for turn in range(2):
-                    with contextlib.nullcontext() if is_quick else slowly(rt):
+                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
                         for step in chosen:
                             step(program)
                             most = max(most, rt.stats()["window"]["occupied"])
@@ -342,10 +333,7 @@ def test_beside_host_tasks_events_and_limits(
                     assert turn == 0 or limits.get("window", 1 << 20) >= most
                 values = rows.get()
                 rt.finish()
-                assert rt.engine.ledger.quick == 0
-                assert (
-                    rt.engine.hazards.live == len(rt.engine.launches) == len(rt.engine.window) == 0
-                )
+                assert testing.is_at_rest(rt)
                 made.append((values.tolist(), sorted(seen)))
         assert made[0] == made[1], f"seed {seed}"
 
@@ -391,7 +379,7 @@ def test_a_full_backlog_waits(device: cl.Device, backend: str) -> None:
         x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
         for _ in range(500):
             program.add((8,), None, x, y, 1)
-            assert len(rt.engine.launches) <= 16
+            assert testing.in_flight(rt) <= 16
         assert y.get().tolist() == [500] * 8
 
 
@@ -564,10 +552,10 @@ def test_a_flag_that_is_not_plain_takes_the_long_way(
         for one in wrong:
             with pytest.raises(acs.UsageError, match="when="):
                 program.add((8,), None, x, y, 1, when=one)
-        number = rt.engine.ledger.number
+        number = testing.launched(rt)
         before = long_way.many
         program.add((8,), None, x, y, 1, when=y[:1])  # which it writes: a copy decides
-        assert rt.engine.ledger.number == number + 2
+        assert testing.launched(rt) == number + 2
         assert long_way.many == before + 1
         assert y.get().tolist() == [3 * i + 3 for i in range(8)]
 
@@ -642,10 +630,10 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         acs.core.native.learn_queues(
             program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], access, -1, 0, None
         )
-        number = rt.engine.ledger.number
+        number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
             program.add((8,), (1 << 20,), x, y, 1, when=flags[0])
         for which in (0, 1):
             program.add((8,), None, x, y, 1, when=flags[which])
-        assert rt.engine.ledger.number == number + 3
+        assert testing.launched(rt) == number + 3
         assert y.get().tolist() == [3] * 8

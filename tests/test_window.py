@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from acs_cl.launch.window import Window
+from acs_cl.emu.reference.window import Window
 
 
 class Inserted(NamedTuple):

@@ -30,7 +30,7 @@ from ..emu.machines import MACHINES
 from ..emu.spec import Machine
 from ..emu.trace import KERNEL, Entry
 from ..errors import DeviceError
-from ..launch.backend import Backend, Ended
+from ..launch.backend import Backend, End, Ended
 from ..records import Launch
 from .emulate import GROUP, Emulate
 from .queues import open_queues
@@ -238,12 +238,12 @@ class Emulated(Backend):
                 continue
             launch, event = self._launches.pop(place)
             del self._places[launch.number], self._events[launch.number]
-            ended.append((launch.number, event.status, event, 0))
+            ended.append(End(launch.number, event.status, event, 0))
         self._over = behind
         if behind and not self._is_flushed:  # some drivers begin nothing before they are told
             self.queues[0].flush()
             self._is_flushed = True
-        ended.sort(key=lambda one: one[0])
+        ended.sort(key=lambda one: one.number)
         return ended
 
     def error(self, number: int, status: int) -> BaseException | None:

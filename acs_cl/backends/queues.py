@@ -14,7 +14,6 @@ goes by the command's own `enqueue`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pyopencl as cl
@@ -48,12 +47,12 @@ class HostQueues(Backend):
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]
 
-    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
-        """The core makes launches by itself, and keeps their books in `ledger`."""
-        self._core.join(ledger)
+    def join(self, table: core.native.Table) -> None:
+        """The core makes launches by itself, and keeps them in `table`."""
+        self._core.join(table)
 
     @property
-    def quick_queues(self) -> core.native.Queues:
+    def core_queues(self) -> core.native.Queues:
         """The core's queues."""
         return self._core
 

@@ -372,7 +372,7 @@ class Checker:
             self._plain_s += perf_counter() - started
         finally:
             self._task = None
-        if engine.launches:
+        if len(engine.table):
             engine.drain()
         for one in self._nested:
             writes = [*writes, *memory.intervals(one.writes)]
@@ -407,7 +407,7 @@ class Checker:
     def settle(self, booked: bool = True) -> None:
         """Nothing is in flight, and the mirror is right, but for what was let through if that is
         not `booked`."""
-        if self.engine.launches:
+        if self.engine.table:
             self.engine.drain()
         if self._passed and booked:
             self._book()
@@ -509,7 +509,7 @@ class Checker:
 
     def _take_notes(self) -> None:
         memory, engine = self.memory, self.engine
-        if engine.returned:
+        if engine.table.has_returned:
             with engine.lock:
                 take_back(engine)
         while self._notes:
@@ -532,7 +532,7 @@ class Checker:
 
     def _fill(self, part: Part) -> None:
         """A new array has contents that are small and show up, not those of whoever had them."""
-        if self.engine.launches:
+        if self.engine.table:
             self.engine.drain()
         region, low, high = part.region, part.low, part.end
         values = marked(region.mirror[low:high], part.kind)

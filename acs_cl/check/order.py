@@ -301,7 +301,7 @@ class Batch:
 
     def _drain(self) -> None:
         engine = self._checker.engine
-        if engine.launches and not engine.gates:
+        if len(engine.table) and not engine.gates:
             engine.drain()
 
     # ---- naming --------------------------------------------------------------------------------

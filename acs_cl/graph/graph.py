@@ -113,10 +113,12 @@ class Graph:
             engine.end_sections()
         self._state = "being recorded"
         engine.recorders[self._thread] = self
+        engine.table.recording(1)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.engine.recorders.pop(self._thread, None)
+        if self.engine.recorders.pop(self._thread, None) is not None:
+            self.engine.table.recording(-1)
         self._own.clear()
         if kind is not None:
             self._let_go("discarded: its recording ended with an exception")
@@ -336,12 +338,14 @@ class Graph:
         engine, here = self.engine, threading.get_ident()
         made: dict[int, list[Recorded]] = {}
         engine.recorders[here] = self
+        engine.table.recording(1)
         try:
             for number, call in calls.items():
                 _, made[number], owned = self._make(call, number)
                 calls[number] = call._replace(owned=tuple(owned))
         finally:
             del engine.recorders[here]
+            engine.table.recording(-1)
         alike = all(len(new) == len(self._places[number]) for number, new in made.items()) and all(
             new.access == (move.access(old.access) if move is not None else old.access)
             for number, several in made.items()

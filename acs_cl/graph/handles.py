@@ -98,7 +98,7 @@ class SeveralHandle(Handle):
         engine = self.engine
         engine.check_open()
         for number in reversed(self._numbers):
-            if number in engine.launches:
+            if number in engine.table:
                 wait(engine, number)
         if engine.failures.any:
             for number in self._numbers:
@@ -128,7 +128,7 @@ class SeveralHandle(Handle):
         return event
 
     def _left(self) -> list[int]:
-        launches = self.engine.launches
+        launches = self.engine.table
         return [number for number in self._numbers if number in launches]
 
 

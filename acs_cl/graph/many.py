@@ -67,7 +67,7 @@ def launch_many(
     flags = None if when is None else (when, _is_each(when))
     at = 0
     while at < many:
-        if alike and engine.ledger.usable:
+        if alike and engine.table.usable:
             first = engine.number + 1
             made = core.native.launch_many(
                 kernel, sizes[0][0], sizes[1][0], columns, at, many, flags

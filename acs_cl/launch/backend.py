@@ -9,18 +9,15 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from .. import core
 from ..errors import DeviceError
 from ..records import Launch
 
-End = tuple[int, int, Any, int]
-"""(launch number, status, event, lane)."""
-
-Ended = list[End]
-"""What has ended, in program order."""
+End = core.native.End
+Ended = list[core.native.End]
+"""What has ended and has to be told, in program order."""
 
 DECIDED = -9001
 """Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
@@ -59,7 +56,7 @@ class Backend:
         return False
 
     @property
-    def quick_queues(self) -> core.native.Queues | None:
+    def core_queues(self) -> core.native.Queues | None:
         """The core's queues, to which it may make launches by itself; None where there are none."""
         return None
 
@@ -77,9 +74,8 @@ class Backend:
         """What the core's queues have told of somebody else, as `poll` would tell it."""
         return ended
 
-    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
-        """The core makes launches by itself, and keeps their books in `ledger`. `settle` makes
-        these what others are."""
+    def join(self, table: core.native.Table) -> None:
+        """The core makes launches by itself, and keeps them in `table`."""
 
     def prepare(self, kernels: list[tuple[Any, int]]) -> None:
         """Have kernels ready, given by their origins and the sizes of their groups."""

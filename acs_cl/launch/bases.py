@@ -14,7 +14,7 @@ from .books import Books
 def allocate(books: Books, nbytes: int) -> Base | None:
     """A new base; None where neither the store nor the driver has room for it. Called under the
     lock."""
-    if books.returned:
+    if books.table.has_returned:
         take_back(books)
     guard = books.checker.guard if books.checker is not None else 0
     block = books.store.allocate(nbytes + guard, books.hazards.is_live)
@@ -23,17 +23,18 @@ def allocate(books: Books, nbytes: int) -> Base | None:
     number = books.bases = books.bases + 1
     if block.users:
         books.hazards.inherit(number, block.users)
-    return Base(number, nbytes, block, books.store, books.returned)
+    return Base(number, nbytes, block, books.store, books.table.give_back)
 
 
 def take_back(books: Books) -> None:
     """Blocks of dropped arrays: their hazards become a list of launches the next owner waits for.
     Called under the lock."""
-    while books.returned:
-        number, block = books.returned.popleft()
+    while (returned := books.table.take_back()) is not None:
+        number, block = returned
         users = books.hazards.users(number)
         books.hazards.forget(number)
         books.failures.poison.forget(number)
+        books.note_poison()
         if books.checker is None:
             books.store.free(block, users)
             continue

@@ -20,16 +20,13 @@ from .. import core
 from ..devices.driver import CommandQueue
 from ..errors import UsageError
 from ..host.threads import HostTasks, Progress
-from ..memory.blocks import Block, Store
+from ..memory.blocks import Store
 from ..records import Options, Plan
 from .backend import Backend, End
 from .failures import Failures
-from .ledger import Launches
 from .observers import Checker, Recorder, Tracer
 from .sizes import Sizes
-from .skipped import Skipped
 from .user_events import UserEvents
-from .window import Window
 
 Gates = list[cl.Event]
 """The foreign events that one launch still waits for."""
@@ -44,7 +41,7 @@ class Parts(NamedTuple):
     plan: Plan
     store: Store
     backend: Backend
-    ledger: core.native.Ledger
+    table: core.native.Table
     tracer: Tracer | None
     timed_queues: Callable[[], Backend]
     """Makes a host backend whose queues keep the times of their commands."""
@@ -86,27 +83,24 @@ class Books:
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self.ready_first = parts.options.issue == "ready_first" and not parts.backend.in_order
         self.lock = core.native.Lock()
-        self.ledger = parts.ledger
+        self.table = parts.table
         self.hazards = core.native.Hazards()
         on_device = parts.plan.backend == "device"  # which has a window of its own
-        self.window = Window(None if on_device else parts.options.window)
-        self.launches = Launches(self.ledger, self.window)
+        self.window = None if on_device else parts.options.window
+        """How many launches may be in the window; None is without bound."""
         self.failures = Failures()
-        self.skipped = Skipped()
         self.gates: dict[int, Gates] = {}
         """{launch: the foreign events that it still waits for}."""
         self.user_events = UserEvents(parts.context, self.failures)
-        self.counted: set[int] = set()
-        """Launches with a count on the device, which may turn out wrong when they have ended."""
         self.reported: deque[End] = deque()
         """What the backend has told of, and nobody has taken note of yet."""
+        self.noted = 0
+        """Launches that were over when somebody took note last."""
         self.host_tasks = HostTasks()
         self.host_queue: CommandQueue | None = None
         """For the copies of host tasks, once there was one."""
         self.bases = 0
         """The number of the newest base."""
-        self.returned: deque[tuple[int, Block]] = deque()
-        """Memory of dropped arrays. Finalizers add to it without the lock."""
         self.recorders: dict[int, Recorder] = {}
         """{thread: what it records at the moment}."""
         self.programs: dict[Any, Any] = {}
@@ -120,7 +114,7 @@ class Books:
     @property
     def number(self) -> int:
         """Of the newest launch."""
-        return self.ledger.number
+        return self.table.number
 
     def check_open(self) -> None:
         """Raise if the runtime takes no calls."""
@@ -129,4 +123,8 @@ class Books:
 
     def is_dispatched(self, number: int) -> bool:
         """Whether a launch in flight has been handed to the driver."""
-        return self.backend.event(number) is not None
+        return self.table.state(number) == "executing"
+
+    def note_poison(self) -> None:
+        """Tell the core whether any bytes are poisoned: it makes no launches then."""
+        self.table.poisoned = bool(self.failures.poison)

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
-from ..errors import DeviceError
+from ..errors import DeviceError, InternalError
+from ..records import Access, Launch, Span
 
 
 class _Kernel(NamedTuple):
@@ -47,6 +48,24 @@ class KernelCommand(_Kernel):
         return enqueue_kernel(
             queue, kernel, global_size, local_size, offset, wait_for, False, False
         )
+
+
+class CoreCommand(NamedTuple):
+    """A launch that the core made: it has been enqueued, and only its name is kept."""
+
+    name: str
+    on_host: bool = False
+
+    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+        """Refuse: it is on its way already."""
+        raise InternalError(f"{self.name} is on its way already")
+
+
+def made_by_core(
+    number: int, name: str, reads: tuple[Span, ...], writes: tuple[Span, ...]
+) -> Launch:
+    """Return the record of a launch that the core made. Called by the core."""
+    return Launch(number, CoreCommand(name), Access(reads, writes), ())
 
 
 class ReadCommand:

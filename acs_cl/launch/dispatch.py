@@ -1,12 +1,11 @@
-"""Dispatch: launches that the window hands out go to the backend, or to a thread of the host.
+"""Dispatch: launches that are ready go to the backend, or to a thread of the host.
 
-In: the books, and numbers of launches in the order in which the window hands them out. Out: calls
-of the backend; launches that must not run end here.
+In: the books, whose table has what is ready, in order. Out: calls of the backend; launches that
+must not run end here.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from time import perf_counter_ns
 
 import pyopencl as cl
@@ -17,36 +16,43 @@ from ..records import Launch
 from .books import Books
 from .commands import HostCommand, KernelCommand
 from .decision import DecidedCommand
-from .poisoning import fail, let_skipped_end, stand_in
+from .poisoning import fail, stand_in
 
 
-def dispatch(books: Books, handed_out: list[int]) -> None:
-    """Hand launches to the backend or to a thread; those that must not run end here."""
-    queue = deque(handed_out)
-    while queue:
-        number = queue.popleft()
-        launch = books.launches[number]
-        failure = books.failures.doomed.pop(number, None)
-        if failure is None and launch.command.on_host:
+def dispatch(books: Books, number: int = 0) -> None:
+    """Hand launches that are ready to the backend or to a thread, launch `number` first; those that
+    must not run end here."""
+    table = books.table
+    number = number or table.next_ready()
+    while number:
+        launch = table.launch(number)
+        if books.failures.doomed.pop(number, None) is not None:
+            stand_in(books, number, launch.upstream)
+        elif launch.command.on_host:
             _run_on_host(books, launch)
-            continue
-        if failure is None:
-            if books.skipped:
-                launch = launch._replace(upstream=books.skipped.expand(launch.upstream))
-            try:
-                books.backend.submit(launch)
-                continue
-            except Exception as error:  # or the launch would be waited for for ever
-                fail(books, launch, driver_error(launch, error))
-        stand_in(books, number, launch.upstream)
-        queue.extend(books.window.done(number))
+        else:
+            _submit(books, launch)
+        number = table.next_ready()
+
+
+def _submit(books: Books, launch: Launch) -> None:
+    """Give a launch that was held to the backend."""
+    if books.table.has_stand_ins:
+        launch = launch._replace(upstream=books.table.expand(launch.upstream))
+    try:
+        books.backend.submit(launch)
+    except Exception as error:  # or the launch would be waited for for ever
+        fail(books, launch, driver_error(launch, error))
+        stand_in(books, launch.number, launch.upstream)
+    else:
+        books.table.start(launch.number)
 
 
 def refused(books: Books, launch: Launch, error: BaseException) -> AcsError:
     """The driver refused a launch in the user's own call: it is raised there, and it is as if the
     launch had never been."""
     stand_in(books, launch.number, launch.upstream)
-    dispatch(books, books.window.done(launch.number))
+    dispatch(books)
     return driver_error(launch, error)
 
 
@@ -56,14 +62,12 @@ def send_what_there_is(books: Books) -> None:
         books.backend.flush()
 
 
-def go_on(books: Books, number: int, handed_out: list[int]) -> None:
-    """A launch has ended, and others are concerned."""
+def go_on(books: Books, number: int) -> None:
+    """A launch has ended: others may be concerned."""
     if books.user_events:
         books.user_events.complete(number)
-    if handed_out:
-        dispatch(books, handed_out)
-    if books.skipped:
-        let_skipped_end(books)
+    if books.table.has_ready:
+        dispatch(books)
 
 
 def _run_on_host(books: Books, launch: Launch) -> None:
@@ -80,15 +84,15 @@ def _run_on_host(books: Books, launch: Launch) -> None:
         except BaseException as caught:  # whatever it is, it is the task's
             error = caught
         with books.lock:
-            books.launches.pop(launch.number)
             if error is not None:
                 fail(books, launch, error, command.site)
             if books.tracer is not None:
                 books.tracer.ran_on_host(launch, started_ns, perf_counter_ns())
-            books.hazards.retire(launch.number)
-            go_on(books, launch.number, books.window.done(launch.number))
+            books.table.end(launch.number, error is not None)
+            go_on(books, launch.number)
             books.lock.notify()
 
+    books.table.start(launch.number)
     books.backend.flush()
     books.host_tasks.run(task)
     books.progress.start()

@@ -9,75 +9,64 @@ meanwhile.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyopencl as cl
 
 from ..devices.contexts import forget_context
 from ..errors import DeviceError
 from ..records import Launch
-from .backend import DECIDED, Ended
+from .backend import DECIDED, End, Ended
 from .books import Books
 from .decision import DecidedCommand, WrongCountError
 from .dispatch import dispatch, driver_error, go_on, send_what_there_is
 from .gates import look_at_gates
-from .poisoning import fail, let_skipped_end
+from .poisoning import fail
 
 
 def retire(books: Books, ended: Ended) -> bool:
-    """The backend reports ended launches: free their slots, dispatch what waited for them. It tells
-    of each once, so that what an exception keeps from its turn is kept in `reported`."""
+    """The backend reports ended launches: dispatch what waited for them. It tells of each once, so
+    that what an exception keeps from its turn is kept in `reported`. Launches that the core made
+    may be over without a report."""
     reported = books.reported
     reported.extend(ended)
-    moved = bool(reported)
+    moved = bool(reported) or books.table.ended != books.noted
     while reported:
-        one = reported.popleft()
+        end = reported.popleft()
         try:
-            retire_one(books, *one)
+            retire_one(books, end)
         except BaseException:
-            if one[0] <= 0 or one[0] in books.launches:
-                reported.appendleft(one)
+            if end.epoch or end.number in books.table:
+                reported.appendleft(end)
             raise
-    if moved and books.window.waiting:
-        send_what_there_is(books)
+    if moved:
+        books.noted = books.table.ended
+        dispatch(books)
+        if books.user_events:
+            books.user_events.complete_ended(books.table)
+        if books.table.outside:
+            send_what_there_is(books)
     return moved
 
 
-def retire_one(books: Books, number: int, status: int, event: Any, lane: int) -> None:
-    """Take note of one end. 0: quick launches have ended; negative: those of that epoch."""
-    if number < 0:
-        settled = books.ledger.retire(-number)
-        books.reported.extendleft((one, 0, event, -1) for one in (0, *reversed(settled)))
+def retire_one(books: Books, end: End) -> None:
+    """Take note of one end."""
+    table, number = books.table, end.number
+    if end.epoch:  # of launches that the core made
+        table.end_epoch(end.epoch)
         return
-    if not number:
-        _let_others_in(books)
-        return
-    if status < 0 and books.ledger.quick:
-        books.launches.settle()
-    launch = books.launches.pop(number)
+    launch = table.launch(number)
+    has_failed = end.status < 0
     try:
-        if status < 0:
-            fail(books, launch, _what_ended(books, launch, status))
+        if has_failed:
+            fail(books, launch, _what_ended(books, launch, end.status))
         if books.tracer is not None:
-            books.tracer.ended(launch, lane, event)
+            books.tracer.ended(launch, end.lane, end.event)
         command = launch.command
-        if books.counted:
-            books.counted.discard(number)
         if type(command) is DecidedCommand and (error := command.error(number)) is not None:
+            has_failed = True
             fail(books, launch, error)
     finally:  # whatever was raised, it has ended
-        books.hazards.retire(number)
-        handed_out = books.window.done(number)
-        if handed_out or books.skipped or books.user_events:
-            go_on(books, number, handed_out)
-
-
-def _let_others_in(books: Books) -> None:
-    """Quick launches have ended, of which the window and stand-ins learn only now."""
-    if books.window.waiting:
-        dispatch(books, books.window.admit())
-    if books.skipped:
-        let_skipped_end(books)
+        table.end(number, has_failed)
+        go_on(books, number)
 
 
 def _what_ended(books: Books, launch: Launch, status: int) -> BaseException:
@@ -99,15 +88,16 @@ def pump(books: Books) -> tuple[bool, bool]:
         left, failed = look_at_gates(gates)
         if failed is not None:
             books.failures.doomed[number] = fail(
-                books, books.launches[number], DeviceError(f"a foreign event failed: {failed}")
+                books, books.table.launch(number), DeviceError(f"a foreign event failed: {failed}")
             )
         if failed is not None or not left:
             del books.gates[number]
-            dispatch(books, books.window.open_gate(number))
+            books.table.open_gate(number)
+            dispatch(books)
             moved = True
         else:
             books.gates[number] = left
-    held = bool(books.window.held)
+    held = bool(books.table.held)
     if moved:
         books.lock.notify()
     if held or (moved and not books.backend.unsent):
@@ -122,5 +112,6 @@ def give_up_gated(books: Books) -> None:
     for number in list(books.gates):
         del books.gates[number]
         error = DeviceError("the runtime was closed before the event it waits for came")
-        books.failures.doomed[number] = fail(books, books.launches[number], error)
-        dispatch(books, books.window.open_gate(number))
+        books.failures.doomed[number] = fail(books, books.table.launch(number), error)
+        books.table.open_gate(number)
+        dispatch(books)

@@ -8,7 +8,7 @@ whatever became ready.
 Invariants (all under `lock`, except that waiting for the device never holds it):
 - Numbers are given in the order in which calls take the lock, so each thread's own order is kept.
 - A launch that never ran (poisoned, refused by the driver) stays live until all its upstream has
-  ended, and `skipped` stands in for it: who should wait for it waits for its upstream instead.
+  ended, which stands in for it: who should wait for it waits for its upstream instead.
 - Arrays are never held: commands keep the driver's objects, memory in flight is guarded by
 `Block.users`.
 """
@@ -112,22 +112,16 @@ class Engine(Books):
         self.progress = Progress(self.pump, self.goes_on, self.lock)
 
     def open(self) -> None:
-        """Take calls from now on. Where nothing is unusual the core makes launches by itself; what
-        has to be empty for that is emptied and filled again, never replaced."""
-        ledger, window = self.ledger, self.window
-        window.elsewhere = lambda: ledger.quick
-        self.backend.join(ledger, self.launches.settle)
-        unusual: list[object] = [
-            self.recorders, self.returned, self.skipped, self.failures.poison.bases,
-            self.sections, window.waiting, self.counted,
-        ]  # fmt: skip
-        if self.backend.in_order:  # behind one that is held, all are
-            unusual.append(window.watched)
-        ledger.join(
-            self.hazards, self.lock, self.launches, window.slots, window.watched, unusual,
-            self.backlog, window.size, self.ready_first,
+        """Take calls from now on. Where nothing is unusual the core makes launches by itself."""
+        table = self.table
+        table.join(
+            self.hazards, self.lock, self.backlog, self.window, self.ready_first,
+            self.backend.in_order,
         )  # fmt: skip
-        ledger.usable = (
+        self.backend.join(table)
+        if self.tracer is not None:
+            table.log()
+        table.usable = (
             self.options.plans
             and self.plan.backend != "emulated"
             and self.tracer is None
@@ -167,13 +161,13 @@ class Engine(Books):
                 self.end_sections()
             tracer = self.tracer
             started_ns = perf_counter_ns() if tracer is not None else 0
-            if self.returned:
+            if self.table.has_returned:
                 bases.take_back(self)
-            if len(self.launches) >= self.backlog:
+            if len(self.table) >= self.backlog:
                 waits.wait_for_half(self)
                 self.check_open()
             gates = open_events(wait_for) if wait_for else None
-            number = self.ledger.number = self.ledger.number + 1
+            number = self.table.number = self.table.number + 1
             if footprint is None:
                 found = self.hazards.enter(number, access.reads, access.writes)
             else:
@@ -183,7 +177,7 @@ class Engine(Books):
             else:
                 upstream = tuple(found) if found else ()
                 if after:
-                    more = (n for n in after if n in self.launches or n in self.skipped)
+                    more = (n for n in after if self.table.state(n) is not None)
                     upstream = tuple(dict.fromkeys((*upstream, *more)))
             entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
             handle = self.hand_over(number, command, access, upstream, gates, result)
@@ -202,36 +196,35 @@ class Engine(Books):
     ) -> Handle:
         """A launch is in the hazards: into the window, and on to where it runs."""
         with self.lock:
-            if self.skipped:
-                upstream = self.skipped.expand(upstream)
-            launch = self.launches[number] = _new(Launch, (number, command, access, upstream))
+            table = self.table
+            if table.has_stand_ins:
+                upstream = table.expand(upstream)
+            launch = _new(Launch, (number, command, access, upstream))
             if self.failures.any:
                 meet_poison(self, launch)
-            if getattr(command, "is_counted", False):
-                self.counted.add(number)
-            on_host = command.on_host
+            on_host, counted = command.on_host, getattr(command, "is_counted", False)
             patient = on_host or self.ready_first
-            if patient and self.ledger.quick:  # the window has to know what it waits for
-                self.launches.settle()
             if gates:
                 self.gates[number] = gates
-            handed_out = self.window.insert(number, upstream, on_host, bool(gates), patient)
-            if handed_out and (on_host or number in self.failures.doomed):
-                dispatch(self, handed_out)
-            elif handed_out:
+            ready = table.insert(launch, on_host, bool(gates), patient, counted)
+            if ready and (on_host or number in self.failures.doomed):
+                dispatch(self, number)
+            elif ready:
                 try:
                     self.backend.submit(launch)
                 except Exception as error:  # or the launch would be waited for for ever
                     raise refused(self, launch, error) from error
+                table.start(number)
             # only now: what the driver refused overwrites nothing
             if self.failures.any and not self.failures.knows(number):
                 self.failures.poison.overwrite(access.overwrites)
+                self.note_poison()
             # gates are looked at seldom, since each of them may have a launch for each event
-            if number % POLL_EVERY == 0 or not (handed_out or self.gates):
+            if number % POLL_EVERY == 0 or not (ready or self.gates):
                 pump(self)
-            if self.window.waiting:
+            if table.outside:
                 send_what_there_is(self)
-            if (not handed_out and self.window.held) or self.backend.unsent:
+            if (not ready and table.held) or self.backend.unsent:
                 self.progress.start()
         return Handle(self, number, command.name, access, result)
 
@@ -264,8 +257,8 @@ class Engine(Books):
     def goes_on(self) -> bool:
         """Whether launches have come since this was asked, and nothing but an open epoch needs a
         look: the program looks after that itself. Asked without the lock."""
-        before, self._seen = self._seen, self.ledger.number
-        return before != self._seen and not (self.window.held or self.gates)
+        before, self._seen = self._seen, self.table.number
+        return before != self._seen and not (self.table.held or self.gates)
 
     # ---- waiting -------------------------------------------------------------------------------
 
@@ -337,14 +330,14 @@ class Engine(Books):
         nothing is under way, under the lock; gives what to put back."""
         backend = self.backend
         if not on:
-            self.ledger.usable, before = kept
+            self.table.usable, before = kept
             if isinstance(before, Backend):
                 backend.close()
                 self.backend = before
             elif before is not None:
                 backend.requeue(*before)
             return None
-        usable, self.ledger.usable = self.ledger.usable, False
+        usable, self.table.usable = self.table.usable, False
         if backend.profiling or not backend.may_retime:
             return usable, None
         fresh = self.timed_queues()

@@ -72,12 +72,12 @@ class Patience:
         """Raise if everything has been held for too long. Called under the lock, right after a look
         at all that may have moved."""
         open_now = sum(map(len, books.gates.values()))
-        seen = (books.number - len(books.launches), open_now)
+        seen = (books.number - len(books.table), open_now)
         if seen != self._seen or not all_held(books, promised):
             self._seen, self._since = seen, perf_counter()
         elif perf_counter() - self._since > PATIENCE_S:
             number = next(iter(books.gates))
-            name = books.launches[number].command.name
+            name = books.table.launch(number).command.name
             raise UsageError(
                 f"{self._call} waits for launches that all wait for a user event: launch {number} "
                 f"({name}) is gated by wait_for= on an event that nobody has set; set it before, "

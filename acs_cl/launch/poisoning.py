@@ -3,8 +3,8 @@
 In: the books, a launch that failed, was refused, or reads poisoned bytes. Out: the books, in which
 those that must not run are doomed, and a launch that never ran has stand-ins.
 
-Invariant: a launch that never ran stays in the hazards until all its upstream has ended, and
-`skipped` stands in for it: who should wait for it waits for its upstream instead.
+Invariant: a launch that never ran stays in the hazards until all its upstream has ended, which
+stands in for it in the table: who should wait for it waits for its upstream instead.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from .poison import lost
 
 def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> Failure:
     """A launch failed after its call had returned: poison what follows from it."""
-    if books.ledger.quick:
-        books.launches.settle()
     failure = Failure(launch.number, launch.command.name, site, error)
-    later = (other for number, other in books.launches.items() if number > launch.number)
+    later = {other.number: other for other in books.table.later(launch.number)}
     launch = _with_what_is_lost(launch, error)
-    reached = books.failures.record(failure, launch.access, _apart(books, later))
+    reached = books.failures.record(failure, launch.access, _apart(books, later.values()))
     for number in reached:
-        if number not in books.window or not books.is_dispatched(number):
+        if books.is_dispatched(number):
+            books.table.lose(number)
+        else:
             books.failures.doomed[number] = failure
-    for poisoned in (launch, *(books.launches[number] for number in reached)):
+    for poisoned in (launch, *(later[number] for number in reached)):
         _keep_foreign(books, poisoned)
+    books.note_poison()
     return failure
 
 
@@ -45,23 +46,15 @@ def meet_poison(books: Books, launch: Launch) -> None:
         books.failures.note(launch.number, failure)
         books.failures.doomed[launch.number] = failure
         books.failures.poison.add(launch.access.writes, failure)
+        books.note_poison()
         _keep_foreign(books, launch)
 
 
 def stand_in(books: Books, number: int, upstream: tuple[int, ...]) -> None:
     """Launch `number` will never run: until its upstream has ended, that stands in for it."""
-    books.launches.pop(number)
-    books.counted.discard(number)
+    books.table.never_ran(number, upstream)
     if books.user_events:
         books.user_events.complete(number)
-    if not books.skipped.add(number, upstream, books.launches):
-        books.hazards.retire(number)
-
-
-def let_skipped_end(books: Books) -> None:
-    """Those whose upstream has ended need no stand-in any more."""
-    for other in books.skipped.ended(books.launches):
-        books.hazards.retire(other)
 
 
 def may_be_poisoned(books: Books, access: Access) -> bool:
@@ -70,11 +63,11 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
         poison = books.failures.poison
         if poison and poison.find((*access.reads, *access.writes)) is not None:
             return True
-        if not (books.window.held or books.host_tasks.busy):
+        if not (books.table.held or books.host_tasks.busy):
             return False
         return any(
-            launch.access.writes and (launch.command.on_host or number in books.gates)
-            for number, launch in books.launches.items()
+            launch.access.writes and (launch.command.on_host or launch.number in books.gates)
+            for launch in books.table.later(0)
         )
 
 

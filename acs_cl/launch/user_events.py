@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyopencl as cl
 
+from .. import core
 from ..devices import driver
 from .failures import Failures
 
@@ -35,6 +36,11 @@ class UserEvents(dict[int, cl.UserEvent]):
         event = self.pop(number, None)
         if event is not None:
             event.set_status(self._status(number))
+
+    def complete_ended(self, table: core.native.Table) -> None:
+        """Complete those of launches that are over: the core does not tell of all."""
+        for number in [one for one in self if one not in table]:
+            self.complete(number)
 
     def _status(self, number: int) -> int:
         return -1 if self._failures.knows(number) else driver.COMPLETE

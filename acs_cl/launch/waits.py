@@ -9,7 +9,6 @@ room ends in an error where only the program itself could end it.
 
 from __future__ import annotations
 
-from itertools import islice
 from time import perf_counter
 
 import pyopencl as cl
@@ -20,7 +19,6 @@ from ..host.threads import on_host_task
 from .books import Books
 from .ends import give_up_gated, pump, retire
 from .gates import Patience, all_held
-from .ledger import newest, oldest
 from .registry import promised
 
 TICK_S = 0.01
@@ -51,13 +49,13 @@ def wait(books: Books, number: int) -> None:
 def _wait(books: Books, number: int) -> None:
     lock, backend = books.lock, books.backend
     with lock:
-        if number not in books.launches:
+        if number not in books.table:
             return
         refuse_on_host_task("waiting for a launch")
         event = backend.to_wait_for(number)
         while event is None:
             pump(books)
-            if number not in books.launches:
+            if number not in books.table:
                 return
             event = backend.to_wait_for(number)
             if event is None:
@@ -77,7 +75,7 @@ def is_done(books: Books, number: int) -> bool:
 
 def _is_done(books: Books, number: int) -> bool:
     with books.lock:
-        if number not in books.launches:
+        if number not in books.table:
             return True
         if books.state:
             return False
@@ -86,33 +84,33 @@ def _is_done(books: Books, number: int) -> bool:
         if event is not None:
             books.backend.flush()
             return driver.status(event) <= 0
-        return number not in books.launches
+        return number not in books.table
 
 
 def event(books: Books, number: int) -> cl.Event:
     """An event for launch `number`: its own, or a user event that is completed with it."""
     with books.lock:
-        if number in books.launches or books.state is FORKED:
+        if number in books.table or books.state is FORKED:
             books.check_open()
             pump(books)
         found = books.backend.event_for_others(number)
         if found is not None:
             books.backend.flush()
             return found  # type: ignore[no-any-return]
-        return books.user_events.give(number, number in books.launches)
+        return books.user_events.give(number, number in books.table)
 
 
 def wait_for_half(books: Books) -> None:
     """The backlog is full: wait until half of it has retired. Called under the lock."""
     pump(books)
-    if len(books.launches) < books.backlog or on_host_task():
+    if len(books.table) < books.backlog or on_host_task():
         return
     books.counts.backlog_waits += 1
     patience = Patience(f"launch {books.number + 1}, for which the backlog has no room,")
-    while (too_many := len(books.launches) - books.backlog // 2) > 0:
-        if len(books.launches) < books.backlog and all_held(books):
+    while (too_many := len(books.table) - books.backlog // 2) > 0:
+        if len(books.table) < books.backlog and all_held(books):
             return
-        _wait_for_any(books, next(islice(books.launches, too_many - 1, None)), patience)
+        _wait_for_any(books, books.table.nth(too_many - 1), patience)
         retire(books, books.backend.poll(books.backlog))
 
 
@@ -127,14 +125,14 @@ def drain(
     `until`: a time on `perf_counter` at which waiting ends; False if that came first. Called under
     the lock."""
     last = books.number
-    launches, ledger = books.launches, books.ledger
-    while 0 < oldest(launches, ledger) <= last:
+    table = books.table
+    while 0 < table.oldest() <= last:
         if gives_up:
             give_up_gated(books)
         left_s = -1.0 if until is None else until - perf_counter()
         if until is not None and left_s <= 0:
             return False
-        _wait_for_any(books, newest(launches, ledger, last), patience, left_s)
+        _wait_for_any(books, table.newest(last), patience, left_s)
         retire(books, books.backend.poll_up_to(books.number))
     return True
 
@@ -145,13 +143,13 @@ def _wait_for_any(books: Books, best: int, patience: Patience | None, seconds: f
     moved along."""
     pump(books)
     backend = books.backend
-    event = None if books.window.held else backend.to_wait_for(best)
+    event = None if books.table.held else backend.to_wait_for(best)
     if event is None:
         event = backend.oldest()
     if event is not None:
         backend.flush()
         books.lock.wait(event.int_ptr, seconds)
-    elif books.launches:
+    elif len(books.table):
         if patience is not None:
             patience.spend(books, promised())
         books.lock.wait(0, TICK_S)

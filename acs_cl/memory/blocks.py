@@ -68,7 +68,7 @@ class Block:
 class Base:
     """One allocation. Views share it; when the last is gone its block comes back."""
 
-    __slots__ = ("_returned", "block", "nbytes", "number", "store")
+    __slots__ = ("_give_back", "block", "nbytes", "number", "store")
 
     def __init__(
         self,
@@ -76,20 +76,20 @@ class Base:
         nbytes: int,
         block: Block,
         store: Store,
-        returned: deque[tuple[int, Block]],
+        give_back: Callable[[int, Block], None],
     ) -> None:
         self.number = number
         self.nbytes = nbytes
         self.block = block
         self.store = store
-        self._returned = returned
+        self._give_back = give_back
 
     def place(self, offset: int, nbytes: int) -> Place:
         """These bytes as the driver takes them."""
         return self.store.place(self.block, offset, nbytes)
 
     def __del__(self) -> None:
-        self._returned.append((self.number, self.block))
+        self._give_back(self.number, self.block)
 
 
 class Store:

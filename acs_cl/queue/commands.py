@@ -228,7 +228,7 @@ def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, numb
     """A launch of a kernel went the long way: the core makes those like it from now on, as far as
     nothing is unusual when they come."""
     engine = queue.runtime.engine
-    if not engine.ledger.usable or given.lessons >= PATIENCE:
+    if not engine.table.usable or given.lessons >= PATIENCE:
         return
     name, native, global_size, local_size = command[:4]
     left, until, reason = engine.backend.stays(number, native, (name, global_size, local_size))

@@ -153,7 +153,7 @@ class Queue(cl.CommandQueue):
         self._odd: set[str] = set()
         """"exposed": another library may have put commands on the driver's queue; "left": its
         `with` block has ended."""
-        self._holds = self._engine.ready_first or self._engine.window.size is not None
+        self._holds = self._engine.ready_first or self._engine.window is not None
         self._holds |= self._runtime.plan.backend == "emulated"
         """Whether launches may be held back although nothing is, so far."""
         self.not_understood: Counter[str] = Counter()
@@ -174,12 +174,12 @@ class Queue(cl.CommandQueue):
     def _join(self) -> Any:
         """What the core makes launches of the queue's kernels with; None where Python makes all."""
         engine = self._engine
-        queues = engine.backend.quick_queues
+        queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
             return None
         empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
         return core.native.Joining(
-            self, engine, engine.ledger, queues, engine.store, self._numbers, self._seen,
+            self, engine, engine.table, queues, engine.store, self._numbers, self._seen,
             self._books, self._section, empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
@@ -317,7 +317,7 @@ class Queue(cl.CommandQueue):
         if after and engine.checker is not None:  # which knows of bytes only
             for one in after:
                 wait(engine, one)
-        held = bool(foreign) or self._holds or engine.window.held > 0
+        held = bool(foreign) or self._holds or engine.table.held > 0
         timed: Any = None
         if held:
             command = _kept(command)
@@ -404,7 +404,7 @@ class Queue(cl.CommandQueue):
             self._trim()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
-            if busy or not may_begin(engine) or not {*engine.launches} <= {*self._numbers}:
+            if busy or not may_begin(engine) or not {*engine.table.live()} <= {*self._numbers}:
                 section.refuse()
             else:
                 section.begin(engine)
@@ -458,13 +458,13 @@ class Queue(cl.CommandQueue):
     def _may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
         """Whether a command may have to wait on the host for its turn."""
         foreign = self._split(wait_for)[1] if wait_for else ()
-        return bool(foreign or self._foreign or self._holds or self._engine.window.held)
+        return bool(foreign or self._foreign or self._holds or self._engine.table.held)
 
     def _mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
         """A marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
-            launches = self._engine.launches
+            launches = self._engine.table
             live = tuple(number for number in list(self._numbers) if number in launches)
         command = Call("marker", _MARK, {}, True)
         event = self._submit(command, NOTHING, wait_for, kind, after=live)
@@ -485,7 +485,7 @@ class Queue(cl.CommandQueue):
     # ---- what is in flight -----------------------------------------------------------------------
 
     def _forget_ended(self) -> None:
-        launches = self._engine.launches
+        launches = self._engine.table
         self._numbers[:-1] = [number for number in self._numbers[:-1] if number in launches]
         self._seen[:] = [number for number in self._seen if number in launches]
         self._behind[:] = [number for number in self._behind if number in launches]
@@ -494,7 +494,7 @@ class Queue(cl.CommandQueue):
         """What the host can look behind, of this queue, up to a launch."""
         if not self._in_order:
             return []
-        launches, seen = self._engine.launches, self._seen
+        launches, seen = self._engine.table, self._seen
         if seen and seen[0] not in launches:  # or every read would look at all of the last ones
             with self._books:
                 seen[:] = [one for one in seen if one in launches]
@@ -514,7 +514,7 @@ class Queue(cl.CommandQueue):
             self._raise_failed(number)
 
     def _live_up_to(self, number: int) -> list[int]:
-        launches = self._engine.launches
+        launches = self._engine.table
         return [one for one in list(self._numbers) if one <= number and one in launches]
 
     def _raise_failed(self, number: int) -> None:
@@ -573,7 +573,7 @@ class Queue(cl.CommandQueue):
         while True:
             with engine.lock:
                 engine.pump()
-                if number not in engine.launches or engine.backend.event(number) is not None:
+                if number not in engine.table or engine.backend.event(number) is not None:
                     return
                 engine.lock.wait(0, TICK_S)
             if perf_counter() > until and all_held(engine):

@@ -102,8 +102,8 @@ class Section(core.native.Passing):
             self.began = perf_counter()
         with engine.lock:
             engine.pump()  # or what has ended would count as in flight, and look like overlap
-            launch = engine.launches.get(number)
-            look.note(number, launch.upstream if launch is not None else (), engine.launches)
+            launch = engine.table.launch(number)
+            look.note(number, launch.upstream if launch is not None else (), engine.table)
         return look.many >= self.wanted and self.decides()
 
     def look_anew(self) -> None:
@@ -128,13 +128,13 @@ class Section(core.native.Passing):
 
     def begin(self, engine: Engine) -> None:
         """From here on commands pass. Called under the runtime's lock, and with nothing held."""
-        engine.launches.settle()
-        live = tuple(engine.launches)
+        live = tuple(engine.table.live())
         if live:
             mark = engine.launch(Call("marker", _MARK, {}, True), NOTHING, after=live)
             self._note(mark.number)
             _BARRIER(self.native, [engine.event(mark.number)])
         engine.sections.append(self)
+        engine.table.bypassing(1)
         if engine.tracer is not None:
             engine.tracer.forget_times()  # of what passes, nobody tells the program's time
         self._began_ns = perf_counter_ns()
@@ -153,6 +153,7 @@ class Section(core.native.Passing):
         """They do not any more. Called under the runtime's lock. `by_own`: a command of this queue
         ends it."""
         engine.sections.remove(self)
+        engine.table.bypassing(-1)
         with self.lock:
             self.open = self.passing = False
             gains = self.passed >= (GAINS if by_own else SATISFIED)
@@ -186,9 +187,9 @@ def may_begin(engine: Engine) -> bool:
         or engine.sections
         or engine.recorders
         or engine.gates
-        or engine.skipped
+        or engine.table.has_stand_ins
         or engine.failures.any
-        or engine.window.held
+        or engine.table.held
         or engine.host_tasks.busy
         or engine.measuring is not None
         or engine.checker is not None

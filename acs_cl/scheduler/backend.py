@@ -31,7 +31,7 @@ from .. import core
 from ..backends.queues import open_queues
 from ..devices.driver import STATUS, CommandQueue
 from ..errors import DeviceError
-from ..launch.backend import DECIDED, Backend, Ended
+from ..launch.backend import DECIDED, Backend, End, Ended
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..memory.blocks import Store
@@ -86,7 +86,7 @@ class Device(Backend):
         tier: str,
         settings: Settings,
         choice: Choice | None,
-        ledger: core.native.Ledger,
+        table: core.native.Table,
     ) -> None:
         timed = lanes.profiling or choice is not None
         super().__init__(open_queues(context, device, 1, timed), lanes.profiling)
@@ -97,9 +97,7 @@ class Device(Backend):
         self._schedulers = Schedulers(context, device, tier, settings.groups)
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
-        self._ledger = ledger
-        self._settle: Callable[[], object] = ledger.settle
-        """Makes quick launches what others are; the engine knows how."""
+        self._table = table
         self._numbers = count(1)
         self._open: Epoch | None = None
         self._sent: deque[Epoch] = deque()
@@ -163,7 +161,7 @@ class Device(Backend):
             return "on the host; "
         if reason is not None:
             return f"on a lane: {reason}; "
-        if self._ledger.epoch(number) or not self._where or number >= next(iter(self._where)):
+        if self._table.epoch(number) or not self._where or number >= next(iter(self._where)):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
 
@@ -172,16 +170,15 @@ class Device(Backend):
         self._where[number] = ON_HOST
         forget_oldest(self._where)
 
-    def join(self, ledger: core.native.Ledger, settle: Callable[[], object]) -> None:
+    def join(self, table: core.native.Table) -> None:
         """The core makes launches for both by itself."""
-        self._settle = settle
-        ledger.tell(self.reasons, self._where)
-        self.lanes.join(ledger, settle)
+        table.tell(self.reasons, self._where)
+        self.lanes.join(table)
 
     @property
-    def quick_queues(self) -> core.native.Queues | None:
+    def core_queues(self) -> core.native.Queues | None:
         """Those of the lanes."""
-        return self.lanes.quick_queues
+        return self.lanes.core_queues
 
     def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
         """Some launches at a time, where the last one took a lane: what keeps a kernel there may
@@ -258,16 +255,16 @@ class Device(Backend):
         if epoch is None or epoch.scheduler is not scheduler:
             self._cut()
             epoch = self._open_for(scheduler)
-        ledger = self._ledger
+        table = self._table
         inside = []
         for upstream in launch.upstream:
-            at = ledger.task(upstream, epoch.number)
+            at = table.task(upstream, epoch.number)
             if at >= 0:
                 inside.append(at)
             else:
                 self._wait_for_lane(epoch, upstream)
         at = epoch.recorder.add(task.head, task.blob, task.shape, inside)
-        ledger.put(launch.number, epoch.number, at)
+        table.put(launch.number, epoch.number, at)
         epoch.names[command.name] += 1
         if not epoch.trusted and at < FEW:
             self._commands.append(launch)
@@ -296,7 +293,7 @@ class Device(Backend):
         """A new open epoch, in place of one without tasks. Its first task is not seen yet:
         the core calls for a look when it makes that one."""
         if self._open is not None:
-            self._ledger.shut()
+            self._table.shut()
             del self._epochs[self._open.number]
         epoch = self._open = self._new_epoch(scheduler)
         self._tell()
@@ -316,10 +313,10 @@ class Device(Backend):
         return epoch
 
     def _tell(self) -> None:
-        """Tell the ledger of the open epoch."""
+        """Tell the table of the open epoch."""
         epoch = self._open
         if epoch is not None:
-            self._ledger.open(
+            self._table.open(
                 epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
                 self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.opened else 1,
             )  # fmt: skip
@@ -330,7 +327,7 @@ class Device(Backend):
         choice = self._choice
         if choice is None:
             return True
-        return choice.refusal(self._ledger.number, key, tiles, scheduler.limits.groups) is None
+        return choice.refusal(self._table.number, key, tiles, scheduler.limits.groups) is None
 
     def _task(self, command: Any, offer: tuple[Scheduler, Body] | None) -> tuple[Scheduler, Task]:
         """The task that a launch is. Raises `Unfit`."""
@@ -377,7 +374,7 @@ class Device(Backend):
         """The events of the epochs that a launch on a lane waits for; they are sent."""
         extra = []
         for number in launch.upstream:
-            epoch = self._epochs.get(self._ledger.epoch(number))
+            epoch = self._epochs.get(self._table.epoch(number))
             if epoch is not None:
                 if epoch is self._open:
                     self._cut()
@@ -387,7 +384,7 @@ class Device(Backend):
 
     def _wait_for_lane(self, epoch: Epoch, number: int) -> None:
         """An epoch waits for a launch, unless that is in an epoch sent before, or has ended."""
-        event = None if self._ledger.epoch(number) else self.lanes.event(number)
+        event = None if self._table.epoch(number) else self.lanes.event(number)
         if event is not None:
             epoch.wait_for.append(event)
             self._waits += 1
@@ -400,7 +397,7 @@ class Device(Backend):
         epoch.segment = command.segment
         for other in upstream:
             self._wait_for_lane(epoch, other)
-        self._ledger.put(number, epoch.number, 0)
+        self._table.put(number, epoch.number, 0)
         self._choose_queue()
         self._sent.append(epoch)
         self.tasks_sent += len(command.segment)
@@ -465,11 +462,11 @@ class Device(Backend):
             self._rest(epoch)
             return
         self._open = None
-        for number in self._ledger.shut():
+        for number in self._table.shut():
             self._wait_for_lane(epoch, number)
         if self._choice is not None:
             few, self._commands = self._commands, []
-            newest = self._ledger.numbers(epoch.number)[-1]
+            newest = self._table.of_epoch(epoch.number)[-1]
             if not self._choice.epoch(epoch.recorder.tasks, newest, epoch.trusted):
                 self._dissolve(epoch, few)
                 return
@@ -495,13 +492,13 @@ class Device(Backend):
         for native in self._offered:
             native.offer = None
         self._offered.clear()
-        self._ledger.generation += 1
+        self._table.generation += 1
         if self._choice is not None:
             self._choice.look_again(self._builds)
 
     def _dissolve(self, epoch: Epoch, launches: list[Launch]) -> None:
         """An epoch too small to be sent: its launches take lanes."""
-        self._ledger.leave(epoch.number)
+        self._table.leave(epoch.number)
         del self._epochs[epoch.number]
         for launch in launches:
             try:
@@ -514,16 +511,16 @@ class Device(Backend):
     @property
     def in_flight(self) -> int:
         """Launches submitted and not yet reported."""
-        return len(self._ledger) + self.lanes.in_flight
+        return self._table.in_epochs + self.lanes.in_flight
 
     def event(self, number: int) -> Any:
         """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
-        epoch = self._epochs.get(self._ledger.epoch(number))
+        epoch = self._epochs.get(self._table.epoch(number))
         if epoch is None:
             return self.lanes.event(number)
         if epoch is self._open:
             self.send()
-            if not self._ledger.epoch(number):
+            if not self._table.epoch(number):
                 return self.lanes.event(number)
         return epoch.event
 
@@ -552,8 +549,8 @@ class Device(Backend):
 
     def _collect(self, poll: Callable[[], Ended]) -> Ended:
         """Two looks at the lanes, one on each side of the look at the epochs: whatever an epoch
-        that ended waited for has been seen to end. Epochs with quick launches are reported behind
-        all others, with their number below 0."""
+        that ended waited for has been seen to end. Epochs with launches of the core's own are
+        reported behind all others."""
         ended = self._from_lanes(poll())
         sent = self._sent
         whole: Ended = []
@@ -563,45 +560,44 @@ class Device(Backend):
             one_by_one = self._end(epoch)
             ended += one_by_one
             if len(one_by_one) < epoch.recorder.tasks:
-                whole.append((-epoch.number, 0, epoch, -1))
+                whole.append(End(0, 0, epoch, -1, epoch.number))
             done = True
         if done:
             ended += self._from_lanes(poll())
-            ended.sort(key=lambda one: one[0])
+            ended.sort(key=lambda one: one.number)
         return ended + whole
 
     def _from_lanes(self, ended: Ended) -> Ended:
         """What has ended on lanes: launches to be timed, and those that never came there."""
         timed = self._timed
         if timed and self._choice is not None:
-            for number, status, event, _ in ended:
-                key = timed.pop(number, None)
-                if key is not None and status >= 0:
-                    took = event.profile.end - event.profile.start
+            for end in ended:
+                key = timed.pop(end.number, None)
+                if key is not None and end.status >= 0:
+                    took = end.event.profile.end - end.event.profile.start
                     self._choice.timed(key, took / 1e3)
-                    self._ledger.generation += 1
+                    self._table.generation += 1
         if self._lost:
             for number, error in self._lost:
                 self._errors[number] = error
-                ended.append((number, DECIDED, None, -1))
+                ended.append(End(number, DECIDED, None, -1))
             self._lost.clear()
         return ended
 
     def _end(self, epoch: Epoch) -> Ended:
-        """An epoch has ended: what became of its launches. If that was bad, none is quick."""
-        which, ledger = epoch.number, self._ledger
-        status, broken, failures = self._sender.outcome(epoch, lambda: ledger.numbers(which))
-        if broken is not None or failures:
-            self._settle()
-        elif self._choice is not None and epoch.segment is None:
+        """An epoch has ended: what became of its launches. If that was bad, each is told."""
+        which, table = epoch.number, self._table
+        status, broken, failures = self._sender.outcome(epoch, lambda: table.of_epoch(which))
+        is_bad = broken is not None or bool(failures)
+        if not is_bad and self._choice is not None and epoch.segment is None:
             self._look_at(epoch, self._choice)
         del self._epochs[which]
         ended: Ended = []
-        for number in ledger.leave(which):
+        for number in table.leave(which, is_bad):
             error = broken if broken is not None else failures.get(number)
             if error is not None:
                 self._errors[number] = error
-            ended.append((number, status if error is None else min(status, DECIDED), epoch, -1))
+            ended.append(End(number, status if error is None else min(status, DECIDED), epoch, -1))
         return ended
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
@@ -612,13 +608,13 @@ class Device(Backend):
             return
         took = epoch.device_us(choice.on_cpu)
         if took is not None:
-            names, number = partial(self._names, epoch), self._ledger.number
+            names, number = partial(self._names, epoch), self._table.number
             if choice.took(took, tasks, epoch.counts.width, number, names):
-                self._ledger.generation += 1
+                self._table.generation += 1
 
     def _names(self, epoch: Epoch) -> Counter[str]:
         """Of the kernels in it, with how many launches of each there are."""
-        return epoch.names + Counter(self._ledger.names(epoch.number))
+        return epoch.names + Counter(self._table.names(epoch.number))
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended a launch, where the driver's status does not tell."""
@@ -639,7 +635,7 @@ class Device(Backend):
         def refusal(command: Any, tiles: int, groups: int) -> str | None:
             if choice is None:
                 return None
-            return choice.refusal(self._ledger.number, _key(command), tiles, groups)
+            return choice.refusal(self._table.number, _key(command), tiles, groups)
 
         return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
 
@@ -676,7 +672,7 @@ class Device(Backend):
         self._schedulers.close()
         self.wait_all()
         self._open = None
-        self._ledger.shut()
+        self._table.shut()
         self.lanes.close()
         self._sender.let_go()
         self._sent.clear()

@@ -81,7 +81,7 @@ class Times(NamedTuple):
 
 
 class Epoch:
-    """Launches handed to the scheduler at once. Which they are is in the ledger, by its number."""
+    """Launches handed to the scheduler at once. The table has which they are, by its number."""
 
     def __init__(self, scheduler: Scheduler, number: int) -> None:
         self.scheduler = scheduler
@@ -109,7 +109,7 @@ class Epoch:
         self.is_clocked = True
         """Whether its queue keeps times."""
         self.names: Counter[str] = Counter()
-        """Of the kernels in it, but for quick launches."""
+        """Of the kernels in it, but for launches that the core made."""
         self.segment: Segment | None = None
         """What it replays, if it was not collected."""
 

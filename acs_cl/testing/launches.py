@@ -56,18 +56,29 @@ def in_flight(runtime: Runtime) -> int:
 def is_in_flight(runtime: Runtime, launch: Handle | cl.Event) -> bool:
     """Return whether one launch is, by its handle or by the event that a queue gave for it."""
     number = launch.number if isinstance(launch, Handle) else getattr(launch, "_acs_number", 0)
-    return number in runtime.engine.launches
+    return number in runtime.engine.table
+
+
+def made_by_core(runtime: Runtime) -> int:
+    """Return how many launches the core has made so far, from what it knew of earlier ones."""
+    return runtime.engine.table.by_core
+
+
+@contextmanager
+def planned_by_python(runtime: Runtime) -> Iterator[None]:
+    """Have every launch of the block made by Python."""
+    table = runtime.engine.table
+    before, table.usable = table.usable, False
+    try:
+        yield
+    finally:
+        table.usable = before
 
 
 def is_at_rest(runtime: Runtime) -> bool:
     """Return whether nothing is kept for any launch: none is live, ordered, or in the window."""
     with runtime.engine.lock:
-        return (
-            len(runtime.engine.launches)
-            == runtime.engine.hazards.live
-            == len(runtime.engine.window)
-            == 0
-        )
+        return len(runtime.engine.table) == runtime.engine.hazards.live == 0
 
 
 def seen_complete(queue: Queue) -> int:

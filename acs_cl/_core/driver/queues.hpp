@@ -23,7 +23,8 @@
 
 #include "driver/kernel.hpp"
 #include "driver/spread.hpp"
-#include "table/ledger.hpp"
+#include "table/ends.hpp"
+#include "table/table.hpp"
 
 namespace acs_cl {
 
@@ -134,21 +135,28 @@ public:
             launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&event) {
                 return into.enqueue(lane.queue, wait_for_, &event);
             });
-        if (is_on_queue) find(ledger_->number)->bytes = Py_NewRef(into.from.ptr());
+        if (is_on_queue) find(table_->number)->bytes = Py_NewRef(into.from.ptr());
         return is_on_queue;
     }
 
     // What the newest of these follows.
     const std::vector<Edge> &edges() const { return *edges_; }
 
-    // The books of launches that the core makes.
-    void join(nb::object ledger) {
-        ledger_ = nb::cast<Ledger *>(ledger);
-        ledger_object_ = std::move(ledger);
+    // The table of the runtime.
+    void join(nb::object table) {
+        table_ = nb::cast<Table *>(table);
+        table_object_ = std::move(table);
+    }
+
+    // For the collector of cycles: the table has whatever Python gave with its launches.
+    PyObject *held_object() const { return table_object_.ptr(); }
+    void let_go() {
+        table_ = nullptr;
+        table_object_.reset();
     }
 
     const Classes &classes() const { return classes_; }
-    Ledger *ledger() const { return ledger_; }
+    Table *table() const { return table_; }
 
     // ---- asking -------------------------------------------------------------------------------
 
@@ -227,8 +235,8 @@ private:
     template <typename Enqueue>
     bool launch(const Touched &touched, PyObject *name, const nb::object &reason,
                 Enqueue &&enqueue_on) {
-        edges_ = &ledger_->enter(touched);
-        if (!ledger_->may_follow(*edges_)) return false;
+        edges_ = &table_->enter(touched);
+        if (!table_->may_follow(*edges_)) return false;
         wait_for_.clear();
         upstream_.clear();
         for (const Edge &edge : *edges_)
@@ -237,9 +245,9 @@ private:
         void *event = nullptr;
         if (enqueue_on(lane, event)) return false;
         waits += std::int64_t(wait_for_.size());
-        add(lane, ledger_->number, event, nullptr);
-        ledger_->put_loose(ledger_->number, name, touched);
-        if (ledger_->reasons.is_valid() && !reason.is_none()) ledger_->note(reason);
+        add(lane, table_->number, event, nullptr);
+        table_->put_on_lane(table_->number, name, touched);
+        if (table_->reasons.is_valid() && !reason.is_none()) table_->note(reason);
         return true;
     }
 
@@ -406,23 +414,19 @@ private:
         std::reverse(ended_.begin(), ended_.end());
     }
 
-    // (number, status, event where somebody may ask for times, lane); the core's own launches that
-    // ended well are told of all at once, as number 0.
+    // The core's own launches that ended well are over with that: the table knows.
     nb::list ended() {
         nb::list list;
-        std::int64_t quick = 0;
         for (const auto &[one, status] : ended_) {
-            if (status >= 0 && ledger_ && ledger_->end_loose(one.number)) {
-                quick++;
+            if (status >= 0 && table_ && table_->end_on_lane(one.number)) {
                 release(one);
                 continue;
             }
             nb::object event = one.owner ? nb::borrow(one.owner) : nb::none();
             if (profiling_ && !one.owner) event = made(one.event);
-            list.append(nb::make_tuple(one.number, status, event, one.lane));
+            list.append(End(one.number, status, event, std::int32_t(one.lane), 0));
             release(one);
         }
-        if (quick) list.append(nb::make_tuple(0, quick, nb::none(), 0));
         ended_.clear();
         while (!rows_.empty() && !rows_.front().number) {
             rows_.pop_front();
@@ -450,9 +454,24 @@ private:
     std::vector<void *> wait_for_;
     std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
-    nb::object event_, ledger_object_;
-    Ledger *ledger_ = nullptr;
+    nb::object event_, table_object_;
+    Table *table_ = nullptr;
     bool out_of_order_, profiling_, behind_ = false;
 };
+
+inline int traverse_queues(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Queues>(self)->held_object());
+    return 0;
+}
+
+inline int clear_queues(PyObject *self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Queues>(self)->let_go();
+    return 0;
+}
+
+inline PyType_Slot queues_slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse_queues)},
+                                     {Py_tp_clear, reinterpret_cast<void *>(clear_queues)},
+                                     {0, nullptr}};
 
 }  // namespace acs_cl

@@ -14,7 +14,7 @@
 #include <nanobind/nanobind.h>
 
 #include "python/view.hpp"
-#include "table/ledger.hpp"
+#include "table/table.hpp"
 
 namespace acs_cl {
 

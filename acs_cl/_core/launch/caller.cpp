@@ -14,7 +14,7 @@ nb::object new_handle() {
 
 PyObject *filled(nb::object made, PyObject *engine, const Route &route, const Touched &touched) {
     auto *handle = reinterpret_cast<Handle *>(made.ptr());
-    handle->number = route.ledger->number;
+    handle->number = route.table->number;
     handle->engine = engine;
     handle->name = route.name.ptr();
     Py_INCREF(handle->engine);
@@ -58,10 +58,10 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
                   PyObject *&left) {
     ToQueues &to = *self->to_queues;
     ToQueues::Use use(to);
-    Ledger &ledger = *to.ledger;
+    Table &table = *to.table;
     QueueKernel *kernel = when ? to.gated : to.kernel;
-    if (!kernel || !to.stay.lasts(ledger) || !to.is_new() || many != to.parameters.size() + 2 ||
-        !ledger.is_plain())
+    if (!kernel || !to.stay.lasts(table) || !to.is_new() || many != to.parameters.size() + 2 ||
+        !table.is_plain())
         return nullptr;
     nb::object handle = new_handle();
     Sizes sizes;
@@ -81,17 +81,17 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (!to.narrow(*size, values, args, touched)) return nullptr;
     Flag flag;
     if (when && !flag.take(when, home, to.by_address, touched)) return nullptr;
-    if (!ledger.lock->try_take()) return nullptr;
-    Taken taken(ledger.lock);
+    if (!table.lock->try_take()) return nullptr;
+    Taken taken(table.lock);
     handle = nb::steal(filled(std::move(handle), self->engine, to, touched));  // holds the spans
     if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
     to.stay.use();
     bool is_on_queue = to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason);
-    reinterpret_cast<Handle *>(handle.ptr())->number = ledger.number;
+    reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
     if (is_on_queue) return handle.release().ptr();
     nb::object decides = when ? nb::borrow(when) : nb::none();
-    left = nb::make_tuple(ledger.number, upstream_of(to.queues->edges()), decides, to.ledger_object)
-               .release().ptr();
+    left = nb::make_tuple(table.number, upstream_of(to.queues->edges()), decides,
+                          nb::handle(self->table)).release().ptr();
     taken.leave();
     return nullptr;
 }
@@ -105,7 +105,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     if ((self->to_scheduler || self->to_queues) && (!keywords || has_when)) {
         PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
         PyObject *handle = nullptr;
-        Ledger *ledger = self->to_scheduler ? self->to_scheduler->ledger : self->to_queues->ledger;
+        Table *table = self->to_scheduler ? self->to_scheduler->table : self->to_queues->table;
         try {
             if (self->to_scheduler) handle = launch(self, args, many, when);
             if (!handle && self->to_queues && !PyErr_Occurred())
@@ -114,9 +114,12 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
             return nullptr;
+        } catch (const std::exception &error) {
+            PyErr_SetString(PyExc_RuntimeError, error.what());
+            return nullptr;
         }
         // nothing is on this stack that has to be let go, should the interpreter end
-        if (handle && ledger->should_look()) {
+        if (handle && table->should_look()) {
             PyObject *looked = PyObject_CallMethodOneArg(self->engine, completed_name, Py_None);
             if (!looked) Py_CLEAR(handle);
             Py_XDECREF(looked);
@@ -130,8 +133,8 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     all.insert(all.end(), args, args + given);
     if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
     PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 4, nullptr);
-    nb::cast<Ledger *>(nb::handle(PyTuple_GET_ITEM(left, 3)))->lock->give_back();
-    Py_DECREF(left);  // and the ledger, which keeps the lock
+    nb::cast<Table *>(nb::handle(PyTuple_GET_ITEM(left, 3)))->lock->give_back();
+    Py_DECREF(left);  // and the table, which keeps the lock
     return finished;
 }
 

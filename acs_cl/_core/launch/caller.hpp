@@ -11,12 +11,14 @@ namespace acs_cl {
 struct Caller {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *engine;
+    PyObject *engine, *table, *queues;
     ToScheduler *to_scheduler;
     ToQueues *to_queues;
 
-    auto objects() { return std::array{&engine}; }
+    auto objects() { return std::array{&engine, &table, &queues}; }
     void end() { forget(); }
+    void keep(nb::handle one) { Py_XSETREF(table, one.inc_ref().ptr()); }
+    void keep_queues(nb::handle one) { Py_XSETREF(queues, one.inc_ref().ptr()); }
     void forget() {
         delete std::exchange(to_scheduler, nullptr);
         ToQueues::forget(std::exchange(to_queues, nullptr));
@@ -29,7 +31,7 @@ Caller *caller(nb::handle object);
 // The next record of the open epoch, in its place but for arguments that do not fit.
 struct Record {
     Record(const ToScheduler &to, const Head &head)
-        : blob_bytes(to.blob_bytes), bytes(to.ledger->recorder->place(head.words)) {
+        : blob_bytes(to.blob_bytes), bytes(to.table->recorder->place(head.words)) {
         if (fits()) return;
         bytes = beside;
         std::memset(bytes, 0, HEAD_BYTES + blob_bytes);
@@ -43,8 +45,8 @@ struct Record {
     void enter(const ToScheduler &to, const Head &head, const Touched &touched) const {
         const std::string_view blob{bytes + HEAD_BYTES, blob_bytes};
         const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
-        if (!fits()) std::memcpy(to.ledger->recorder->place({}), bytes, HEAD_BYTES);
-        to.ledger->launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
+        if (!fits()) std::memcpy(to.table->recorder->place({}), bytes, HEAD_BYTES);
+        to.table->launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
                           to.name.ptr());
     }
 

@@ -164,7 +164,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
         columns.size() != self->to_scheduler->parameters.size() || self->to_scheduler->has_local())
         return made;
     ToScheduler &to = *self->to_scheduler;
-    Ledger &ledger = *to.ledger;
+    Table &table = *to.table;
     Sizes sizes;
     const Head *head =
         take_sizes(global.ptr(), local.ptr(), sizes) ? to.heads.find(sizes) : nullptr;
@@ -183,8 +183,8 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
     // PyObject_GetBuffer and the like may have run code
     if (self->to_scheduler != &to || !to.may_launch() || to.heads.find(sizes) != head) return made;
     const Home home = to.home(self->engine);
-    for (Py_ssize_t at = first; at < many && ledger.has_room(); at++) {
-        if (made->many && ledger.is_due()) break;
+    for (Py_ssize_t at = first; at < many && table.has_room(); at++) {
+        if (made->many && table.is_due()) break;
         Record record(to, *head);
         Touched touched;
         auto parameter = to.parameters.begin();

@@ -26,11 +26,11 @@ void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbe
 
 // `kernel` is in a scheduler: (code, place in a record, mode) for each parameter, which take
 // `blob_bytes` together. Of `most_local` bytes of local memory it has `own_local` of its own.
-void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::object name,
+void teach(nb::handle kernel, nb::handle table, nb::object scheduler, nb::object name,
            nb::handle parameters, std::size_t blob_bytes, std::uint32_t own_local,
            std::uint32_t most_local) {
     Caller *self = caller(kernel);
-    auto made = std::make_unique<ToScheduler>(std::move(ledger), std::move(name));
+    auto made = std::make_unique<ToScheduler>(table, std::move(name));
     int pointers = 0;
     for (nb::handle item : parameters) {
         auto code = nb::cast<std::string>(item[0]);
@@ -46,6 +46,7 @@ void teach(nb::handle kernel, nb::object ledger, nb::object scheduler, nb::objec
     made->blob_bytes = blob_bytes;
     made->arena = {own_local, most_local};
     made->scheduler = std::move(scheduler);
+    self->keep(table);
     delete std::exchange(self->to_scheduler, made.release());
 }
 
@@ -65,10 +66,10 @@ void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::bytes wor
 
 // Launches of `kernel` go to `queues`, as `native` with arguments of some codes and modes. `numbers`:
 // the parameters that the ranges of its arrays depend on; None where it touches all of each.
-void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::object native,
+void teach_queues(nb::handle kernel, nb::handle table, nb::handle queues, nb::object native,
                   nb::object name, nb::handle parameters, bool by_address, nb::handle numbers) {
     Caller *self = caller(kernel);
-    auto made = std::make_unique<ToQueues>(std::move(ledger), std::move(name));
+    auto made = std::make_unique<ToQueues>(table, std::move(name));
     int pointers = 0;
     for (nb::handle item : parameters) {
         auto code = nb::cast<std::string>(item[0]);
@@ -81,10 +82,11 @@ void teach_queues(nb::handle kernel, nb::object ledger, nb::object queues, nb::o
     made->kernel = QueueKernel::of(native);
     if (!made->kernel) return;
     made->queues = nb::cast<Queues *>(queues);
-    made->queues_object = std::move(queues);
     made->kernel_object = std::move(native);
     made->by_address = by_address;
     if (!numbers.is_none()) made->numbers = nb::cast<std::vector<std::uint16_t>>(numbers);
+    self->keep(table);
+    self->keep_queues(queues);
     ToQueues::forget(std::exchange(self->to_queues, made.release()));
 }
 
@@ -145,12 +147,12 @@ void learn_gate(nb::handle kernel, nb::object variant) {
 
 void add_teaching(nb::module_ &module) {
     module.def("use", use);
-    module.def("teach", teach, nb::arg("kernel"), nb::arg("ledger"), nb::arg("scheduler"),
+    module.def("teach", teach, nb::arg("kernel"), nb::arg("table"), nb::arg("scheduler"),
                nb::arg("name"), nb::arg("parameters"), nb::arg("blob_bytes"),
                nb::arg("own_local"), nb::arg("most_local"));
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("words"), nb::arg("shape").none());
-    module.def("teach_queues", teach_queues, nb::arg("kernel"), nb::arg("ledger"),
+    module.def("teach_queues", teach_queues, nb::arg("kernel"), nb::arg("table"),
                nb::arg("queues"), nb::arg("native"), nb::arg("name"), nb::arg("parameters"),
                nb::arg("by_address"), nb::arg("numbers").none());
     module.def("learn_queues", learn_queues, nb::arg("kernel"), nb::arg("global_size"),

@@ -47,17 +47,16 @@ private:
 
 // One of the ways that launches of a kernel take.
 struct Route {
-    nb::object ledger_object, name;
-    Ledger *ledger;
+    nb::object name;
+    Table *table;  // which the caller holds, as the queues
     std::uint64_t generation;
     std::vector<Parameter> parameters;
 
-    Route(nb::object with, nb::object called)
-        : ledger_object(std::move(with)), name(std::move(called)),
-          ledger(nb::cast<Ledger *>(ledger_object)), generation(ledger->generation) {}
+    Route(nb::handle with, nb::object called)
+        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
 
-    Home home(PyObject *engine) const { return {engine, *ledger->hazards}; }
-    bool is_new() const { return generation == ledger->generation; }
+    Home home(PyObject *engine) const { return {engine, *table->hazards}; }
+    bool is_new() const { return generation == table->generation; }
 
     void add(const std::string &code, std::size_t at, const std::string &mode) {
         auto has = [&](char one) { return mode.find(one) != std::string::npos; };
@@ -110,7 +109,7 @@ struct ToScheduler : Route {
         return std::any_of(parameters.begin(), parameters.end(),
                            [](const Parameter &one) { return one.code == 'L'; });
     }
-    bool may_launch() const { return is_new() && ledger->takes(scheduler.ptr()); }
+    bool may_launch() const { return is_new() && table->takes(scheduler.ptr()); }
 };
 
 // What launches of one size touch on queues, by the numbers that this depends on.
@@ -125,7 +124,7 @@ struct Stay {
     std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
     nb::object reason;
 
-    bool lasts(const Ledger &ledger) const { return left && !(until && ledger.number >= until); }
+    bool lasts(const Table &table) const { return left && !(until && table.number >= until); }
     void use() { left -= left > 0; }
 };
 
@@ -133,7 +132,7 @@ struct Stay {
 struct ToQueues : Route, Forgettable<ToQueues> {
     using Route::Route;
 
-    nb::object queues_object, kernel_object, gated_object;
+    nb::object kernel_object, gated_object;
     Queues *queues = nullptr;
     QueueKernel *kernel = nullptr, *gated = nullptr;  // as it is; the variant for `when=`
     bool by_address = false;
@@ -158,7 +157,7 @@ struct ToQueues : Route, Forgettable<ToQueues> {
         if (!size.last) return false;
         Reach &reach = size.last->second;
         if (is_covered(reach, args)) return true;
-        const Touched *found = reach.find(touched, *ledger->hazards);
+        const Touched *found = reach.find(touched, *table->hazards);
         if (found) touched = *found;
         return found;
     }

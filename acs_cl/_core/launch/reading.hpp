@@ -26,12 +26,11 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
         throw PythonError();
     }
     bool has_ended_well = !event_status(event);
-    Ledger &ledger = *queues.ledger();
-    if (ledger.lock->try_take()) {
-        Taken taken(ledger.lock);
+    Table &table = *queues.table();
+    if (table.lock->try_take()) {
+        Taken taken(table.lock);
         nb::list ended = queues.poll_up_to(number);
-        bool is_all_quick = ended.size() == 1 && nb::cast<std::int64_t>(ended[0][0]) == 0;
-        if (ended.size() && !(is_all_quick && ledger.is_simple())) engine.attr("completed")(ended);
+        if (ended.size() || table.has_ready() || !table.is_simple()) engine.attr("completed")(ended);
     }
     return has_ended_well;
 }
@@ -40,9 +39,9 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
 // it is no plain read, and nothing has changed. A handle: it is a launch, and has to be waited for.
 inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, nb::handle host) {
     static PyObject *const name = PyUnicode_InternFromString("read");
-    Ledger *ledger = queues.ledger();
+    Table *table = queues.table();
     View *view = view_of(array.ptr());
-    if (!ledger || !ledger->is_plain() || !view || view->engine != engine.ptr()) return nb::none();
+    if (!table || !table->is_plain() || !view || view->engine != engine.ptr()) return nb::none();
     struct Buffer {
         Py_buffer view = {};
         ~Buffer() { PyBuffer_Release(&view); }
@@ -57,7 +56,7 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, 
               std::size_t(to.view.len)};
     if (to.view.len != view->nbytes) return nb::none();
     if (!from.find(queues.classes())) return nb::none();
-    Node *node = view->node_in(*ledger->hazards);
+    Node *node = view->node_in(*table->hazards);
     if (!node) return nb::none();
     Touched touched;
     touched.add(node, true, false);
@@ -66,16 +65,16 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, 
     std::int64_t number = 0;
     {
         // again, for whoever made the buffer may have run code
-        if (!ledger->is_plain() || !ledger->lock->try_take()) return nb::none();
-        Taken taken(ledger->lock);
+        if (!table->is_plain() || !table->lock->try_take()) return nb::none();
+        Taken taken(table->lock);
         bool is_on_queue = queues.launch(touched, from, event, name);
-        number = ledger->number;
+        number = table->number;
         if (!is_on_queue)
             handle = engine.attr("finish_read")(number, upstream_of(queues.edges()), array, host);
     }
     if (handle.is_valid()) return handle;
     bool has_ended_well = wait_for(queues, engine, number, event, host);
-    if (ledger->should_look()) engine.attr("completed")(nb::none());
+    if (table->should_look()) engine.attr("completed")(nb::none());
     return nb::bool_(has_ended_well);
 }
 

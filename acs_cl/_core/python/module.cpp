@@ -20,7 +20,8 @@
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
 #include "queue/tracking.hpp"
-#include "table/ledger.hpp"
+#include "table/ends.hpp"
+#include "table/table.hpp"
 
 namespace acs_cl {
 
@@ -74,6 +75,8 @@ private:
 };
 
 }  // namespace
+
+Recorder *recorder_of(nb::handle object) { return nb::cast<PythonRecorder *>(object); }
 
 NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
@@ -142,66 +145,7 @@ NB_MODULE(_core, module) {
         return found == Wait::ENDED;
     }, "event"_a, "seconds"_a = -1);
 
-    nb::class_<Ledger>(module, "Ledger")
-        .def(nb::init<>())
-        .def_rw("number", &Ledger::number)
-        .def("put", &Ledger::put)
-        .def("epoch", &Ledger::epoch)
-        .def("task", &Ledger::task)
-        .def("numbers", &Ledger::numbers)
-        .def("names", &Ledger::names)
-        .def("leave", &Ledger::leave)
-        .def("__len__", &Ledger::placed)
-        .def("join", [](Ledger &self, nb::object hazards, nb::object lock, nb::handle launches,
-                        nb::object slots, nb::object watched, nb::list empty, std::size_t backlog,
-                        std::optional<std::size_t> window, bool ready_first) {
-            self.hazards = nb::cast<PythonHazards *>(hazards);
-            if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
-            self.lock = reinterpret_cast<Lock *>(lock.ptr());
-            self.hazards_object = std::move(hazards);
-            self.lock_object = std::move(lock);
-            self.launches = launches;
-            self.slots = std::move(slots);
-            self.watched = std::move(watched);
-            self.backlog = backlog;
-            self.window = window.value_or(SIZE_MAX);
-            self.ready_first = ready_first;
-            self.empty.clear();
-            for (nb::handle one : empty) self.empty.push_back(nb::borrow(one));
-        })
-        .def("tell", [](Ledger &self, nb::object reasons, nb::object where) {
-            self.reasons = std::move(reasons);
-            self.where = std::move(where);
-        })
-        .def_rw("usable", &Ledger::usable)
-        .def_rw("generation", &Ledger::generation)
-        .def_ro("most", &Ledger::most)
-        .def_prop_ro("quick", &Ledger::quick)
-        .def("has_quick", &Ledger::has_quick)
-        .def("quick_numbers", &Ledger::quick_numbers)
-        .def("newest_quick", &Ledger::newest_quick)
-        .def("oldest_quick", &Ledger::oldest_quick)
-        .def("retire", &Ledger::retire)
-        .def("settle", &Ledger::settle)
-        .def("open", [](Ledger &self, std::uint32_t epoch, nb::object recorder, nb::object scheduler,
-                        std::size_t least_tasks, std::size_t most_tasks, std::size_t most_entries,
-                        std::size_t next_look) {
-            self.recorder = nb::cast<PythonRecorder *>(recorder);
-            self.recorder_object = std::move(recorder);
-            self.scheduler = std::move(scheduler);
-            self.open = epoch;
-            self.least_tasks = least_tasks;
-            self.most_tasks = most_tasks;
-            self.most_entries = most_entries;
-            self.next_look = next_look;
-        })
-        .def("shut", [](Ledger &self) {
-            self.open = 0;
-            self.recorder_object.reset();
-            self.scheduler.reset();
-            return std::exchange(self.strangers, {});
-        });
-
+    add_table(module);
     add_caller(module);
     add_teaching(module);
     add_many(module);
@@ -240,10 +184,10 @@ NB_MODULE(_core, module) {
     nb::class_<FromC>(module, "FromC")
         .def(nb::init<Numbers, std::uintptr_t, bool, std::vector<Numbers>, std::uint32_t, bool>())
         .def("run", &FromC::run);
-    nb::class_<Queues>(module, "Queues")
+    nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
-        .def("join", &Queues::join, "ledger"_a)
+        .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)

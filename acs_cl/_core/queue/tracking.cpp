@@ -41,7 +41,7 @@ Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
     if (!PyTuple_CheckExact(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 3) return nullptr;
     PyObject *store = PyTuple_GET_ITEM(known.ptr(), 2);
     if (store != Py_None && store != self->store) return nullptr;
-    Hazards &hazards = *self->ledger->hazards;
+    Hazards &hazards = *self->table->hazards;
     Joining::Known &kept =
         (*self->known)[(reinterpret_cast<std::uintptr_t>(known.ptr()) >> 4) % PLACES_OF_MEMORY];
     if (!kept.span.is(known) || !kept.node || !hazards.has(*kept.node)) {
@@ -67,7 +67,7 @@ bool put_object(Joining *self, Taught &to, std::size_t index, PyObject *object) 
     Argument &argument = to.arguments[index];
     char code = to.parameters[index].code;
     if (argument.object.is(object) &&
-        (code == 'L' || self->ledger->hazards->has(*argument.node)))
+        (code == 'L' || self->table->hazards->has(*argument.node)))
         return true;
     if (code_of(self->queues->classes(), object) != code) return false;
     if (code != 'L') {
@@ -195,7 +195,7 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None) {
 
 // The bytes of all arguments that are memory.
 bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
-    Hazards &hazards = *self->ledger->hazards;
+    Hazards &hazards = *self->table->hazards;
     for (std::size_t index = 0; index < to.parameters.size(); index++) {
         const Parameter &parameter = to.parameters[index];
         if (parameter.code != 'P' && parameter.code != 'S') continue;
@@ -246,15 +246,6 @@ void append(PyObject *list, const nb::object &one) {
     if (PyList_Append(list, one.ptr())) throw PythonError();
 }
 
-// Whether a launch has not been seen to end.
-bool is_live(const Ledger &ledger, std::int64_t number) {
-    if (ledger.has_quick(number)) return true;
-    nb::object key = nb::steal(PyLong_FromLongLong(number));
-    int found = PyDict_Contains(ledger.launches.ptr(), key.ptr());
-    if (found < 0) throw PythonError();
-    return found == 1;
-}
-
 // Whether the program's launches overlap, as `Section.wants` looks at it. What has ended is told.
 void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &upstream,
           Launched &launched) {
@@ -263,21 +254,18 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
         section->satisfied--;
         return;
     }
-    Ledger &ledger = *self->ledger;
+    Table &table = *self->table;
     const nb::object kept = nb::borrow(section->look_object);  // another thread may begin a new one
     Look &look = *section->look;
     if (!look.many) section->began = now_s();
     nb::object ended;
-    if (!ledger.placed() && !PySet_GET_SIZE(ledger.watched.ptr())) ended = self->queues->poll(64);
-    bool is_told = ended.is_valid();  // of launches of the core's own there is nothing to tell
-    for (std::size_t at = 0; is_told && at < nb::len(ended); at++)
-        is_told = nb::cast<std::int64_t>(ended[at][0]) == 0;
-    if (!is_told) {
+    if (!table.in_epochs() && !table.has_watched()) ended = self->queues->poll(64);
+    if (!ended.is_valid() || nb::len(ended) || table.has_ready()) {
         PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
         if (!nb::steal(PyObject_CallMethodOneArg(self->engine, completed_name, given)).is_valid())
             throw PythonError();
     }
-    look.note(number, upstream, [&](std::int64_t one) { return is_live(ledger, one); });
+    look.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
     launched.looked = look.many >= section->wanted;
 }
 
@@ -285,7 +273,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
 // runtime's lock stays taken.
 void note(Joining *self, bool is_on_queue, bool is_seen, Taken &taken, Launched &launched) {
     const std::vector<Edge> &edges = self->queues->edges();
-    const std::int64_t number = launched.number = self->ledger->number;
+    const std::int64_t number = launched.number = self->table->number;
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
     if (!is_on_queue) {
         launched.upstream = upstream_of(edges);
@@ -306,17 +294,17 @@ void note(Joining *self, bool is_on_queue, bool is_seen, Taken &taken, Launched 
 bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Launched &launched) {
     Taught &to = *given->taught;
     const Taught::Use use(to);
-    Ledger &ledger = *self->ledger;
+    Table &table = *self->table;
     Sizes sizes;
     if (!take_sizes(global, local, sizes) || !to.sizes.find(sizes) || !read_notes(self, given, to))
         return false;
     Touched touched;
     bool is_seen = false;
     // again, for the memory of an event or of spans may have run code
-    if (!touch(self, to, touched, is_seen) || !ledger.is_plain() || !is_plain(self) ||
-        !ledger.lock->try_take())
+    if (!touch(self, to, touched, is_seen) || !table.is_plain() || !is_plain(self) ||
+        !table.lock->try_take())
         return false;
-    Taken taken(ledger.lock);
+    Taken taken(table.lock);
     if (!self->books->try_take()) return false;
     Taken books(self->books);
     if (!set(to, self->queues->classes())) return false;
@@ -339,7 +327,7 @@ bool look(PyObject *engine) {
 
 // What is due after a launch; false with an error.
 bool after(Joining *self, const Launched &launched) {
-    return !((self->ledger->should_look() && !look(self->engine)) ||
+    return !((self->table->should_look() && !look(self->engine)) ||
              (launched.trims && !call(self->queue, trim_name)) ||
              (launched.looked && !call(self->queue, looked_name)));
 }
@@ -351,13 +339,13 @@ PyObject *told(nb::object event, Launched &launched) {
 
 PyObject *join(Joining *self, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
-        !self->ledger->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
+        !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
         return nullptr;
     Given *given = given_of(args[1]);
     Taught *to = given ? given->taught : nullptr;
-    Ledger &ledger = *self->ledger;
-    if (!to || !to->is_current || to->index != ledger.hazards->index() ||
-        to->generation != ledger.generation || !to->stay.lasts(ledger))
+    Table &table = *self->table;
+    if (!to || !to->is_current || to->index != table.hazards->index() ||
+        to->generation != table.generation || !to->stay.lasts(table))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
@@ -368,7 +356,7 @@ PyObject *join(Joining *self, PyObject *const *args) {
         PyObject *all[] = {self->queue, args[1], args[2], args[3], launched.number_object.ptr(),
                            launched.upstream.ptr()};
         PyObject *finished = PyObject_VectorcallMethod(finish_name, all, 6, nullptr);
-        ledger.lock->give_back();
+        table.lock->give_back();
         return finished;
     }
     return after(self, launched) ? told(std::move(event), launched) : nullptr;
@@ -380,7 +368,7 @@ PyObject *join(Joining *self, PyObject *const *args) {
 // forgotten.
 bool has_seen(Joining *self) {
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(self->seen); at++)
-        if (is_live(*self->ledger, whole_number(PyList_GET_ITEM(self->seen, at)))) return true;
+        if (self->table->has(whole_number(PyList_GET_ITEM(self->seen, at)))) return true;
     if (PyList_SetSlice(self->seen, 0, PyList_GET_SIZE(self->seen), nullptr)) throw PythonError();
     return false;
 }
@@ -413,7 +401,7 @@ PyObject *finish_transfer(Joining *self, bool writes, PyObject *original, PyObje
     PyObject *all[] = {self->queue, original, args[1], args[2], offset.ptr(),
                        launched.number_object.ptr(), launched.upstream.ptr()};
     nb::object event = nb::steal(PyObject_VectorcallMethod(transfer_name, all, 7, nullptr));
-    self->ledger->lock->give_back();
+    self->table->lock->give_back();
     if (!event.is_valid()) return nullptr;
     if (writes) return pretend(self, launched.number_object) ? event.release().ptr() : nullptr;
     PyObject *turns[] = {self->queue, launched.number_object.ptr()};
@@ -451,8 +439,8 @@ std::int64_t offset_of(PyObject *object) {
 PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args) {
     static PyObject *const names[] = {PyUnicode_InternFromString("read"),
                                       PyUnicode_InternFromString("write")};
-    Ledger &ledger = *self->ledger;
-    if (args[5] != Py_True || !ledger.is_plain() || !is_plain(self) || is_on_host_task() ||
+    Table &table = *self->table;
+    if (args[5] != Py_True || !table.is_plain() || !is_plain(self) || is_on_host_task() ||
         !waits_for_nothing(self, args[4]) || !is_a(args[1], self->queues->classes().memory))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
@@ -468,13 +456,13 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
     const Span all = whole->span;
     const NodePointer part = nbytes == all.width
                                  ? NodePointer(whole)
-                                 : ledger.hazards->node({all.base, all.start + offset, nbytes, 1, nbytes});
+                                 : table.hazards->node({all.base, all.start + offset, nbytes, 1, nbytes});
     Touched touched;
     touched.add(part.get(), !writes, writes);
     NodePointer target;
     if (!writes) {
         auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(host.view.buf));
-        target = ledger.hazards->node(bounded({HOST, address, nbytes, 1, nbytes}));
+        target = table.hazards->node(bounded({HOST, address, nbytes, 1, nbytes}));
         touched.add(target.get(), false, true);
     }
     nb::object event = new_event(self, writes ? WRITE : READ, writes ? Py_None : args[2]);
@@ -484,8 +472,8 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
     bool has_others = false;
     {
         // again, for whoever made the event or the bytes may have run code
-        if (!ledger.is_plain() || !is_plain(self) || !ledger.lock->try_take()) return nullptr;
-        Taken taken(ledger.lock);
+        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
+        Taken taken(table.lock);
         if (!self->books->try_take()) return nullptr;
         Taken books(self->books);
         has_others = has_seen(self);
@@ -523,10 +511,10 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
     if (!given || nb::len(modes) > MOST_PARAMETERS || nb::len(pointers) >= MOST_SPANS ||
         !take_sizes(global.ptr(), local.ptr(), sizes))
         return;
-    const std::uint32_t index = self->ledger->hazards->index();
+    const std::uint32_t index = self->table->hazards->index();
     Taught *to = given->taught;
     if (to && to->is_used()) return;
-    if (!to || to->index != index || to->generation != self->ledger->generation ||
+    if (!to || to->index != index || to->generation != self->table->generation ||
         !to->kernel_object.is(native)) {
         forget(std::exchange(given->taught, nullptr));
         QueueKernel *queued = QueueKernel::of(native);
@@ -535,7 +523,7 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
         to->kernel = queued;
         to->kernel_object = std::move(native);
         to->index = index;
-        to->generation = self->ledger->generation;
+        to->generation = self->table->generation;
     }
     to->name = std::move(name);
     if (!to->is_current) {
@@ -564,12 +552,12 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
 }
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"queue", "engine", "ledger", "queues", "store", "numbers",
+    static const char *names[] = {"queue", "engine", "table", "queues", "store", "numbers",
                                   "seen", "books", "section", "empty", "in_order", "chains",
                                   nullptr};
     PyObject *queue;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOO!O!OOO!pp", const_cast<char **>(names),
-                                     &queue, &self->engine, &self->ledger_object,
+                                     &queue, &self->engine, &self->table_object,
                                      &self->queues_object, &self->store, &PyList_Type,
                                      &self->numbers, &PyList_Type, &self->seen,
                                      &self->books_object, &self->section_object, &PyTuple_Type,
@@ -579,14 +567,14 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
     }
     for (PyObject **one : self->objects()) Py_INCREF(*one);
     try {
-        self->ledger = nb::cast<Ledger *>(nb::handle(self->ledger_object));
+        self->table = nb::cast<Table *>(nb::handle(self->table_object));
         self->queues = nb::cast<Queues *>(nb::handle(self->queues_object));
     } catch (const std::bad_cast &) {
-        PyErr_SetString(PyExc_TypeError, "these are not a ledger and queues of the core");
+        PyErr_SetString(PyExc_TypeError, "these are not a table and queues of the core");
         return -1;
     }
-    if (Py_TYPE(self->books_object) != lock_type() || !self->ledger->lock) {
-        PyErr_SetString(PyExc_TypeError, "expected a lock, and a ledger that has one");
+    if (Py_TYPE(self->books_object) != lock_type() || !self->table->lock) {
+        PyErr_SetString(PyExc_TypeError, "expected a lock, and a table that has one");
         return -1;
     }
     self->books = reinterpret_cast<Lock *>(self->books_object);

@@ -46,11 +46,11 @@ struct Taught : Forgettable<Taught> {
 struct Joining {
     PyObject_HEAD
     PyObject *queue;  // borrowed
-    PyObject *engine, *ledger_object, *queues_object, *store, *numbers, *seen, *books_object,
+    PyObject *engine, *table_object, *queues_object, *store, *numbers, *seen, *books_object,
         *section_object, *empty;
     int in_order;  // as the program made it
     int chains;  // one behind the other whatever they touch, where the runtime has one queue
-    Ledger *ledger;
+    Table *table;
     Queues *queues;
     Lock *books;
     Passing *section;  // null where it has none
@@ -64,7 +64,7 @@ struct Joining {
     std::vector<Known> *known;
 
     auto objects() {
-        return std::array{&engine, &ledger_object, &queues_object, &store, &numbers, &seen,
+        return std::array{&engine, &table_object, &queues_object, &store, &numbers, &seen,
                           &books_object, &section_object, &empty};
     }
     void end();

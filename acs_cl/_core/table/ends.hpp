@@ -1,0 +1,32 @@
+// What Python is told of launches that ended, and what the table has for it.
+
+#pragma once
+
+#include <cstdint>
+
+#include <nanobind/nanobind.h>
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+class Recorder;
+
+// A launch has ended, with the driver's status, its event where somebody may ask for times, and its lane.
+// `epoch`, if not 0: the launches of the core's own in it have, all of them well.
+struct End {
+    std::int64_t number;
+    std::int32_t status;
+    nb::object event;
+    std::int32_t lane;
+    std::uint32_t epoch = 0;
+
+    End(std::int64_t of, std::int32_t with, nb::object by, std::int32_t on, std::uint32_t whole)
+        : number(of), status(with), event(std::move(by)), lane(on), epoch(whole) {}
+};
+
+Recorder *recorder_of(nb::handle object);  // Python's
+
+void add_table(nb::module_ &module);
+
+}  // namespace acs_cl

@@ -1,0 +1,137 @@
+// The rows of the launch table, by number: a ring of those that came last, and the few that have stayed
+// for so long that the ring would have to grow for their sake.
+
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "table/state.hpp"
+
+namespace acs_cl {
+
+// A launch in flight. Nodes are those of what it touches, where the core made it.
+struct Row {
+    PyObject *object = nullptr;  // owned: Python's record, or the name of one that the core made
+    std::uint32_t epoch = 0, task = 0;  // epoch 0: none
+    std::uint32_t first = 0;  // node of its epoch's, or place among those that lanes have
+    State state = State::NONE;
+    std::uint8_t many = 0;  // nodes
+    bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1;
+    std::uint32_t reads = 0, writes = 0;  // which of them, by bits
+
+    Row()
+        : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
+          is_watched(false) {}
+
+    bool is_in_epoch() const { return epoch && !is_left; }
+    bool is_on_lane_by_core() const { return by_core && !epoch; }
+    bool is_handed_out() const { return state >= State::READY; }
+};
+
+class Rows {
+public:
+    Rows() : ring_(LEAST) {}
+
+    // Null where no launch in flight has the number.
+    Row *find(std::int64_t number) {
+        if (is_in_ring(number)) {
+            Row &row = at(number);
+            return row.state == State::NONE ? nullptr : &row;
+        }
+        if (old_.empty()) return nullptr;
+        auto found = old_.find(number);
+        return found == old_.end() ? nullptr : &found->second;
+    }
+    const Row *find(std::int64_t number) const { return const_cast<Rows *>(this)->find(number); }
+
+    // The row of a launch that comes. Others may have moved.
+    Row &make(std::int64_t number) {
+        if (first_ == end_) first_ = end_ = number;
+        if (number < first_) return old_[number];
+        while (number - first_ >= std::int64_t(ring_.size())) make_room(number);
+        if (number >= end_) end_ = number + 1;
+        in_ring_++;
+        return at(number);
+    }
+
+    // It is over, and nobody needs what it had.
+    void erase(std::int64_t number) {
+        if (!is_in_ring(number)) {
+            old_.erase(number);
+            return;
+        }
+        at(number) = Row();
+        in_ring_--;
+        trim();
+    }
+
+    // 0: there is none.
+    std::int64_t oldest() const {
+        if (!old_.empty()) return old_.begin()->first;
+        return first_ == end_ ? 0 : first_;
+    }
+
+    // The newest up to `last`, or 0.
+    std::int64_t newest(std::int64_t last) const {
+        for (std::int64_t number = last < end_ ? last : end_ - 1; number >= first_; number--)
+            if (find(number)) return number;
+        auto after = old_.upper_bound(last);
+        return after == old_.begin() ? 0 : (--after)->first;
+    }
+
+    // `visit(number, row)` for each behind `after`, in order, until it says false.
+    template <typename Visit>
+    void each(std::int64_t after, Visit &&visit) {
+        for (auto one = old_.upper_bound(after); one != old_.end(); ++one)
+            if (!visit(one->first, one->second)) return;
+        for (std::int64_t number = after < first_ ? first_ : after + 1; number < end_; number++)
+            if (Row *row = find(number))
+                if (!visit(number, *row)) return;
+    }
+
+private:
+    static constexpr std::size_t LEAST = 256;
+
+    bool is_in_ring(std::int64_t number) const {
+        return std::uint64_t(number) - std::uint64_t(first_) < std::uint64_t(end_ - first_);
+    }
+    Row &at(std::int64_t number) { return ring_[std::size_t(number) & (ring_.size() - 1)]; }
+
+    void trim() {
+        while (first_ < end_ && at(first_).state == State::NONE) first_++;
+    }
+
+    // The ring grows where it is in use; else the oldest leave it.
+    void make_room(std::int64_t number) {
+        if (2 * in_ring_ >= ring_.size()) {
+            std::vector<Row> larger(2 * ring_.size());
+            for (std::int64_t one = first_; one < end_; one++)
+                larger[std::size_t(one) & (larger.size() - 1)] = at(one);
+            ring_ = std::move(larger);
+            return;
+        }
+        const std::int64_t kept = number - std::int64_t(ring_.size() / 2);
+        for (; first_ < end_ && first_ < kept; first_++) {
+            Row &row = at(first_);
+            if (row.state == State::NONE) continue;
+            old_[first_] = row;
+            row = Row();
+            in_ring_--;
+        }
+        trim();
+        if (first_ == end_) first_ = end_ = number;
+    }
+
+    std::vector<Row> ring_;  // what is not from `first_` to before `end_` is none
+    std::map<std::int64_t, Row> old_;
+    std::int64_t first_ = 0, end_ = 0;
+    std::size_t in_ring_ = 0;
+};
+
+}  // namespace acs_cl

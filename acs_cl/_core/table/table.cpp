@@ -1,0 +1,166 @@
+// The launch table as Python has it.
+
+#include "table/table.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "table/ends.hpp"
+
+namespace acs_cl {
+
+using namespace nb::literals;
+
+namespace {
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+#if PY_VERSION_HEX >= 0x03090000
+    Py_VISIT(Py_TYPE(self));
+#endif
+    if (!nb::inst_ready(self)) return 0;
+    int found = 0;
+    nb::inst_ptr<Table>(self)->each_object([&](PyObject *one) {
+        found = visit(one, arg);
+        return !found;
+    });
+    return found;
+}
+
+int clear(PyObject *self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Table>(self)->clear_objects();
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
+                       {0, nullptr}};
+
+void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
+          std::optional<std::size_t> window, bool ready_first, bool in_order) {
+    if (window && !*window) throw nb::value_error("a window needs at least one slot, got 0");
+    self.hazards = nb::cast<PythonHazards *>(hazards);
+    if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
+    self.lock = reinterpret_cast<Lock *>(lock.ptr());
+    self.hazards_object = std::move(hazards);
+    self.lock_object = std::move(lock);
+    self.backlog = backlog;
+    self.window = window.value_or(SIZE_MAX);
+    self.ready_first = ready_first;
+    self.in_order = in_order;
+}
+
+nb::list transitions(const Table &self, std::int64_t launch) {
+    nb::list found;
+    for (const Transition &one : self.transitions())
+        if (one.number == launch)
+            found.append(nb::make_tuple(name_of(one.from), name_of(one.to), one.ns));
+    return found;
+}
+
+}  // namespace
+
+void add_table(nb::module_ &module) {
+    nb::class_<End>(module, "End")
+        .def(nb::init<std::int64_t, std::int32_t, nb::object, std::int32_t, std::uint32_t>(),
+             "number"_a, "status"_a, "event"_a.none(), "lane"_a, "epoch"_a = 0)
+        .def_ro("number", &End::number)
+        .def_ro("status", &End::status)
+        .def_ro("event", &End::event)
+        .def_ro("lane", &End::lane)
+        .def_ro("epoch", &End::epoch);
+
+    // in the order of the states: those that may follow each
+    nb::dict steps;
+    for (int from = 0; from < STATES; from++) {
+        nb::list names;
+        for (int to = 0; to < STATES; to++)
+            if (FOLLOWING[from] & bit(State(to))) names.append(STATE_NAMES[to]);
+        steps[STATE_NAMES[from]] = nb::tuple(names);
+    }
+    module.attr("STEPS") = steps;
+
+    nb::class_<Table>(module, "Table", nb::type_slots(slots))
+        .def(nb::init<>())
+        .def("join", join, "hazards"_a, "lock"_a, "backlog"_a, "window"_a.none(), "ready_first"_a,
+             "in_order"_a)
+        .def_rw("number", &Table::number)
+        .def_rw("usable", &Table::usable)
+        .def_rw("generation", &Table::generation)
+        .def_rw("poisoned", &Table::poisoned)
+        .def("recording", [](Table &self, int change) { self.recording += change; }, "change"_a)
+        .def("give_back", &Table::give_back, "base"_a, "block"_a)
+        .def("take_back", &Table::take_back)
+        .def("bypassing", [](Table &self, int change) { self.bypassing += change; }, "change"_a)
+        .def("insert", &Table::insert, "launch"_a, "holds"_a = false, "gated"_a = false,
+             "patient"_a = false, "counted"_a = false)
+        .def("start", &Table::start, "number"_a)
+        .def("end", &Table::end, "number"_a, "failed"_a)
+        .def("never_ran", &Table::never_ran, "number"_a, "upstream"_a)
+        .def("expand", [](const Table &self, nb::tuple upstream) {
+            if (!self.has_stand_ins()) return upstream;
+            nb::list found;
+            for (std::int64_t one : self.expand(nb::cast<std::vector<std::int64_t>>(upstream)))
+                found.append(one);
+            return nb::tuple(found);
+        }, "upstream"_a)
+        .def("open_gate", &Table::open_gate, "number"_a)
+        .def("next_ready", &Table::next_ready)
+        .def("lose", &Table::lose, "number"_a)
+        .def("__len__", &Table::in_flight)
+        .def("__contains__", &Table::has, "number"_a)
+        .def("live", &Table::live)
+        .def("nth", &Table::nth, "place"_a)
+        .def("oldest", &Table::oldest)
+        .def("newest", &Table::newest, "last"_a)
+        .def("state", &Table::state, "number"_a)
+        .def("launch", &Table::record_of, "number"_a)
+        .def("later", &Table::later, "number"_a)
+        .def("blockers", &Table::blockers, "number"_a)
+        .def("log", &Table::log)
+        .def("transitions", transitions, "number"_a)
+        .def_ro("most", &Table::most)
+        .def_ro("full", &Table::full)
+        .def_ro("ended", &Table::ended)
+        .def_ro("by_core", &Table::by_core)
+        .def_prop_ro("held", &Table::waiting)
+        .def_prop_ro("outside", &Table::outside)
+        .def_prop_ro("occupied", &Table::inside)
+        .def_prop_ro("is_counted", &Table::has_counted)
+        .def_prop_ro("has_returned", &Table::has_returned)
+        .def_prop_ro("has_ready", &Table::has_ready)
+        .def_prop_ro("has_stand_ins", &Table::has_stand_ins)
+        .def("put", &Table::put, "number"_a, "epoch"_a, "task"_a)
+        .def("epoch", &Table::epoch, "number"_a)
+        .def("task", &Table::task, "number"_a, "epoch"_a)
+        .def("of_epoch", &Table::of_epoch, "epoch"_a)
+        .def("names", &Table::names, "epoch"_a)
+        .def("leave", &Table::leave, "epoch"_a, "one_by_one"_a = false)
+        .def("end_epoch", &Table::end_epoch, "epoch"_a)
+        .def_prop_ro("in_epochs", &Table::in_epochs)
+        .def("tell", [](Table &self, nb::object reasons, nb::object where) {
+            self.reasons = std::move(reasons);
+            self.where = std::move(where);
+        }, "reasons"_a, "where"_a)
+        .def("open", [](Table &self, std::uint32_t epoch, nb::object recorder,
+                        nb::object scheduler, std::size_t least_tasks, std::size_t most_tasks,
+                        std::size_t most_entries, std::size_t next_look) {
+            self.recorder = recorder_of(recorder);
+            self.recorder_object = std::move(recorder);
+            self.scheduler = std::move(scheduler);
+            self.open = epoch;
+            self.least_tasks = least_tasks;
+            self.most_tasks = most_tasks;
+            self.most_entries = most_entries;
+            self.next_look = next_look;
+        }, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
+           "most_entries"_a, "next_look"_a)
+        .def("shut", [](Table &self) {
+            self.open = 0;
+            self.recorder_object.reset();
+            self.scheduler.reset();
+            return std::exchange(self.strangers, {});
+        });
+}
+
+}  // namespace acs_cl

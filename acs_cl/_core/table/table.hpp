@@ -1,0 +1,693 @@
+// The launch table: a row for each launch in flight, whoever made it, from when it is in the hazards to
+// its end. The window is in it, which says when a launch may go where it runs; and which launches an
+// epoch of the scheduler has. docs/design/launch-table.md says more; emu/reference/table.py is the model.
+//
+// A launch is held on the host only for what no driver waits for:
+// - one that `holds` (a host task) holds those that follow it until it is done;
+// - any other holds them only until it is handed out: the driver waits for its event then;
+// - but a patient one (a host task, for which no driver waits, and every launch under `ready_first`) is
+//   held by all that it follows until they are done;
+// - a gated one is held until its gate is opened, and one outside a full window until there is room.
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "epoch/recorder.hpp"
+#include "hazards/python_hazards.hpp"
+#include "python/lock.hpp"
+#include "table/rows.hpp"
+
+namespace acs_cl {
+
+constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
+constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
+
+inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
+    nb::list upstream;
+    for (const Edge &edge : edges) upstream.append(edge.upstream);
+    return nb::tuple(upstream);
+}
+
+// A launch went from one state to another; `ns`: on the clock of `perf_counter_ns`.
+struct Transition {
+    std::int64_t number;
+    State from, to;
+    std::int64_t ns;
+};
+
+class Table {
+public:
+    Table() = default;
+    Table(const Table &) = delete;
+    Table &operator=(const Table &) = delete;
+    ~Table() {
+        rows_.each(-1, [](std::int64_t, Row &row) {
+            Py_CLEAR(row.object);
+            return true;
+        });
+        for (auto &[_, batch] : batches_) batch.let_go();
+        for (Touched &touched : on_lanes_) touched.let_go();
+    }
+
+    // What it owns of Python's, for the collector of cycles: `visit` gets each, until it says false.
+    template <typename Visit>
+    void each_object(Visit &&visit) {
+        rows_.each(-1, [&](std::int64_t, Row &row) { return !row.object || visit(row.object); });
+        for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object,
+                                &reasons, &where})
+            if (one->ptr() && !visit(one->ptr())) return;
+    }
+    void clear_objects() {
+        rows_.each(-1, [](std::int64_t, Row &row) {
+            if (row.by_core) return true;  // a string
+            Py_XSETREF(row.object, Py_NewRef(Py_None));
+            return true;
+        });
+        for (nb::object *one : {&recorder_object, &scheduler, &reasons, &where}) one->reset();
+        open = 0;
+        usable = false;
+    }
+
+    std::int64_t number = 0;  // of the newest launch
+    std::int64_t ended = 0;    // launches that are over, so far
+    std::int64_t full = 0;     // launches that found the window full
+    std::int64_t by_core = 0;  // launches that the core made, so far
+    std::size_t most = 0;      // launches inside the window
+
+    // ---- from one state to the next -------------------------------------------------------------
+
+    // Raises where that may not follow.
+    void go(std::int64_t launch, Row &row, State state) {
+        check_step(launch, row.state, state);
+        if (logs_) log_.push_back({launch, row.state, state, now_ns()});
+        row.state = state;
+    }
+
+    // A launch that Python made enters behind all others. Whether it is ready: the caller has it then.
+    // `gated`: held until `open_gate`; `counted`: it may turn out wrong only when it has ended.
+    bool insert(nb::handle launch, bool holds, bool gated, bool patient, bool counted) {
+        const std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
+        if (rows_.find(number)) throw std::invalid_argument("this launch is in the table already");
+        Upstream upstream;
+        for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
+            upstream.push_back(whole_number(other));
+        Row &row = rows_.make(number);
+        row.object = launch.inc_ref().ptr();
+        row.holds = holds;
+        row.is_counted = counted;
+        counted_ += counted;
+        in_flight_++;
+        if (!outside_.empty() || inside_ >= window) {
+            go(number, row, State::HELD);
+            outside_.push_back({number, std::move(upstream), gated, patient});
+            full++;
+            return false;
+        }
+        return enter(number, row, upstream, gated, patient);
+    }
+
+    // Something that executes launches has it.
+    void start(std::int64_t launch) { go(launch, known(launch), State::EXECUTING); }
+
+    // Its end was seen, well or not.
+    void end(std::int64_t launch, bool failed) {
+        Row &row = known(launch);
+        const std::uint32_t epoch = row.by_core ? row.epoch : 0;
+        go(launch, row, failed || row.is_lost ? State::FAILED : State::ENDED);
+        const nb::object let_go = give_up(launch, row, true);
+        if (epoch) end_in_batch(epoch);
+        let_others_in();
+    }
+
+    // It will not run: until what it follows has ended, that stands in for it.
+    void never_ran(std::int64_t launch, const std::vector<std::int64_t> &upstream) {
+        Row &row = known(launch);
+        go(launch, row, State::NEVER_RAN);
+        Upstream left;
+        for (std::int64_t other : expand(upstream))
+            if (other != launch && rows_.find(other)) left.push_back(other);
+        const nb::object let_go = give_up(launch, row, left.empty());
+        if (!left.empty()) stand_ins_[launch] = std::move(left);
+        let_others_in();
+    }
+
+    // The same upstream, with what stands in for launches that never ran.
+    std::vector<std::int64_t> expand(const std::vector<std::int64_t> &upstream) const {
+        if (stand_ins_.empty()) return upstream;
+        std::vector<std::int64_t> found;
+        auto add = [&](std::int64_t one) {
+            if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(one);
+        };
+        for (std::int64_t other : upstream) {
+            auto stands_in = stand_ins_.find(other);
+            if (stands_in == stand_ins_.end()) add(other);
+            else std::for_each(stands_in->second.begin(), stands_in->second.end(), add);
+        }
+        return found;
+    }
+
+    // What a launch was gated on has come.
+    void open_gate(std::int64_t launch) {
+        Row &row = known(launch);
+        if (row.state != State::HELD) {
+            unblock(launch);
+            return;
+        }
+        for (Outside &one : outside_)
+            if (one.number == launch) one.gated = false;
+    }
+
+    // Launches that became ready, in the order in which they did; 0: no more.
+    std::int64_t next_ready() {
+        if (ready_.empty()) return 0;
+        std::int64_t launch = ready_.front();
+        ready_.pop_front();
+        return launch;
+    }
+    bool has_ready() const { return !ready_.empty(); }
+
+    // A failure has reached it: however it ends, it has failed.
+    void lose(std::int64_t launch) { known(launch).is_lost = true; }
+
+    // ---- asking ---------------------------------------------------------------------------------
+
+    std::size_t in_flight() const { return in_flight_; }
+    bool has(std::int64_t launch) const { return rows_.find(launch); }
+    std::int64_t oldest() const { return rows_.oldest(); }
+    std::int64_t newest(std::int64_t last) const { return rows_.newest(last); }
+    std::size_t outside() const { return outside_.size(); }
+    std::size_t inside() const { return inside_; }
+    std::size_t waiting() const { return outside_.size() + pending_; }  // not handed out
+
+    const char *state(std::int64_t launch) const {
+        const Row *row = rows_.find(launch);
+        if (row) return name_of(row->state);
+        return stand_ins_.count(launch) ? name_of(State::NEVER_RAN) : nullptr;
+    }
+
+    nb::list live() {
+        nb::list numbers;
+        rows_.each(-1, [&](std::int64_t number, Row &) { return numbers.append(number), true; });
+        return numbers;
+    }
+
+    // Launch `place` of those in flight, from 0 on; 0: there are not so many.
+    std::int64_t nth(std::size_t place) {
+        std::int64_t found = 0;
+        rows_.each(-1, [&](std::int64_t number, Row &) {
+            if (place--) return true;
+            found = number;
+            return false;
+        });
+        return found;
+    }
+
+    // A `records.Launch`; None where it is not in flight.
+    nb::object record_of(std::int64_t launch) {
+        const Row *row = rows_.find(launch);
+        return row ? record(launch, *row) : nb::none();
+    }
+
+    // Those behind a launch, in order.
+    nb::list later(std::int64_t launch) {
+        std::vector<std::int64_t> numbers;  // first, for making records may run anything
+        rows_.each(launch, [&](std::int64_t one, Row &) { return numbers.push_back(one), true; });
+        nb::list launches;
+        for (std::int64_t one : numbers)
+            if (const Row *row = rows_.find(one)) launches.append(record(one, *row));
+        return launches;
+    }
+
+    // What a launch that is not handed out waits for.
+    std::vector<std::int64_t> blockers(std::int64_t launch) const {
+        std::vector<std::int64_t> found;
+        for (const auto &[other, waits] : watched_)
+            for (const Upstream *list : {&waits.dependants, &waits.patients})
+                if (std::find(list->begin(), list->end(), launch) != list->end())
+                    found.push_back(other);
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+
+    // From now on it is kept when which launch went from which state to which.
+    void log() { logs_ = true; }
+    const std::vector<Transition> &transitions() const { return log_; }
+
+    // ---- epochs and tasks -----------------------------------------------------------------------
+
+    // A launch that Python made is a task of an epoch.
+    void put(std::int64_t launch, std::uint32_t epoch, std::uint32_t task) {
+        Row &row = known(launch);
+        row.epoch = epoch;
+        row.task = task;
+        row.is_left = false;
+        batch(epoch).numbers.push_back(launch);
+        in_epochs_++;
+    }
+
+    // 0 where it is in none.
+    std::uint32_t epoch(std::int64_t launch) const {
+        const Row *row = rows_.find(launch);
+        return row && row->is_in_epoch() ? row->epoch : 0;
+    }
+
+    std::int64_t task(std::int64_t launch, std::uint32_t epoch) const {
+        const Row *row = rows_.find(launch);
+        return row && row->is_in_epoch() && row->epoch == epoch ? std::int64_t(row->task) : -1;
+    }
+
+    std::vector<std::int64_t> of_epoch(std::uint32_t epoch) const {
+        auto batch = batches_.find(epoch);
+        return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
+    }
+
+    // The kernels of the launches of an epoch that the core made, with how many there are of each.
+    nb::dict names(std::uint32_t epoch) const {
+        std::unordered_map<PyObject *, std::size_t> many;  // one kernel has one string
+        auto batch = batches_.find(epoch);
+        if (batch != batches_.end())
+            for (std::int64_t launch : batch->second.numbers)
+                if (const Row *row = rows_.find(launch); row && row->by_core) many[row->object]++;
+        nb::dict names;
+        for (auto [name, count] : many)
+            names[name] = nb::cast<std::size_t>(names.attr("get")(nb::handle(name), 0)) + count;
+        return names;
+    }
+
+    // The epoch has ended, or is given up: its launches are in none. Those that Python has to end one by
+    // one; the others of it are over at `end_epoch`. `one_by_one`: all are.
+    std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one) {
+        std::vector<std::int64_t> told;
+        auto found = batches_.find(epoch);
+        if (found == batches_.end()) return told;
+        Batch &batch = found->second;
+        in_epochs_ -= batch.numbers.size();
+        for (std::int64_t launch : batch.numbers) {
+            Row &row = known(launch);
+            row.is_left = true;
+            if (!row.by_core) row.epoch = 0;  // it may come to another, or to a lane
+            if (!row.by_core || one_by_one) told.push_back(launch);
+        }
+        if (!batch.many) end_batch(found);
+        else if (one_by_one) batch.numbers.clear();
+        return told;
+    }
+
+    // The launches of the core's own in an epoch that was left have ended.
+    void end_epoch(std::uint32_t epoch) {
+        auto found = batches_.find(epoch);
+        if (found == batches_.end()) return;
+        Batch &batch = found->second;
+        for (std::int64_t launch : batch.numbers) {
+            Row *row = rows_.find(launch);
+            if (!row || !row->by_core || row->epoch != epoch) continue;
+            go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
+            give_up(launch, *row, true);  // a name: nothing runs when that is let go
+            batch.many--;
+        }
+        end_batch(found);
+        let_others_in();
+    }
+
+    std::size_t in_epochs() const { return in_epochs_; }
+
+    // ---- launches of the core's own -------------------------------------------------------------
+
+    // One that a lane has.
+    void put_on_lane(std::int64_t launch, PyObject *name, const Touched &touched) {
+        if (free_.empty()) {
+            free_.push_back(std::uint32_t(on_lanes_.size()));
+            on_lanes_.emplace_back();
+        }
+        Row &row = make(launch, name, touched);
+        row.first = free_.back();
+        free_.pop_back();
+        on_lanes_[row.first] = touched;
+        touched.hold();
+    }
+
+    // It has ended, and well; false where it is none of these.
+    bool end_on_lane(std::int64_t launch) {
+        Row *row = rows_.find(launch);
+        if (!row || !row->is_on_lane_by_core()) return false;
+        go(launch, *row, row->is_lost ? State::FAILED : State::ENDED);
+        give_up(launch, *row, true);
+        let_others_in();
+        return true;
+    }
+
+    // Why the newest launch went to a queue, where Python wants to know of each.
+    void note(const nb::object &why) {
+        nb::object many = nb::steal(PyLong_FromLongLong(number));
+        if (PyDict_SetItem(where.ptr(), many.ptr(), why.ptr())) throw PythonError();
+        PyObject *before = PyDict_GetItem(reasons.ptr(), why.ptr());
+        many = nb::steal(PyLong_FromLongLong(1 + (before ? PyLong_AsLongLong(before) : 0)));
+        if (PyDict_SetItem(reasons.ptr(), why.ptr(), many.ptr())) throw PythonError();
+    }
+
+    // ---- the open epoch -------------------------------------------------------------------------
+
+    std::uint32_t open = 0;  // 0: none
+    nb::object recorder_object, scheduler;
+    Recorder *recorder = nullptr;
+    std::size_t least_tasks = 0, most_tasks = 0, most_entries = 0, next_look = 0;
+    std::vector<std::int64_t> strangers;  // what it waits for that is in no epoch
+
+    // Whether the core may make a launch for it now.
+    bool takes(PyObject *for_scheduler) const {
+        return open && scheduler.ptr() == for_scheduler && recorder->tasks() >= least_tasks &&
+               !ready_first && watched_.empty() && is_plain();
+    }
+
+    // Launch `number + 1`: the task whose record is in its place, behind what it touches.
+    void launch(const std::string_view *blob, const std::string_view *shape, const Touched &touched,
+                PyObject *name) {
+        inside_epoch_.clear();
+        for (const Edge &edge : enter(touched)) {
+            const Row *row = rows_.find(edge.upstream);
+            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
+            else if (row->epoch == open) inside_epoch_.push_back(row->task);
+        }
+        std::uint32_t task = recorder->add(blob, shape, inside_epoch_);
+        Batch &in = batch(open);
+        Row &row = make(number, name, touched);
+        row.epoch = open;
+        row.task = task;
+        row.first = std::uint32_t(in.nodes.size());
+        in.numbers.push_back(number);
+        in.many++;
+        for (std::uint32_t at = 0; at < touched.many; at++) {
+            touched.nodes[at]->holders++;
+            in.nodes.push_back(touched.nodes[at]);
+        }
+        in_epochs_++;
+    }
+
+    bool has_room() const { return in_flight_ < backlog && inside_ < window; }
+
+    // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
+    bool may_follow(const std::vector<Edge> &edges) const {
+        return std::all_of(edges.begin(), edges.end(),
+                           [this](const Edge &edge) { return may_follow(edge.upstream); });
+    }
+
+    bool may_follow(std::int64_t upstream) const {
+        if (ready_first) return false;
+        const Row *row = rows_.find(upstream);
+        return !row || !(row->is_watched || row->is_in_epoch());
+    }
+
+    bool is_due() const {
+        if (!open) return false;
+        return recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
+               (next_look && recorder->tasks() >= next_look);
+    }
+
+    // ---- both -----------------------------------------------------------------------------------
+
+    // Whether nothing is unusual, so that the core may make launches.
+    bool is_plain() const { return usable && !lock->is_held() && has_room() && is_simple(); }
+
+    bool is_simple() const {
+        return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&
+               outside_.empty() && stand_ins_.empty() && !(in_order && !watched_.empty());
+    }
+    bool has_stand_ins() const { return !stand_ins_.empty(); }
+    bool has_counted() const { return counted_; }
+    bool has_watched() const { return !watched_.empty(); }
+
+    // Launch `number + 1` is in the hazards: behind what.
+    const std::vector<Edge> &enter(const Touched &touched) {
+        const auto &edges = hazards->check(number + 1, touched);
+        number++;
+        return edges;
+    }
+
+    // Whether Python should look at what is due, or has ended.
+    bool should_look() {
+        if (is_due()) return true;
+        if (number % LOOK_EVERY) return false;
+        auto now = std::chrono::steady_clock::now();
+        if (now - looked_at_ <= LOOK_AFTER) return false;
+        looked_at_ = now;
+        return true;
+    }
+
+    // Memory that a program has dropped, wherever it did: the next launch takes note first.
+    void give_back(std::int64_t base, nb::object block) {
+        returned_.emplace_back(base, std::move(block));
+    }
+    bool has_returned() const { return !returned_.empty(); }
+    nb::object take_back() {
+        if (returned_.empty()) return nb::none();
+        auto [base, block] = std::move(returned_.front());
+        returned_.pop_front();
+        return nb::make_tuple(base, block);
+    }
+
+    // ---- what it is part of ---------------------------------------------------------------------
+
+    bool usable = false;
+    std::uint64_t generation = 0;  // of launch plans
+    std::size_t backlog = SIZE_MAX, window = SIZE_MAX;
+    bool ready_first = false;  // a launch goes nowhere while anything upstream of it runs
+    bool in_order = false;     // behind one that is held, all are
+    // what makes launches unusual, besides what the table knows itself
+    std::int64_t recording = 0;  // recordings under way
+    std::int64_t bypassing = 0;  // queues whose commands go to the driver as they are
+    bool poisoned = false;
+    nb::object hazards_object, lock_object;
+    nb::object reasons, where;  // dictionaries, of launches on queues beside a scheduler
+    PythonHazards *hazards = nullptr;
+    Lock *lock = nullptr;
+
+private:
+    using Upstream = std::vector<std::int64_t>;
+
+    // Of a launch that holds others, or is held.
+    struct Watched {
+        std::uint32_t blockers = 0;
+        Upstream dependants;  // until it is handed out; of one that holds: until it is done
+        Upstream patients;    // until it is done
+    };
+
+    // A launch outside of the window.
+    struct Outside {
+        std::int64_t number;
+        Upstream upstream;
+        bool gated, patient;
+    };
+
+    // What an epoch has.
+    struct Batch {
+        Upstream numbers;  // by task
+        std::vector<Node *> nodes;  // of those that the core made
+        std::size_t many = 0;       // how many of these are in flight
+
+        void let_go() {
+            for (Node *node : nodes) node->let_go();
+            nodes.clear();
+        }
+    };
+
+    static std::int64_t now_ns() {
+        using namespace std::chrono;
+        return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+    }
+
+    Row &known(std::int64_t launch) {
+        Row *row = rows_.find(launch);
+        if (!row) throw nb::key_error(std::to_string(launch).c_str());
+        return *row;
+    }
+
+    // A launch of the core's own, which is on its way at once.
+    Row &make(std::int64_t launch, PyObject *name, const Touched &touched) {
+        Row &row = rows_.make(launch);
+        row.object = Py_NewRef(name);
+        row.by_core = true;
+        by_core++;
+        row.many = std::uint8_t(touched.many);
+        row.reads = touched.reads;
+        row.writes = touched.writes;
+        in_flight_++;
+        most = std::max(most, ++inside_);
+        go(launch, row, State::READY);
+        go(launch, row, State::EXECUTING);
+        return row;
+    }
+
+    // ---- the window -----------------------------------------------------------------------------
+
+    Watched &watch(std::int64_t launch, Row &row) {
+        row.is_watched = true;
+        return watched_[launch];
+    }
+
+    void forget(std::int64_t launch, Row &row) {
+        row.is_watched = false;
+        watched_.erase(launch);
+    }
+
+    bool enter(std::int64_t launch, Row &row, const Upstream &upstream, bool gated, bool patient) {
+        most = std::max(most, ++inside_);
+        std::uint32_t blockers = gated;
+        for (std::int64_t other : upstream) {
+            Row *above = other == launch ? nullptr : rows_.find(other);
+            if (!above) continue;
+            if (patient) watch(other, *above).patients.push_back(launch);
+            else if (above->holds || !above->is_handed_out())
+                watch(other, *above).dependants.push_back(launch);
+            else continue;
+            blockers++;
+        }
+        if (row.holds || blockers) watch(launch, row).blockers = blockers;
+        pending_++;
+        if (blockers) {
+            go(launch, row, State::PENDING);
+            return false;
+        }
+        hand_out(launch, row);
+        return true;
+    }
+
+    void hand_out(std::int64_t launch, Row &row) {
+        go(launch, row, State::READY);
+        pending_--;
+    }
+
+    // What a launch waited for has come. It, and then whatever waited only for its turn, may be ready.
+    void unblock(std::int64_t launch) {
+        std::deque<std::int64_t> come{launch};
+        for (; !come.empty(); come.pop_front()) {
+            Row &row = known(come.front());
+            if (--watched_[come.front()].blockers) continue;
+            hand_out(come.front(), row);
+            ready_.push_back(come.front());
+            let_pass(come.front(), row, come);
+        }
+    }
+
+    // It is handed out: those that waited for that do not any more.
+    void let_pass(std::int64_t launch, Row &row, std::deque<std::int64_t> &come) {
+        if (row.holds || !row.is_watched) return;
+        Watched &waits = watched_[launch];
+        come.insert(come.end(), waits.dependants.begin(), waits.dependants.end());
+        waits.dependants.clear();
+        if (waits.patients.empty()) forget(launch, row);
+    }
+
+    // A launch is over: its row is, and whoever waited for it does not any more. What Python gave with it
+    // is for the caller to let go, which may run anything.
+    nb::object give_up(std::int64_t launch, Row &row, bool retires) {
+        nb::object object = nb::steal(std::exchange(row.object, nullptr));
+        if (row.is_on_lane_by_core()) let_go_of_nodes(row);
+        counted_ -= row.is_counted;
+        const bool was_watched = row.is_watched;
+        rows_.erase(launch);
+        in_flight_--;
+        inside_--;
+        ended++;
+        if (retires && hazards) hazards->retire(launch);
+        if (was_watched) {
+            const auto found = watched_.extract(launch);
+            for (const Upstream *list : {&found.mapped().dependants, &found.mapped().patients})
+                for (std::int64_t other : *list) unblock(other);
+        }
+        return object;
+    }
+
+    void let_go_of_nodes(const Row &row) {
+        on_lanes_[row.first].let_go();
+        on_lanes_[row.first].many = 0;
+        free_.push_back(row.first);
+    }
+
+    // Of an epoch that was left one launch of the core's own is over, and was told.
+    void end_in_batch(std::uint32_t epoch) {
+        auto found = batches_.find(epoch);
+        if (!--found->second.many) end_batch(found);
+    }
+
+    // There may be room for launches outside, and launches that never ran may have nothing left.
+    void let_others_in() {
+        while (!outside_.empty() && inside_ < window) {
+            const Outside one = std::move(outside_.front());
+            outside_.pop_front();
+            Row &row = known(one.number);
+            if (!enter(one.number, row, one.upstream, one.gated, one.patient)) continue;
+            ready_.push_back(one.number);
+            std::deque<std::int64_t> come;
+            let_pass(one.number, row, come);
+            for (std::int64_t other : come) unblock(other);
+        }
+        for (auto one = stand_ins_.begin(); one != stand_ins_.end();) {
+            Upstream &left = one->second;
+            left.erase(std::remove_if(left.begin(), left.end(),
+                                      [this](std::int64_t other) { return !rows_.find(other); }),
+                       left.end());
+            if (left.empty() && hazards) hazards->retire(one->first);
+            one = left.empty() ? stand_ins_.erase(one) : std::next(one);
+        }
+    }
+
+    // ---- rows for Python, and epochs ------------------------------------------------------------
+
+    nb::object record(std::int64_t launch, const Row &row) {
+        if (!row.by_core) return nb::borrow(row.object);
+        static nb::handle make = nb::object(nb::module_::import_("acs_cl.launch.commands")
+                                                .attr("made_by_core")).release();
+        const nb::object name = nb::borrow(row.object);
+        const std::uint32_t many = row.many, reads = row.reads, writes = row.writes;
+        std::vector<NodePointer> held;
+        Node *nodes[MOST_SPANS];
+        Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
+                                      : on_lanes_[row.first].nodes;
+        for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
+        return make(launch, name, spans_of(nodes, many, reads), spans_of(nodes, many, writes));
+    }
+
+    Batch &batch(std::uint32_t epoch) {
+        if (newest_.first != epoch) {
+            auto [found, is_new] = batches_.try_emplace(epoch);
+            if (is_new) std::swap(found->second, spare_);
+            newest_ = {epoch, &found->second};
+        }
+        return *newest_.second;
+    }
+
+    // Its memory serves the next epoch: as much as that of a full one comes from the system each time.
+    void end_batch(std::map<std::uint32_t, Batch>::iterator batch) {
+        if (newest_.first == batch->first) newest_ = {};
+        spare_ = std::move(batch->second);
+        spare_.let_go();
+        spare_.numbers.clear();
+        batches_.erase(batch);
+    }
+
+    Rows rows_;
+    std::unordered_map<std::int64_t, Watched> watched_;
+    std::deque<Outside> outside_;
+    std::deque<std::int64_t> ready_;
+    std::deque<std::pair<std::int64_t, nb::object>> returned_;
+    std::map<std::int64_t, Upstream> stand_ins_;  // of launches that never ran
+    std::size_t in_flight_ = 0, inside_ = 0, pending_ = 0, counted_ = 0, in_epochs_ = 0;
+    std::map<std::uint32_t, Batch> batches_;
+    std::pair<std::uint32_t, Batch *> newest_;
+    Batch spare_;
+    std::vector<Touched> on_lanes_;  // what launches of the core's own touch, by place
+    std::vector<std::uint32_t> free_, inside_epoch_;
+    std::chrono::steady_clock::time_point looked_at_;
+    std::vector<Transition> log_;
+    bool logs_ = false;
+};
+
+}  // namespace acs_cl
