@@ -632,6 +632,12 @@ class Passing:
         """Count a command that went by."""
     def rest(self, seconds: float, /) -> None:
         """Keep the bypass open for so long."""
+    commands: int
+    """How many have come since the host last waited for results."""
+    def take_stretch(self) -> tuple[int, float] | None:
+        """End a stretch. Return its commands and seconds, or None if it says nothing."""
+    def spoil_stretch(self) -> None:
+        """Have the stretch that is under way say nothing."""
 
 class Given:
     """Remember from what a kernel's arguments were set, until somebody asks."""

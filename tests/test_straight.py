@@ -7,6 +7,7 @@ time; a plain queue is the oracle.
 from __future__ import annotations
 
 import gc
+import random
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.queue import sampling
+from acs_cl.queue.trials import Trials
 from tests.test_queue import (
     COMPLETE,
     ROUNDS,
@@ -136,12 +138,114 @@ def test_queues_in_turns_soon_stay_launches(
     assert 0 < len(begun) < turns / 2
 
 
-def test_a_backend_by_name_sees_every_command(context: cl.Context, often: None) -> None:
-    queue = acs.Queue(context, backend="out_of_order")
-    x = cl.array.zeros(queue, N, np.int32)
-    for _ in range(100):
-        x += 1
-    assert not passed(queue)
+@pytest.mark.parametrize("backend", ["auto", "out_of_order", "serial"])
+def test_a_queue_that_may_not_bypass_tracks_every_command(
+    context: cl.Context, often: None, backend: str
+) -> None:
+    for bypass in (False, True):
+        queue = acs.Queue(context, backend=backend, bypass=bypass)
+        x = cl.array.zeros(queue, N, np.int32)
+        for _ in range(100):
+            x += 1
+        assert (passed(queue) > 0) == bypass
+        assert (x.get() == 100).all()
+
+
+TRACKED, BYPASS = False, True
+COMMANDS = 20
+
+PROGRAMS: dict[str, tuple[bool, dict[bool, float], list[tuple[bool, int]]]] = {
+    # both ways are tried; seconds of a stretch, by way; (way, stretches in a row) that come of it
+    "tracking does not pay": (
+        False, {TRACKED: 2.0, BYPASS: 1.0}, [(TRACKED, 6), (BYPASS, 400)]
+    ),
+    "tracking pays: trials come ever later": (
+        False, {TRACKED: 1.0, BYPASS: 2.0},
+        [(TRACKED, 6), (BYPASS, 3), (TRACKED, 12), (BYPASS, 3), (TRACKED, 24), (BYPASS, 3)],
+    ),
+    "no difference: the way is kept that was there": (
+        False, {TRACKED: 1.0, BYPASS: 0.98}, [(TRACKED, 6), (BYPASS, 3), (TRACKED, 12)]
+    ),
+    "the scheduler may pay later, so that tracking is tried again": (
+        True, {TRACKED: 2.0, BYPASS: 1.0},
+        [(TRACKED, 6), (BYPASS, 9), (TRACKED, 3), (BYPASS, 12), (TRACKED, 3), (BYPASS, 24)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_trials_by_the_table(name: str) -> None:
+    both, takes, expected = PROGRAMS[name]
+    trials, way = Trials(both), TRACKED
+    found: list[tuple[bool, int]] = [(way, 0)]
+    while len(found) <= len(expected) and found[-1][1] < 400:
+        verdict = trials.stretch(way, COMMANDS, takes[way])
+        found[-1] = way, found[-1][1] + 1
+        if verdict is not None:
+            assert verdict != way
+            way = verdict
+            found.append((way, 0))
+    assert found[: len(expected) - 1] == expected[:-1]
+    way, least = expected[-1]
+    assert found[len(expected) - 1][0] == way
+    assert found[len(expected) - 1][1] >= min(least, 6)
+
+
+def test_trials_compare_commands_and_not_stretches() -> None:
+    """A long stretch of one way and a short one of the other."""
+    trials = Trials()
+    for _ in range(6):
+        verdict = trials.stretch(TRACKED, 100, 1.0)
+    assert verdict is BYPASS
+    for _ in range(3):
+        verdict = trials.stretch(BYPASS, 10, 0.2)  # which is twice as long for a command
+    assert verdict is TRACKED
+
+
+def test_what_overlaps_much_is_tried_later_and_what_is_refused_too() -> None:
+    def until(trials: Trials) -> int:
+        return next(n for n in range(1, 1000) if trials.stretch(TRACKED, COMMANDS, 1.0) is BYPASS)
+
+    little, much, refused = Trials(), Trials(), Trials()
+    little.overlaps(1.5)
+    much.overlaps(8.0)
+    refused.refused()
+    soon = until(little)
+    assert until(refused) == 2 * soon
+    assert until(much) >= 4 * soon
+
+
+def test_tracking_that_overlap_asked_for_is_left_where_it_does_not_pay() -> None:
+    """A sample ends a bypass; what follows is compared with what the bypass took."""
+    for tracked, verdicts in ((2.0, [None, None, BYPASS]), (0.5, [None, None, None])):
+        trials = Trials()
+        assert [trials.stretch(BYPASS, COMMANDS, 1.0) for _ in range(5)] == [None] * 5
+        assert [trials.stretch(TRACKED, COMMANDS, tracked) for _ in range(3)] == verdicts
+
+
+@pytest.mark.parametrize("backend", ["auto", "serial", "lanes", "device"])
+def test_random_programs_that_change_their_way_by_time(context: cl.Context, backend: str) -> None:
+    expected = random_program(cl.CommandQueue(context), kernels_of(context), 5)
+    chance = random.Random(7)
+    with testing.trials_say(lambda bypassed: chance.choice((None, not bypassed))):
+        queue = acs.Queue(context, backend=backend)
+        for _ in range(3):
+            found = random_program(queue, kernels_of(context), 5)
+            for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+                assert np.array_equal(one, other), index
+    assert passed(queue)
+
+
+def test_a_trial_that_pays_is_kept(context: cl.Context) -> None:
+    with testing.trials_say(lambda bypassed: None if bypassed else True):
+        queue = acs.Queue(context, backend="device")
+        x = cl.array.zeros(queue, N, np.int32)
+        for step in range(1, 9):
+            for _ in range(20):
+                x += 1
+            assert (x.get() == 20 * step).all()
+        assert passed(queue) > 80
+        assert testing.is_bypassing(queue)
 
 
 def test_another_queue_and_the_runtime_come_behind_a_section(

@@ -94,6 +94,7 @@ class Queue(cl.CommandQueue):
     Whatever PyOpenCL can enqueue is enqueued as ever, `pyopencl.array` included. The outcome is
     that of an in-order queue. Queues of one context and device share a runtime, and so hazards
     between them are kept. `runtime=` names another one, and keywords of `Runtime` make one.
+    Commands bypass the runtime where tracking them does not pay; `bypass=False` tracks all.
 
     >>> import numpy as np, pyopencl as cl, pyopencl.array
     >>> import acs_cl as acs
@@ -115,6 +116,7 @@ class Queue(cl.CommandQueue):
         properties: Any = None,
         *,
         runtime: Runtime | None = None,
+        bypass: bool = True,
         **options: Any,
     ) -> None:
         wanted: Any = 0 if properties is None else properties
@@ -163,8 +165,12 @@ class Queue(cl.CommandQueue):
         if self._engine.sections:  # whose commands another queue's have to be behind
             with self._engine.lock:
                 self._engine.end_sections()
-        if runtime is None and self._in_order and not self._holds and is_free(self._engine):
-            self._section = Section(self, self._pointer, self._books, self._numbers, self._seen)
+        may_bypass = bypass and runtime is None and self._in_order and not self._holds
+        if may_bypass and is_free(self._engine):
+            by_overlap = self._engine.options.backend != "device"
+            self._section = Section(
+                self, self._pointer, self._books, self._numbers, self._seen, by_overlap
+            )
         self._joining = self._join()
         patch.enter(self)
         own = runtime is None
@@ -192,10 +198,12 @@ class Queue(cl.CommandQueue):
             wait_for_queue(section.native)
             _FINISH(self)
             if section.passing and not self._engine.failures.any:
+                self._waited()
                 return
         self._warn_if_left()
         self._collect()
         self._settle(self._last, everything=True)
+        self._waited()
 
     def flush(self) -> None:
         """Have the device start on everything enqueued so far."""
@@ -341,9 +349,24 @@ class Queue(cl.CommandQueue):
         if blocks:
             self._settle(number)
         section = self._section
-        if section is not None and section.wants(number, engine):
+        if section is None:
+            return event
+        if section.wants(number, engine):
             self._pass_on(section)
+        elif blocks:
+            self._waited()
         return event
+
+    def _waited(self) -> None:
+        """The host has waited for results: a stretch of commands has ended."""
+        section = self._section
+        wanted = None if section is None else section.prefers_bypass()
+        if section is None or wanted is None:
+            return
+        if wanted:
+            self._pass_on(section)
+        else:
+            section.stay_tracked()
 
     def _note(self, number: int, seen: bool) -> None:
         """A launch of the queue."""
@@ -351,6 +374,8 @@ class Queue(cl.CommandQueue):
             self._numbers.append(number)
             if seen:
                 self._seen.append(number)
+            if self._section is not None:
+                self._section.commands += 1
             if len(self._numbers) % MANY == 0:
                 self._forget_ended()
 

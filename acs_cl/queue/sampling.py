@@ -22,6 +22,7 @@ from pyopencl import _cl
 
 from .. import core
 from .commands import EVERYTHING, NOTHING, Call
+from .trials import Trials
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -37,6 +38,10 @@ ENOUGH = 1.25
 
 SATISFIED = 2048
 """Launches until the next look where they do overlap."""
+
+FOR_GOOD = 1 << 30
+"""As many where overlap does not say what a launch gains, since launches on the device's own
+scheduler cost less than the driver's."""
 
 REST, LONGEST_S = 100, 1.0
 """How often as long as a look has taken it is not repeated, twice that after the second in vain and
@@ -78,14 +83,23 @@ class Section(core.native.Passing):
     runtime knows nothing of. Passing: the next ones may join them."""
 
     def __init__(
-        self, queue: Any, pointer: int, books: Any, numbers: list[int], seen: list[int]
+        self,
+        queue: Any,
+        pointer: int,
+        books: Any,
+        numbers: list[int],
+        seen: list[int],
+        by_overlap: bool,
     ) -> None:
         super().__init__(queue, pointer, BEHIND)
+        self.trials = Trials(both=not by_overlap)
+        self._by_overlap = by_overlap
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._books, self._numbers, self._seen = books, numbers, seen
         self.open = False
         self.look = core.native.Look()
         self.wanted = LOOKED
+        self.satisfied = 0 if by_overlap else FOR_GOOD
         self._goes_on = False
         """Not long ago, launches were looked at and did not overlap."""
         self._in_vain = 0
@@ -107,8 +121,21 @@ class Section(core.native.Passing):
         return look.many >= self.wanted and self.decides()
 
     def look_anew(self) -> None:
-        """What launches so far have followed says nothing."""
+        """What launches so far have followed, and how long they took, says nothing."""
         self.look = core.native.Look()
+        self.spoil_stretch()
+
+    def prefers_bypass(self) -> bool | None:
+        """The host has waited for results: whether the next commands had better pass, by the times
+        of those so far. None: as they do."""
+        stretch = self.take_stretch()
+        return None if stretch is None else self.trials.stretch(self.passing, *stretch)
+
+    def stay_tracked(self) -> None:
+        """The next commands are launches."""
+        self.rest(0)
+        self.satisfied = SATISFIED if self._by_overlap else FOR_GOOD
+        self.passing = False
 
     def decides(self) -> bool:
         """Enough launches were looked at: whether the commands after them had better pass."""
@@ -119,6 +146,7 @@ class Section(core.native.Passing):
             self.satisfied, self.wanted = SATISFIED, LOOKED
             self._rest = REST
             self._in_vain = 0
+            self.trials.overlaps(look.overlap)
             return False
         self.rest(min(LONGEST_S, self._rest * (perf_counter() - self.began)))
         self._rest = min(2 * self._rest, LONGEST_REST)
@@ -144,7 +172,8 @@ class Section(core.native.Passing):
     def refuse(self) -> None:
         """Commands had better pass, and may not: whatever is in the way may last."""
         self._in_vain += 1
-        self.satisfied = self._patience(LOOKED)
+        self.trials.refused()
+        self.satisfied = self._patience(LOOKED) if self._by_overlap else FOR_GOOD
 
     def _patience(self, launches: int) -> int:
         return min(SATISFIED, launches << min(self._in_vain, MOST_DOUBLED))
@@ -197,12 +226,8 @@ def may_begin(engine: Engine) -> bool:
 
 
 def is_free(engine: Engine) -> bool:
-    """Whether the program leaves it to the runtime where its launches run."""
+    """Whether the program leaves it to the runtime when its launches run."""
     asked = engine.options
     return (
-        asked.backend == "auto"
-        and asked.issue == "eager"
-        and asked.window is None
-        and asked.lanes is None
-        and not asked.check
+        asked.issue == "eager" and asked.window is None and asked.lanes is None and not asked.check
     )

@@ -54,6 +54,7 @@ from .queues import (
     is_bypassing,
     plan_every_command,
     planned_commands,
+    trials_say,
     users,
 )
 from .scheduler import (
@@ -98,6 +99,7 @@ __all__ = [
     "scarce_memory",
     "seen_complete",
     "span_of",
+    "trials_say",
     "users",
     "wait_until",
 ]

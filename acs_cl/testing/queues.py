@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from ..queue import commands, patch, sampling
+from ..queue import commands, patch, sampling, trials
 from ..queue import queue as queue_module
 from ..queue.queue import Queue
 from ..runtime import Runtime
@@ -34,6 +34,21 @@ def bypass(always: bool, short: bool = True, again: bool = False) -> Iterator[No
     with ExitStack() as put_back:
         for name, value in values.items():
             put_back.enter_context(changed(sampling, name, value))
+        put_back.enter_context(changed(trials, "STRETCHES", 1 << 30))
+        yield
+
+
+@contextmanager
+def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
+    """Make queues change the way of their commands as `verdict` says at each wait for results.
+
+    It is told whether they bypass the runtime now: True for bypass, False for none, None as it is.
+    """
+
+    def stretch(_: object, bypassed: bool, __: int, ___: float) -> bool | None:
+        return verdict(bypassed)
+
+    with changed(trials.Trials, "stretch", stretch):
         yield
 
 

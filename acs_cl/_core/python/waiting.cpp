@@ -55,23 +55,17 @@ std::shared_ptr<Waiter> take_waiter() {
     }
 }
 
-// Whether another processor than the host's works on what the event belongs to.
-bool is_on_own_processor(void *event) {
-    void *queue = nullptr, *device = nullptr;
-    std::uint64_t type = DEVICE_IS_CPU;
-    if (driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) || !queue ||
-        driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
-        driver.device_info(device, DEVICE_TYPE, sizeof(type), &type, nullptr))
-        return false;
-    return !(type & DEVICE_IS_CPU);
-}
-
 // Whether the event ends while it is asked again and again, for a short time.
 bool ends_soon(void *event) {
     if (event_status(event) <= 0) return true;
-    if (!is_on_own_processor(event)) return false;
-    for (const auto began = Clock::now(); Seconds(Clock::now() - began).count() < ASKED_S;)
+    void *queue = nullptr;
+    const bool is_known = !driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr);
+    const bool on_cpu = !is_known || !queue || !is_of_own_processor(queue);
+    const double asked_s = on_cpu ? ASKED_ON_CPU_S : ASKED_S;
+    for (const auto began = Clock::now(); Seconds(Clock::now() - began).count() < asked_s;) {
         if (event_status(event) <= 0) return true;
+        if (on_cpu) std::this_thread::yield();
+    }
     return false;
 }
 
@@ -124,6 +118,15 @@ Wait wait_for_event(void *event, double seconds) {
     else driver.wait_for_events(1, &event);
     PyEval_RestoreThread(saved);
     return is_over ? Wait::ENDED : by_another(event, began, seconds);
+}
+
+bool is_of_own_processor(void *queue) {
+    void *device = nullptr;
+    std::uint64_t type = DEVICE_IS_CPU;
+    if (driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
+        driver.device_info(device, DEVICE_TYPE, sizeof(type), &type, nullptr))
+        return false;
+    return !(type & DEVICE_IS_CPU);
 }
 
 // Never freed: a lock that another thread held stays taken.

@@ -1,11 +1,14 @@
 // The way past: commands that go to the driver's own queue.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <nanobind/stl/vector.h>
 
 #include "queue/bypass.hpp"
+
+#include "python/waiting.hpp"
 
 namespace acs_cl {
 
@@ -34,6 +37,7 @@ int passing_init(Passing *self, PyObject *args, PyObject *keywords) {
     Py_XSETREF(self->lock, lock);
     self->queue = queue;
     self->left = self->behind;
+    self->waits_first = is_of_own_processor(self->native);
     return 0;
 }
 
@@ -42,6 +46,7 @@ PyObject *passing_get(Passing *self, void *) { return PyBool_FromLong(is_open(se
 int passing_set(Passing *self, PyObject *value, void *) {
     int opens = value ? PyObject_IsTrue(value) : 0;
     if (opens < 0) return -1;
+    self->is_mixed |= is_open(self) != (opens == 1);
     close_way(self);
     self->forget_events();
     self->left = self->behind;
@@ -65,6 +70,20 @@ PyObject *passing_rests(Passing *self, void *) {
     return PyBool_FromLong(now_s() <= self->rests_until);
 }
 
+// The commands and seconds of a stretch that has ended; None where it says nothing.
+PyObject *passing_take_stretch(Passing *self, PyObject *) {
+    if (!self->ends_stretch()) Py_RETURN_NONE;
+    const double ended = now_s(), began = std::exchange(self->stretch_began, ended);
+    const long long commands = std::exchange(self->commands, 0);
+    if (std::exchange(self->is_mixed, false) || !began) Py_RETURN_NONE;
+    return Py_BuildValue("Ld", commands, ended - began);
+}
+
+PyObject *passing_spoil(Passing *self, PyObject *) {
+    self->is_mixed = true;
+    Py_RETURN_NONE;
+}
+
 PyObject *passing_look(Passing *self, void *) {
     return Py_NewRef(self->look_object ? self->look_object : Py_None);
 }
@@ -82,9 +101,12 @@ int passing_set_look(Passing *self, PyObject *value, void *) {
 
 PyMethodDef passing_methods[] = {{"count", method(passing_count), METH_O, nullptr},
                                  {"rest", method(passing_rest), METH_O, nullptr},
+                                 {"take_stretch", method(passing_take_stretch), METH_NOARGS, nullptr},
+                                 {"spoil_stretch", method(passing_spoil), METH_NOARGS, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
 PyMemberDef passing_members[] = {{"passed", T_LONGLONG, offsetof(Passing, passed), 0, nullptr},
                                  {"lock", T_OBJECT_EX, offsetof(Passing, lock), READONLY, nullptr},
+                                 {"commands", T_LONGLONG, offsetof(Passing, commands), 0, nullptr},
                                  {"wanted", T_INT, offsetof(Passing, wanted), 0, nullptr},
                                  {"satisfied", T_INT, offsetof(Passing, satisfied), 0, nullptr},
                                  {"began", T_DOUBLE, offsetof(Passing, began), 0, nullptr},
@@ -105,6 +127,11 @@ Passing *way_of(PyObject *queue) {
 
 void Passing::count(PyObject *event, void *handle) {
     passed++;
+    commands++;
+    is_idle = false;
+    // one of a transfer holds memory of the program, and waits when it goes
+    const bool is_plain = reinterpret_cast<PyObject *>(Py_TYPE(event)) == acs_cl::events.plain;
+    Py_XSETREF(last, is_plain ? Py_NewRef(event) : nullptr);
     if (keeps_events && event != Py_None)  // barriers of old have no event
         Py_XSETREF(place_of(event), Py_NewRef(event));
     if (--left > 0) return;
@@ -113,6 +140,18 @@ void Passing::count(PyObject *event, void *handle) {
     in_flight_handle = handle ? handle : handle_of(event);
     Py_XSETREF(in_flight, in_flight_handle ? Py_NewRef(event) : nullptr);
     if (waits && now_s() > rests_until) close_way(this);
+}
+
+bool wait_until_idle(Passing *way) {
+    if (way->is_idle) return true;
+    void *handle = way->last ? handle_of(way->last) : nullptr;
+    if (!handle) return false;
+    const nb::object lives = nb::borrow(way->last);
+    if (event_status(handle) > 0) {
+        driver.flush(way->native);
+        if (wait_for_event(handle) != Wait::ENDED) return false;
+    }
+    return true;
 }
 
 void Passing::end() {

@@ -48,6 +48,7 @@ struct Events {
 inline Events events;
 
 constexpr std::size_t EVENTS = 128;
+constexpr long long STRETCH = 16;  // commands, at least
 
 // What a section needs while commands pass. It is found by the queue object that they are called
 // with, which lives as long as commands may pass.
@@ -57,6 +58,7 @@ struct Passing {
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *look_object;  // at launches outside of the section
+    PyObject *last;  // the event of the last command, or null
     Look *look;
     void *native, *in_flight_handle;
     long long passed;
@@ -64,6 +66,13 @@ struct Passing {
     int wanted, satisfied;  // launches of a look; launches until the next one begins
     double began;  // when this one did
     double rests_until;
+    // A stretch of commands, from one wait of the host for results to the next; as
+    // acs_cl/queue/trials.py compares them.
+    long long commands;
+    double stretch_began;
+    bool is_idle;  // nothing is in flight
+    bool waits_first;  // a blocking transfer is quicker where it is
+    bool is_mixed;  // some of it was tracked, and some passed
     bool keeps_events;  // once a wait list named some
     PyObject *events[EVENTS];  // of the last commands, where an event's address says; or null
 
@@ -71,19 +80,31 @@ struct Passing {
         return events[(reinterpret_cast<std::uintptr_t>(event) >> 5) % EVENTS];
     }
 
-    auto objects() { return std::array{&lock, &in_flight, &look_object}; }
+    auto objects() { return std::array{&lock, &in_flight, &look_object, &last}; }
     void end();
+
+    // The host has waited for results: whether a stretch is long enough to be looked at.
+    bool ends_stretch() const { return commands >= STRETCH; }
 
     // A command has passed. Where the one some commands ago has not ended, work is waiting.
     void count(PyObject *event, void *handle);
 
     void forget_events() {
         Py_CLEAR(in_flight);
+        Py_CLEAR(last);
+        is_idle = false;
         if (!keeps_events) return;
         keeps_events = false;
         for (PyObject *&event : events) Py_CLEAR(event);
     }
 };
+
+// The host has waited for a read: Python is told of a stretch. False with an error.
+bool waited(Passing *way);
+
+// Waits until nothing is in flight on the driver's queue, which signals can end. False: an error is
+// set, or nothing is known.
+bool wait_until_idle(Passing *way);
 
 // The open way of a queue, or null.
 Passing *way_of(PyObject *queue);

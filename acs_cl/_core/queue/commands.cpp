@@ -10,7 +10,7 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *wait_name;
+PyObject *wait_name, *waited_name;
 
 // A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
 // parameters, -1: it has none.
@@ -176,30 +176,59 @@ bool wait_here(PyObject *event) {
     return false;
 }
 
-// Any command, made by PyOpenCL; a blocking one waits outside of the lock. False: not here.
+}  // namespace
+
+bool waited(Passing *way) {
+    if (!way->ends_stretch()) return true;
+    return nb::steal(PyObject_CallMethodNoArgs(way->queue, waited_name)).is_valid();
+}
+
+namespace {
+
+// What PyOpenCL gives for a blocking command. Null with an error: also when a signal's handler raised.
+// The driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in
+// flight, if need be after a wait for that. On a CPU a wait costs more than it saves.
+PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
+                        bool is_first) {
+    const bool stays = is_first && (way->is_idle || (way->waits_first && wait_until_idle(way)));
+    if (PyErr_Occurred()) return nullptr;
+    if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
+    auto *lock = reinterpret_cast<Lock *>(way->lock);
+    if (way_of(way->queue) != way || !lock->try_take()) return nullptr;  // others came meanwhile
+    PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
+                                          args.keywords);
+    if (event) way->count(event, nullptr);
+    way->is_idle = event && stays;
+    lock->give_back();
+    if (event && !stays && !wait_here(event)) Py_CLEAR(event);
+    if (event && self->joins == READ && !waited(way)) Py_CLEAR(event);
+    return event;
+}
+
+// Any command, made by PyOpenCL. False: not here.
 bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
+    Waits what = Waits::FOR_NOTHING;
     if (at >= 0) {
-        Waits what = look_at(way, args.args[at]);
+        what = look_at(way, args.args[at]);
         if (what == Waits::UNCLEAR || !take_wait_list(what, args, at)) return false;
     }
-    bool blocks = false;
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
     if (self->blocks_at >= 0) {
         at = args.find(self->blocks_at, self->blocks_name);
         PyObject *given = at < 0 ? Py_True : args.args[at];
         if (given != Py_True && given != Py_False) return false;
-        blocks = given == Py_True;
-        if (blocks && !args.change(at, self->blocks_name, Py_False)) return false;
+        if (given == Py_True) {
+            event = pass_blocking(self, way, args, at, what == Waits::FOR_NOTHING);
+            return event || PyErr_Occurred();
+        }
     }
     auto *lock = reinterpret_cast<Lock *>(way->lock);
     if (!lock->try_take()) return false;
-    Py_INCREF(way);
     event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                 args.keywords);
     if (event) way->count(event, nullptr);
     lock->give_back();
-    Py_DECREF(way);
-    if (event && blocks && !wait_here(event)) Py_CLEAR(event);
     return true;
 }
 
@@ -307,6 +336,7 @@ void use_events(nb::tuple all) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
+    waited_name = PyUnicode_InternFromString("_waited");
     module.attr("Command") = nb::steal(
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));

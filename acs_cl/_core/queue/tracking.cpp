@@ -287,7 +287,9 @@ void note(Joining *self, bool is_on_queue, bool is_seen, Taken &taken, Launched 
     append(self->numbers, launched.number_object);
     if (is_seen) append(self->seen, launched.number_object);
     launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
-    if (self->section) look(self, number, upstream, launched);
+    if (!self->section) return;
+    self->section->commands++;
+    look(self, number, upstream, launched);
 }
 
 // False: nothing has changed.
@@ -495,6 +497,7 @@ PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject
             return nullptr;
     }
     if (!pretend(self, launched.number_object) || !after(self, launched)) return nullptr;
+    if (!writes && self->section && !waited(self->section)) return nullptr;
     return told(std::move(event), launched);
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from ..edges import chain
 from ..findings import Finding
 from ..record import Record
 from ..shares import kind_of, shares
@@ -44,7 +45,7 @@ def columns(
 ) -> dict[str, object]:
     """Everything that the page shows."""
     places = {one.number: place for place, one in enumerate(record.slices)}
-    path = record.chain()
+    path = chain(record.slices, record.edges)
     clocks = record.clocks
     return {
         "version": VERSION,
