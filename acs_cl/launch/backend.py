@@ -56,6 +56,12 @@ class Backend:
         return False
 
     @property
+    def is_attended(self) -> bool:
+        """Whether something may be submitted that somebody has to look at before long, without
+        anybody's being told."""
+        return self.unsent
+
+    @property
     def core_queues(self) -> core.native.Queues | None:
         """The core's queues, to which it may make launches by itself; None where there are none."""
         return None

@@ -103,7 +103,7 @@ def pump(books: Books) -> tuple[bool, bool]:
     if held or (moved and not books.backend.unsent):
         books.backend.flush()
     # an epoch that waits to be sent needs a look now and then, whatever else moves
-    return held or books.backend.unsent, moved and held
+    return held or books.backend.is_attended, moved and held
 
 
 def give_up_gated(books: Books) -> None:

@@ -59,6 +59,9 @@ time; epochs of 256 took the largest 6 % less and the smallest 3 % more."""
 OPEN_S = 0.001
 """How long an epoch stays open at most while the device has less than two to work on."""
 
+ATTENDED_S = 0.001
+"""How long somebody looks at an epoch to which nothing comes."""
+
 UNSURE_S = 0.004
 """The same where it goes to lanes if it stays small: so many launches by Python may take as long as
 that on a slow host."""
@@ -221,6 +224,11 @@ class Device(Backend):
         """Whether launches wait for an epoch to be sent."""
         return self._open is not None and self._open.recorder.tasks > 0
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether launches may come to an epoch without anybody's being told."""
+        return self.unsent or (self._open is not None and self._open.attended > 0)
+
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
         command = launch.command
@@ -299,9 +307,10 @@ class Device(Backend):
         self._tell()
         return epoch
 
-    def _begin(self, epoch: Epoch) -> None:
-        """The open epoch has tasks."""
-        epoch.opened = perf_counter()
+    def _attend(self, epoch: Epoch) -> None:
+        """From now on somebody looks at the open epoch now and then: tasks need not say that they
+        have come."""
+        epoch.attended = perf_counter()
         if not self._sent:
             self._next_look, self._ahead = FIRST_LOOK, 0
         self._tell()
@@ -318,7 +327,7 @@ class Device(Backend):
         if epoch is not None:
             self._table.open(
                 epoch.number, epoch.recorder, epoch.scheduler, 0 if epoch.trusted else FEW,
-                self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.opened else 1,
+                self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.attended else 1,
             )  # fmt: skip
 
     def takes(self, key: Any, tiles: int, scheduler: Scheduler) -> bool:
@@ -426,25 +435,20 @@ class Device(Backend):
         epoch = self._open
         if epoch is None or not epoch.recorder.tasks:
             return
-        if not epoch.opened:
-            self._begin(epoch)
+        if not epoch.attended:
+            self._attend(epoch)
+        epoch.opened = epoch.opened or perf_counter()
         tasks = epoch.recorder.tasks
         if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
-            self._send_and_go_on()
+            self.send()
         elif 0 < self._next_look <= tasks:
             if not self._in_hand():
                 self._ahead += tasks
                 self._next_look = min(max(FIRST_LOOK, self._ahead), MOST_TASKS)
-                self._send_and_go_on()
+                self.send()
             else:
                 self._next_look = tasks + FIRST_LOOK
                 self._tell()
-
-    def _send_and_go_on(self) -> None:
-        """Send the open epoch in the middle of launches: the next one needs nobody to wake."""
-        self.send()
-        if self._open is not None:
-            self._begin(self._open)
 
     def _cut(self) -> None:
         """Send the open epoch before its time."""
@@ -454,12 +458,9 @@ class Device(Backend):
     def send(self) -> None:
         """Send the open epoch. What the driver refuses here is the failure of all its launches. The
         next one is open at once, where it will be sent whatever comes: launches that the core makes
-        need not stop for it."""
+        need not stop for it. Who looked at this one now and then does so for the next."""
         epoch = self._open
-        if epoch is None:
-            return
-        if not epoch.recorder.tasks:
-            self._rest(epoch)
+        if epoch is None or not epoch.recorder.tasks:
             return
         self._open = None
         for number in self._table.shut():
@@ -477,13 +478,9 @@ class Device(Backend):
         self.tasks_sent += epoch.recorder.tasks
         self._sender.send(epoch)
         if self._choice is None or self._choice.trusts:
-            self._open_for(epoch.scheduler)
-
-    def _rest(self, epoch: Epoch) -> None:
-        """Nothing came: whoever looks now and then need not."""
-        if epoch.opened:
-            epoch.opened = 0.0
-            self._tell()
+            following = self._open_for(epoch.scheduler)
+            if epoch.attended:
+                self._attend(following)
 
     def _look_again(self) -> None:
         """There are new schedulers: what was offered may be in a newer one now, and what the core
@@ -535,12 +532,17 @@ class Device(Backend):
     def poll(self, most: int = 64) -> Ended:
         """Launches that have ended. An epoch that was open for long enough is sent."""
         epoch = self._open
-        if epoch is not None:
+        if epoch is not None and epoch.recorder.tasks:
             most_s = OPEN_S if epoch.trusted else UNSURE_S
-            if epoch.recorder.tasks and not epoch.opened:
-                self._begin(epoch)
-            elif epoch.opened and perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
+            if not epoch.opened:
+                epoch.opened = perf_counter()
+                if not epoch.attended:
+                    self._attend(epoch)
+            elif perf_counter() - epoch.opened > most_s and self._in_hand() < 2:
                 self.send()
+        elif epoch is not None and epoch.attended and perf_counter() - epoch.attended > ATTENDED_S:
+            epoch.attended = 0.0  # nothing came: nobody need look at it
+            self._tell()
         return self._collect(lambda: self.lanes.poll(most))
 
     def poll_up_to(self, number: int) -> Ended:

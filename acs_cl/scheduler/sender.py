@@ -91,7 +91,10 @@ class Epoch:
         """Whether it is sent however small it is."""
         self.wait_for: list[Any] = []
         self.opened = 0.0
-        """When its first task was seen; 0: none was, and that one wakes who sends it."""
+        """When its first task was seen; 0: none was."""
+        self.attended = 0.0
+        """Since when somebody looks at it now and then; 0: nobody does, and its first task wakes
+        who sends it."""
         self.event: Any = None
         self.error: BaseException | None = None
         self.region: Any = None
