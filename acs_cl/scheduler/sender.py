@@ -43,8 +43,8 @@ MOST_TASKS = 4096
 POLLS = 1 << 15
 """Looks at a queue slot before a group leaves: some 40 ms on an H200, about a slice. Groups that
 wait keep kernels on lanes from the compute units; but those that left are missing when a wide level
-of the graph comes. With 256 looks a network of 478 kernels took four times as long, and with 4096
-most groups of a wavefront of tiles had gone before there was work for them."""
+of the graph comes. With 256 looks a network of 478 kernels took four times as long. With 4096, and
+no rest between them, groups of a wavefront of tiles had left before there was work for them."""
 
 SPARE_BYTES = 1 << 24
 """Memory for epochs to come that is kept. On an H200 the first write into new memory takes 9 us

@@ -59,18 +59,20 @@ def _row(
     samplers: dict[str, Callable[[], float]] = {}
     programs = []
     with ExitStack() as stack:
-        for groups in (None, *(max(1, tiles // 2) * many for many in GROUPS)):
+        by_hand = [max(1, tiles // 2) * many for many in GROUPS]
+        names = [CHOSEN, ANEW, *map(str, by_hand)]
+        for name, groups in zip(names, (None, None, *by_hand), strict=True):
             runtime = stack.enter_context(
                 acs.Runtime(context=context, backend="device", groups=groups)
             )
             program = make(runtime, tiles, passes)
             programs.append(program)
-            with runtime.record() as graph:
-                program.launch()
-            name = CHOSEN if groups is None else str(groups)
-            samplers[name] = _timed(runtime, program, _replaying(graph))
-            if groups is None:
-                samplers[ANEW] = _timed(runtime, program, _launching(runtime, program))
+            once = _launching(runtime, program)
+            if name != ANEW:
+                with runtime.record() as graph:
+                    program.launch()
+                once = _replaying(graph)
+            samplers[name] = _timed(runtime, program, once)
         for sampler in samplers.values():
             sampler()
         samples = interleave(samplers, rounds)
