@@ -743,6 +743,24 @@ def test_what_the_driver_refuses_fails_the_epoch_and_nothing_else(
     assert y.get().tolist() == [1] * 8
 
 
+def test_an_epoch_behind_a_wait_is_sent_though_the_program_calls_nothing_more(
+    device: cl.Device,
+) -> None:
+    """Its first task tells nobody that it is there, where somebody looks anyway."""
+    with acs.Runtime(device, backend="device") as rt:
+        inc = rt.build("kernel void inc(global uint *x) { x[get_global_id(0)] += 1; }").inc
+        rt.prebuild(inc)
+        x = rt.zeros(8, "u4")
+        scheduler = Scheduler(rt)
+        for turn in range(1, 30):
+            inc((8,), None, x)
+            rt.finish()
+            sent = scheduler.counters["epochs"]
+            inc((8,), None, x)
+            testing.wait_until(lambda sent=sent: scheduler.counters["epochs"] > sent)
+            assert (x.get() == 2 * turn).all()
+
+
 def test_what_the_driver_took_before_it_refused_has_ended_when_that_is_told(
     device: cl.Device,
 ) -> None:
