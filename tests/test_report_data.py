@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.threads import in_threads
 from planted import PLANTED, measured
 
 import acs_cl as acs
@@ -181,6 +182,19 @@ def test_the_first_advice_names_what_was_planted(name: str) -> None:
     assert found[0].cost_ns > 0.2 * made.whole_ns
 
 
+def test_no_chain_adds_times_of_two_clocks() -> None:
+    x = span(1, 0, 64)
+    slices = [
+        ran(1, "k", 0, 100, clock="model", writes=(x,)),
+        ran(2, "task", 5_000, 9_000, clock="host", lane=-1, reads=(x,), writes=(x,)),
+        ran(3, "k", 100, 250, clock="model", writes=(x,), reads=(x,)),
+    ]
+    made = record("", slices, [], LANES)
+    assert made.chain().ns == 250
+    assert made.whole_ns == 250
+    assert all(one.cost_ns <= 250 for one in findings(made))
+
+
 def closure(edges: Edges) -> dict[int, set[int]]:
     """All that each launch follows, also by others."""
     found: dict[int, set[int]] = {}
@@ -255,6 +269,68 @@ def test_what_checks_found_is_in_the_page(tmp_path: Path) -> None:
     assert "access" in about["checks"]
     assert len(about["found"]) == 1
     assert "kernel 'add'" in about["found"][0]
+
+
+# ---- random programs -----------------------------------------------------------------------------
+
+RANDOM = """
+kernel void inc(global int *x, int n)
+{ int i = get_global_id(0); for (int k = 0; k < n; ++k) x[i] += k; }
+kernel void add(global const int *x, global int *y)
+{ y[get_global_id(0)] += x[get_global_id(0)]; }
+"""
+
+
+def random_calls(rt: acs.Runtime, prog: acs.Program, arrays: list[acs.Array], seed: int) -> None:
+    """Launch, transfer, wait, poll."""
+    lots = random.Random(seed)
+    handles = [prog.inc((16,), (16,), arrays[0][:16], 1)]
+    for _ in range(40):
+        x, y = lots.sample(arrays, 2)
+        at = lots.randrange(0, 48, 16)
+        what = lots.randrange(9)
+        if what < 2:
+            handles.append(prog.inc((16,), (16,), x[at : at + 16], lots.randrange(3000)))
+        elif what < 4:
+            handles.append(prog.add((64,), None if what == 2 else (16,), x, y))
+        elif what == 4:
+            handles.append(x.fill(3) if at else y.copy_from(x))
+        elif what == 5:
+            handles.append(x.get(wait=False))
+        elif what == 6:
+            handles.append(rt.call(lambda values: None, reads=x))
+        elif what == 7:
+            lots.choice(handles).wait()
+        else:
+            while not lots.choice(handles).done:
+                pass
+
+
+@pytest.mark.parametrize("backend", ["serial", "out_of_order", "lanes", "device", "emulated"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_programs_have_pages_that_hold(backend: str, threads: int, seed: int) -> None:
+    window = None if backend == "device" else random.Random(seed).choice((None, 1, 3))
+    with acs.Runtime(backend=backend, window=window) as rt:
+        prog, arrays = rt.build(RANDOM), [rt.zeros(64, "i4") for _ in range(4)]
+        with rt.measure() as m:
+            in_threads(lambda one: random_calls(rt, prog, arrays, 10 * seed + one), threads)
+    made = m.record("random")
+    data = data_of(page(made))
+    launches, error, whole = data["launches"], data["clock"]["error"], data["whole_ns"]
+    assert sum(one["ns"] for one in data["shares"]) == whole
+    for start, end, called, handed in zip(
+        *(launches[key] for key in ("start", "end", "called", "handed")), strict=True
+    ):
+        assert 0 <= start <= end <= whole
+        assert called <= start + error
+        assert handed <= start + 1
+        assert handed == -1 or called - error <= handed
+    assert all(up < at for up, at in zip(data["edges"]["up"], data["edges"]["down"], strict=True))
+    assert all(0 <= one["cost_ns"] <= whole + 2 * error for one in data["findings"])
+    assert all(one["before_ns"] > 0 and one["after_ns"] > 0 for one in data["estimates"])
+    for start, end in zip(data["waits"]["start"], data["waits"]["end"], strict=True):
+        assert 0 <= start <= end <= whole
 
 
 # ---- estimates -----------------------------------------------------------------------------------

@@ -14,10 +14,12 @@ from typing import Any
 import planted
 import pytest
 from browser import Page, chromium
-from test_report_data import LANES, many, ran, span
+from test_report_data import LANES, RANDOM, closure, many, ran, random_calls, span
 
 import acs_cl as acs
 from acs_cl.observe.about import About
+from acs_cl.observe.edges import access_of
+from acs_cl.observe.meetings import meetings
 from acs_cl.observe.record import Record, record
 from acs_cl.observe.report.page import write
 from acs_cl.observe.trace import Slice, Wait
@@ -236,6 +238,42 @@ def test_the_page_finds_the_same_bytes_as_the_library(opened: Open) -> None:
     for (a, b), got in zip(pairs, found, strict=True):
         wanted = shared_bytes(a, b)
         assert (got and tuple(got)) == wanted, (a, b)
+
+
+def random_record(seed: int) -> Record:
+    """What a random program did on lanes."""
+    with acs.Runtime(backend="lanes", lanes=3) as rt:
+        prog, arrays = rt.build(RANDOM), [rt.zeros(64, "i4") for _ in range(4)]
+        with rt.measure() as m:
+            random_calls(rt, prog, arrays, seed)
+    return m.record("random")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_page_says_of_any_two_what_the_library_knows(seed: int, opened: Open) -> None:
+    made = random_record(seed)
+    above = closure(made.edges)
+    page = opened(made)
+    code = "acs.every().map(([a, b, one]) => [a, b, one.kind, one.verdict, one.lines.length])"
+    found = page.js(code)
+    known = {one.number: one for one in made.slices}
+    assert len(found) == len(known) * (len(known) - 1) // 2
+    for first, second, kind, verdict, lines in found:
+        a, b = known[first], known[second]
+        (_, end), (start, _) = sorted(map(made.interval, (a, b)))
+        met = meetings(access_of(a), access_of(b))
+        assert verdict
+        if start < end:
+            assert kind == "overlap"
+        elif met:
+            assert (kind, lines) == ("bytes", len(met))
+        elif first in above[second]:
+            assert kind == "chain"
+        else:
+            assert kind in ("upstream", "lane", "host", "window", "held", "device", "driver")
+            assert lines >= 1
+        if start < end and a.clock == b.clock == "device":
+            assert not met, "bytes order launches that overlapped"
 
 
 # ---- clicks and keys -----------------------------------------------------------------------------

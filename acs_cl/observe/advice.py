@@ -15,7 +15,6 @@ from statistics import median
 from typing import NamedTuple
 
 from ..host.intervals import length, minus, union, within
-from .edges import chain
 from .false_edges import false_edges
 from .findings import Finding
 from .record import Record
@@ -76,7 +75,7 @@ def findings(record: Record) -> list[Finding]:
     if not record.slices:
         return []
     kernels = [one for one in record.slices if one.clock != "host"]
-    path = chain(record.slices, record.edges)
+    path = record.chain()
     on_device = union(record.interval(one) for one in kernels)
     block = _Block(
         record,
@@ -201,11 +200,12 @@ def _transfers(block: _Block) -> Iterator[Finding]:
     took = sum(one.end_ns - one.start_ns for one in mine)
     beside = length(within(ran["transfers"], ran["kernels"]))
     counts = Counter(one.name for one in mine)
+    kinds = f"transfers ({', '.join(f'{name} {count}' for name, count in counts.most_common())})"
     yield Finding(
         "transfer-bound",
-        f"transfer-bound: {', '.join(f'{n} {name}' for name, n in counts.most_common())} move "
-        f"{nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of {_ms(block.wall)} ms nothing "
-        f"but transfers is on the device, and for {_ms(beside)} ms kernels run beside them: keep "
+        f"transfer-bound: {kinds} move {nbytes / 1e6:.2f} MB in {_ms(took)} ms; for {_ms(cost)} of "
+        f"{_ms(block.wall)} ms nothing but transfers is on the device, and for {_ms(beside)} ms "
+        "kernels run beside them: keep "
         "data there between steps, move less, or transfer what is independent of the kernels",
         cost,
         _two(mine),
@@ -217,7 +217,8 @@ def _chain(block: _Block) -> Iterator[Finding]:
     if not block.kernels or block.chain <= MOST * block.wall:
         return
     yield from _long(block)
-    width = sum(one.end_ns - one.start_ns for one in once(block.record.slices)) / block.chain
+    timed = block.record.slices if block.record.clocks.comparable else block.kernels
+    width = sum(one.end_ns - one.start_ns for one in once(timed)) / block.chain
     yield Finding(
         "chain-bound",
         f"chain-bound: launches that wait for one another take {block.chain / 1e6:.2f} of "

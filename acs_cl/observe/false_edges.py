@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from .. import core
 from ..records import EVERYTHING, Access, Span
-from .edges import Edge, access_of, chain
+from .edges import Edge, access_of
 from .findings import Finding
 from .meetings import Meeting, meetings
 from .record import Record
@@ -73,12 +73,12 @@ def false_edges(record: Record, longest: int, wall: int) -> Iterator[Finding]:
     promising = []
     for one, doubtful in found.items():  # at best, since what the edges implied is not looked for
         gone = {(each.upstream, each.launch) for each in doubtful}
-        gain = longest - chain(record.slices, _left(record, gone)).ns
+        gain = longest - record.chain(_left(record, gone)).ns
         if gain > LEAST * wall:
             promising.append((gain, one))
     for _, one in sorted(promising, reverse=True)[:MOST_CLASSES]:
         edges = _without_class(record, pairs, one, found[one])
-        left = chain(record.slices, edges).ns
+        left = record.chain(edges).ns
         if longest - left > LEAST * wall:
             yield _finding(record, one, found[one], edges, (longest, left))
     yield from _never_written(record, longest)
@@ -278,7 +278,7 @@ def _never_written(record: Record, longest: int) -> Iterator[Finding]:
             f"{name} of {kernel} counts as written: if it never is, {gone} of {count} edges would "
             f'go: make it const, or prog.{kernel}.access({name}="r")'
         )
-        cost = longest - chain(slices, left).ns
+        cost = longest - record.chain(left).ns
         number = next(one.number for one in slices if one.name == kernel)
         yield Finding("counts-as-written", text, cost, (number,), name=kernel, edges=left)
 

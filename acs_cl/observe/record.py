@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..emu.convert import read_timeline
 from ..errors import UsageError
 from .about import About
-from .edges import Edge, edges_of
+from .edges import Chain, Edge, Edges, chain, edges_of
 from .trace import STRAIGHT, Slice, Wait
 
 ON_A_QUEUE = "on a queue"
@@ -74,6 +74,16 @@ class Record(NamedTuple):
         """How long the block is."""
         began, ended = self.whole
         return max(1, ended - began)
+
+    def chain(self, edges: Edges | None = None) -> Chain:
+        """The longest chain, with these edges or its own. Where clocks have no place beside each
+        other, what the host did takes no time in it."""
+        slices = self.slices
+        if not self.clocks.comparable:
+            slices = [
+                one._replace(end_ns=one.start_ns) if one.clock == "host" else one for one in slices
+            ]
+        return chain(slices, self.edges if edges is None else edges)
 
     def interval(self, one: Slice) -> tuple[int, int]:
         """When a launch ran, on the clock of `whole`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from ..edges import chain
 from ..findings import Finding
 from ..record import Record
 from ..shares import kind_of, shares
@@ -45,7 +44,7 @@ def columns(
 ) -> dict[str, object]:
     """Everything that the page shows."""
     places = {one.number: place for place, one in enumerate(record.slices)}
-    path = chain(record.slices, record.edges)
+    path = record.chain()
     clocks = record.clocks
     return {
         "version": VERSION,

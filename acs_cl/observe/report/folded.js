@@ -132,7 +132,7 @@ function drawWhole(canvas, tip, chosen) {
     (slots[depth[i]] ||= []).push(i);
   }
   const width = canvas.parentElement.clientWidth;
-  const deepest = Math.max(1, slots.length), most = Math.max(1, ...slots.map((one) => one.length));
+  const deepest = Math.max(1, slots.length), most = slots.reduce((most, one) => Math.max(most, one.length), 1);
   const height = Math.max(160, Math.min(620, most * 14 + 30));
   const dx = Math.min(120, (width - 30) / deepest), dy = Math.min(24, (height - 20) / most);
   const radius = Math.max(1.3, Math.min(5.5, dx / 3, dy / 2.4));

@@ -94,5 +94,10 @@ launchTable(chosen);
 bars.resize();
 
 // For tests, and for people with a console.
-window.acs = { shared, why: (a, b) => why(find(String(a)), find(String(b))), find, spot: (text) => bars.spot(find(String(text))), count: COUNT, chosen };
+const every = () => {
+  const found = [];
+  for (let a = 0; a < COUNT; ++a) for (let b = a + 1; b < COUNT; ++b) found.push([L.number[a], L.number[b], why(a, b)]);
+  return found;
+};
+window.acs = { shared, every, why: (a, b) => why(find(String(a)), find(String(b))), find, spot: (text) => bars.spot(find(String(text))), count: COUNT, chosen };
 document.documentElement.dataset.ready = String(Math.round(performance.now()));
