@@ -271,6 +271,29 @@ def test_what_checks_found_is_in_the_page(tmp_path: Path) -> None:
     assert "kernel 'add'" in about["found"][0]
 
 
+def test_local_memory_of_kernels_is_known(tmp_path: Path) -> None:
+    source = """
+    kernel void turned(global int *x)
+    {
+        local int part[64];
+        part[get_local_id(0)] = x[get_global_id(0)];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        x[get_global_id(0)] = part[63 - get_local_id(0)];
+    }
+    kernel void one(global int *x) { x[get_global_id(0)] = 1; }
+    """
+    with acs.Runtime(backend="lanes") as rt:
+        prog, x = rt.build(source), rt.zeros(64, "i4")
+        with rt.measure() as m:
+            prog.one((64,), (64,), x)
+            prog.turned((64,), (64,), x)
+    about = m.record().about
+    assert dict(about.kernels)["one"] == 0
+    assert dict(about.kernels)["turned"] >= 256
+    assert about.local_bytes >= 256
+    assert estimates(m.record(), [])
+
+
 # ---- random programs -----------------------------------------------------------------------------
 
 RANDOM = """
@@ -436,6 +459,7 @@ def test_a_saved_timeline_makes_the_same_report(
         ({"waits": [1]}, "cannot be read as a timeline"),
         ({"about": {"nobody": 1}}, "cannot be read as a timeline"),
         ({"about": [1]}, "cannot be read as a timeline"),
+        ({"about": {"kernels": [1]}}, "cannot be read as a timeline"),
         ({"slices": [{"number": 1}]}, "there is no name"),
         ({"acs_cl_trace": 99}, "expected a head"),
     ],

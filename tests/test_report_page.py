@@ -202,7 +202,12 @@ def test_the_device_was_full_or_the_driver_chose(
     found = why(opened(alone(slices)), 1, 2)
     assert found["kind"] == kind
     assert said in found["lines"][0]
-    assert any("Registers and local memory" in line for line in found["lines"])
+    assert "Local memory of these kernels is not known." in found["lines"]
+    assert "Registers of kernels are not known" in found["lines"][-1]
+    for takes, said in ((0, "Neither takes"), (100, "fits one unit"), (600, "no unit has room")):
+        about = LANES._replace(local_bytes=1000, kernels=(("a", takes), ("b", takes)))
+        lines = why(opened(alone(slices, about)), 1, 2)["lines"]
+        assert any(said in line for line in lines), lines
 
 
 def test_two_that_overlap_and_two_in_an_epoch(opened: Open) -> None:

@@ -30,3 +30,7 @@ class About(NamedTuple):
     """Those that were on."""
     found: tuple[str, ...] = ()
     """What they found."""
+    local_bytes: int = 0
+    """Local memory of a compute unit."""
+    kernels: tuple[tuple[str, int], ...] = ()
+    """Kernels that are known, each with the local memory that one of its groups takes."""

@@ -149,7 +149,8 @@ def load(path: str | Path) -> Record:
         slices = [_slice(one) for one in found]
         waits = [Wait(*map(int, one)) for one in head.get("waits", ())]
         said = dict(head.get("about", {}))
-        said["found"] = tuple(said.get("found", ()))
+        said["found"] = tuple(map(str, said.get("found", ())))
+        said["kernels"] = tuple((str(name), int(size)) for name, size in said.get("kernels", ()))
         known = About(**said)
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path.name}: cannot be read as a timeline: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -73,7 +74,20 @@ def about(engine: Engine) -> About:
         is_cpu=bool(engine.device.type & cl.device_type.CPU),
         checks=said.get("modes", ""),
         found=tuple(said.get("said", ())),
+        local_bytes=engine.device.local_mem_size,
+        kernels=_kernels(engine),
     )
+
+
+def _kernels(engine: Engine) -> tuple[tuple[str, int], ...]:
+    """Local memory of a group by the name of its kernel; the most where several have one name."""
+    what = cl.kernel_work_group_info.LOCAL_MEM_SIZE
+    found: dict[str, int] = {}
+    for kernel in list(engine.kernels):
+        with contextlib.suppress(cl.Error):  # a driver that does not tell
+            nbytes = int(kernel.native.get_work_group_info(what, engine.device))
+            found[kernel.name] = max(nbytes, found.get(kernel.name, 0))
+    return tuple(sorted(found.items()))
 
 
 def traced(engine: Engine) -> Traced:

@@ -36,9 +36,12 @@ function advice(show) {
   D.findings.forEach((one, i) => {
     const [, text] = one.text.match(new RegExp(`^(?:${one.kind}: )?(.*)$`, "s"));
     const cost = one.cost_ns > 0 ? `at most ${time(one.cost_ns)} of ${time(D.whole_ns)} (${percent(one.cost_ns, D.whole_ns)})` : "";
+    const tried = D.estimates.find((estimate) => estimate.finding === i);
+    const gain = tried && el("span", { class: "badge", title: `${tried.change}: ${time(tried.before_ns)} without it, ${time(tried.after_ns)} with it, on the emulator's model` },
+      `simulated: ${(tried.before_ns / Math.max(1, tried.after_ns)).toFixed(2)}×`);
     const look = one.launches.length > 0 && el("button", { type: "button", on: { click: () => show(one.launches) } }, "Show");
     box.append(el("article", { class: i ? "finding" : "finding first", "data-kind": one.kind },
-      el("div", { class: "head" }, el("span", { class: "kind" }, one.kind.replace(/-/g, " ")), el("span", { class: "cost" }, cost), look || null),
+      el("div", { class: "head" }, el("span", { class: "kind" }, one.kind.replace(/-/g, " ")), el("span", { class: "cost" }, cost), gain, look || null),
       el("p", {}, text)));
   });
 }

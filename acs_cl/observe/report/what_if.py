@@ -30,13 +30,15 @@ WIDE = 1024
 
 
 class Estimate(NamedTuple):
-    """A change, and how long the block takes on the model without it and with it."""
+    """A change, and how long the block takes on the model without it and with it. `finding`: the
+    place of the one that it is for; -1: anybody may try it."""
 
     change: str
     policy: str
     before_ns: int
     after_ns: int
     machine: str
+    finding: int = -1
 
 
 class _Model(NamedTuple):
@@ -66,25 +68,28 @@ def estimates(record: Record, findings: Sequence[Finding]) -> list[Estimate]:
     before = model.run()
     found: dict[str, Estimate] = {}
 
-    def add(name: str, policy: str, before_ns: int, after_ns: int) -> None:
-        found.setdefault(name, Estimate(name, policy, before_ns, after_ns, model.machine.name))
+    def add(name: str, policy: str, before_ns: int, after_ns: int, finding: int = -1) -> None:
+        one = Estimate(name, policy, before_ns, after_ns, model.machine.name, finding)
+        found.setdefault(name, one)
 
-    for one in findings:
+    kinds = {one.kind: place for place, one in enumerate(findings)}
+    for place, one in enumerate(findings):
         changed = _changed(model, record, one)
         if changed is not None:
             name, trace = changed
-            add(name, model.policy, before, model.run(trace))
+            add(name, model.policy, before, model.run(trace), place)
     if model.window:
         small, wide = (f"acs_sw(N={n}, threads={model.lanes})" for n in (model.window, WIDE))
-        add("a window without bound", "acs_sw", model.run(policy=small), model.run(policy=wide))
-    for name, policy in (
-        (f"twice the lanes ({2 * model.lanes})", f"streams(S={2 * model.lanes})"),
-        ("the scheduler on the device (backend='device')", "on_device"),
-        ("recorded once and replayed (rt.record)", "cuda_replay"),
-        ("a host that takes no time, and every edge known", "ideal"),
+        times = model.run(policy=small), model.run(policy=wide)
+        add("a window without bound", "acs_sw", *times, kinds.get("window-bound", -1))
+    for name, policy, kind in (
+        (f"twice the lanes ({2 * model.lanes})", f"streams(S={2 * model.lanes})", "lane-bound"),
+        ("the scheduler on the device (backend='device')", "on_device", ""),
+        ("recorded once and replayed (rt.record)", "cuda_replay", "host-bound"),
+        ("a host that takes no time, and every edge known", "ideal", ""),
     ):
         if policy != model.policy:
-            add(name, policy, before, model.run(policy=policy))
+            add(name, policy, before, model.run(policy=policy), kinds.get(kind, -1))
     quick = model.changed(lambda one: one._replace(host_ns=0))
     add("no work of the program's own between launches", model.policy, before, model.run(quick))
     return sorted(found.values(), key=lambda one: one.after_ns / max(1, one.before_ns))
@@ -98,12 +103,13 @@ def _model(record: Record) -> _Model:
     base = MACHINES["cpu2" if about.is_cpu or not about.device else "h200-acs_cl"]
     units = about.units or base.gpu.units
     most = base.gpu.threads
-    upstream = _upstream(record, record.edges)
+    upstream, local = _upstream(record, record.edges), dict(about.kernels)
     entries = [
         one._replace(
             items=min(one.items, most),
             upstream=upstream[one.number],
             segments=len(one.reads) + len(one.writes),
+            local_bytes=min(local.get(one.name, 0), base.gpu.local_bytes) * (one.kind == KERNEL),
             reads=(),
             writes=(),
         )

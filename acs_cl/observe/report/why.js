@@ -184,6 +184,16 @@ function groupsBeside(a, b) {
   return mine.some((i) => !L.groups[i]) ? -1 : most;
 }
 
+const LOCAL = new Map(D.about.kernels);
+function localMemory(a, b) {
+  const all = D.about.local_bytes, takes = [a, b].map((i) => LOCAL.get(nameOf(i)));
+  if (!all || takes.includes(undefined)) return ["Local memory of these kernels is not known."];
+  if (!takes[0] && !takes[1]) return ["Neither takes local memory."];
+  const said = [a, b].map((i, at) => `${nameOf(i)} takes ${plural(takes[at], "byte")}`).join(", ");
+  const fits = takes[0] + takes[1] <= all ? "a group of each fits one unit together" : "no unit has room for a group of each";
+  return [`Of the ${plural(all, "byte")} of local memory that a unit has, a group of ${said}: ${fits}.`];
+}
+
 function why(one, other) {
   const [a, b] = L.start[one] < L.start[other] || (L.start[one] === L.start[other] && one < other) ? [one, other] : [other, one];
   const [first, second] = a < b ? [a, b] : [b, a];
@@ -223,7 +233,7 @@ function why(one, other) {
     lines.unshift(`While ${called(a)} ran, up to ${plural(groups, "work-group")} were on the device, which has ${plural(units, "compute unit")}: `
       + (isFull ? "enough to fill it." : "there was room by their number."));
   }
-  lines.push("Registers and local memory of kernels are not known here; either may keep two kernels from sharing a unit.");
+  lines.push(...localMemory(a, b), "Registers of kernels are not known here; they may keep two kernels from sharing a unit.");
   const verdict = isFull ? "The device was full." : "The driver or the device chose this order.";
   return { kind: isFull ? "device" : "driver", a, b, verdict: `${behind}: no byte orders them, and the host was not late. ${verdict}`, lines };
 }
