@@ -14,7 +14,7 @@ from fuzz.threads import in_threads
 from planted import PLANTED, measured
 
 import acs_cl as acs
-from acs_cl.host.intervals import length, minus, union, within
+from acs_cl.host.intervals import length, minus, single, union, within
 from acs_cl.observe.about import About
 from acs_cl.observe.advice import findings
 from acs_cl.observe.edges import Edges, chain, edges_of
@@ -69,6 +69,9 @@ def test_intervals_are_sets_of_moments() -> None:
         ):
             assert [t for start, end in found for t in range(start, end)] == sorted(wanted)
             assert length(found) == len(wanted)
+        counts = Counter(t for start, end in (*ours, *others) for t in range(start, end))
+        once = sorted(t for t, count in counts.items() if count == 1)
+        assert [t for start, end in single([*ours, *others]) for t in range(start, end)] == once
 
 
 def test_the_clocks_of_device_and_host_are_put_beside_each_other() -> None:

@@ -6,6 +6,7 @@ In: starts and ends, of one clock. Out: numbers and lists. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -60,6 +61,24 @@ def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         elif end > start:
             found.append((start, end))
     return found
+
+
+def single(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """When exactly one of the intervals is open.
+
+    >>> single([(0, 5), (3, 8), (10, 12)])
+    [(0, 3), (5, 8), (10, 12)]
+    """
+    ends = sorted(
+        place for start, end in intervals if end > start for place in ((start, 1), (end, -1))
+    )
+    found: list[tuple[int, int]] = []
+    open_ = 0
+    for (at, change), (then, _) in pairwise(ends):
+        open_ += change
+        if open_ == 1 and then > at:
+            found.append((at, then))
+    return union(found)
 
 
 def minus(ours: Intervals, others: Intervals) -> list[tuple[int, int]]:

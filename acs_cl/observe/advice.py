@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from ..host.intervals import length, minus, union, within
+from ..host.intervals import length, minus, single, union, within
 from .false_edges import false_edges
 from .findings import Finding
 from .record import Record
@@ -246,16 +246,17 @@ def _long(block: _Block) -> Iterator[Finding]:
         return
     record = block.record
     beside = union(record.interval(one) for one in block.kernels if one.name != name)
-    alone = length(minus(union(map(record.interval, mine)), beside))
-    groups = max(one.groups for one in mine)
+    alone = length(minus(single(map(record.interval, mine)), beside))
+    groups, units = max(one.groups for one in mine), record.about.units
+    used = min(1.0, groups / units) if groups and units else 0.5
     some = f"{groups} work-group{'s' if groups > 1 else ''}"
-    has = f", with {some} on {record.about.units} units" if groups else ""
+    has = f", with {some} on {units} units" if groups and units else ""
     yield Finding(
         "long-kernel",
         f"long-kernel: {name!r} takes {_ms(took)} ms of the {_ms(block.chain)} ms that launches "
         f"wait for one another, {_ms(each)} ms each time{has}, and for {_ms(alone)} ms nothing "
         "runs beside it: split it, give it more groups, or make what follows need less of it",
-        alone,
+        int(alone * (1 - used)),
         _two(mine),
         change="half as long",
         name=name,

@@ -83,7 +83,7 @@ class Measure:
             self._before = engine.tracer, engine.retime(True)
             engine.tracer = self._trace
             engine.measuring = self
-            self._about = About(full=engine.window.full)
+            self._about = About(full=engine.table.full)
         self._began_ns = perf_counter_ns()
         return self
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def report(engine: Engine) -> dict[str, Any]:
     """Everything, in plain values. Called under the runtime's lock."""
-    hazards, window, backend = engine.hazards, engine.window, engine.backend
+    hazards, table, backend = engine.hazards, engine.table, engine.backend
     report: dict[str, Any] = {
         "backend": backend.name,
         "core": core.ABOUT,
@@ -27,17 +27,17 @@ def report(engine: Engine) -> dict[str, Any]:
         "replays": engine.counts.replays,
         "segments": engine.counts.segments,
         "straight": engine.counts.straight + sum(one.passed for one in engine.sections),
-        "retired": engine.number - len(engine.launches),
+        "retired": engine.number - len(table),
         "failed": engine.failures.count,
         "edges": dict(hazards.edges),
         "edges_pruned": hazards.pruned,
         "event_waits": backend.waits,
         "live_spans": hazards.spans,
         "window": {
-            "size": window.size,
-            "occupied": window.occupied,
-            "held": window.held,
-            "most_occupied": max(window.most, engine.ledger.most),
+            "size": engine.window,
+            "occupied": table.occupied,
+            "held": table.held,
+            "most_occupied": table.most,
         },
         "backlog_waits": engine.counts.backlog_waits,
         "calls_not_plain": engine.counts.not_plain,
@@ -60,15 +60,15 @@ def report(engine: Engine) -> dict[str, Any]:
 
 def about(engine: Engine) -> About:
     """Ask a runtime. The block has no times yet."""
-    window, backend, checker = engine.window, engine.backend, engine.checker
+    backend, checker = engine.backend, engine.checker
     said = checker.report() if checker is not None else {}
     return About(
         backend=backend.name,
         device=engine.device.name.strip(),
         why=engine.plan.why,
         issue=engine.options.issue,
-        window=window.size or 0,
-        full=window.full,
+        window=engine.window or 0,
+        full=engine.table.full,
         lanes=len(backend.queues),
         units=engine.device.max_compute_units,
         is_cpu=bool(engine.device.type & cl.device_type.CPU),
