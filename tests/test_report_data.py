@@ -369,6 +369,17 @@ def test_the_emulator_estimates_what_a_finding_would_change() -> None:
     assert tried[change].after_ns < tried[change].before_ns
     assert all(one.machine.endswith("with 4 units") for one in tried.values())
     assert "a window without bound" not in tried
+    long_ = [
+        ran(1, "a", 0, 10_000, groups=8),
+        ran(2, "long", 10_000, 9_000_000, groups=1, writes=(span(1, 0, 4),), lane=1),
+        ran(3, "b", 9_000_000, 9_010_000, groups=8, reads=(span(1, 0, 4),)),
+    ]
+    made = record("", long_, [], LANES)
+    assert findings(made)[0].kind == "long-kernel"
+    assert findings(made)[0].cost_ns == pytest.approx(0.75 * 8_990_000, rel=0.01)
+    split = next(one for one in estimates(made, findings(made)) if one.finding == 0)
+    assert split.change == "long split over all units"
+    assert 3 < split.before_ns / split.after_ns <= 4
     small = found._replace(about=LANES._replace(window=1))
     assert "a window without bound" in {one.change for one in estimates(small, [])}
 

@@ -1,7 +1,7 @@
 """Advice: what bounds a block, and what would help, each sentence with the figure it rests on.
 
-In: a record. Out: findings, the one that costs most first. `cost_ns` is the time that would go at
-most; the emulator's estimate of the same change is apart from it (`report.what_if`).
+In: a record. Out: findings, the one that costs most first. `cost_ns` is about how
+much time it costs; the emulator's estimate of a change is apart from it (`report.what_if`).
 
 Invariant: no finding without its figure. Nothing is said of the host where its clock has no place
 beside the device's.
@@ -258,7 +258,7 @@ def _long(block: _Block) -> Iterator[Finding]:
         "runs beside it: split it, give it more groups, or make what follows need less of it",
         int(alone * (1 - used)),
         _two(mine),
-        change="half as long",
+        change="split",
         name=name,
     )
 

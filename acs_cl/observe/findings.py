@@ -8,7 +8,7 @@ from .edges import Edges
 
 
 class Finding(NamedTuple):
-    """What it is called, a sentence with its figures, and the time that would go at most."""
+    """What it is called, a sentence with its figures, and about how much time it costs."""
 
     kind: str
     text: str

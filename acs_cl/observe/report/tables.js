@@ -35,7 +35,7 @@ function advice(show) {
   }
   D.findings.forEach((one, i) => {
     const [, text] = one.text.match(new RegExp(`^(?:${one.kind}: )?(.*)$`, "s"));
-    const cost = one.cost_ns > 0 ? `at most ${time(one.cost_ns)} of ${time(D.whole_ns)} (${percent(one.cost_ns, D.whole_ns)})` : "";
+    const cost = one.cost_ns > 0 ? `costs about ${time(one.cost_ns)} of ${time(D.whole_ns)} (${percent(one.cost_ns, D.whole_ns)})` : "";
     const tried = D.estimates.find((estimate) => estimate.finding === i);
     const gain = tried && el("span", { class: "badge", title: `${tried.change}: ${time(tried.before_ns)} without it, ${time(tried.after_ns)} with it, on the emulator's model` },
       `simulated: ${(tried.before_ns / Math.max(1, tried.after_ns)).toFixed(2)}×`);

@@ -133,6 +133,14 @@ def _upstream(record: Record, edges: Edges) -> dict[int, tuple[int, ...]]:
     }
 
 
+def _split(one: Entry, units: int) -> Entry:
+    """The same work in as many groups as there are units."""
+    if one.kind != KERNEL or one.groups >= units:
+        return one
+    each = max(1, one.total_ns * one.groups // units)
+    return one._replace(groups=units, group_ns=each, total_ns=0)
+
+
 def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trace] | None:
     """A finding's change, in words, and the trace with it."""
     if finding.change == "no waits":
@@ -145,13 +153,9 @@ def _changed(model: _Model, record: Record, finding: Finding) -> tuple[str, Trac
         return "transfers that take no time", model.changed(
             lambda one: one if one.kind in (KERNEL, HOST) else one._replace(total_ns=1)
         )
-    if finding.change == "half as long":
-        return f"{finding.name} takes half as long", model.changed(
-            lambda one: (
-                one._replace(total_ns=max(1, one.total_ns // 2))
-                if one.name == finding.name
-                else one
-            )
+    if finding.change == "split":
+        return f"{finding.name} split over all units", model.changed(
+            lambda one: _split(one, model.machine.gpu.units) if one.name == finding.name else one
         )
     if finding.edges is not None:
         left = _upstream(record, finding.edges)
