@@ -12,8 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("acs_cl", "emu", "benchmarks", "kernels_cl")  # what is installed, all below acs_cl
 
 
-NOT_PRIVATE = {"_replace", "_asdict", "_fields", "_make", "_exit"}
-"""Names of named tuples and of Python that look private."""
+NOT_PRIVATE = {
+    *("_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"),
+    *("_cl", "_Program", "_build", "_process_build_options", "_enqueue_marker_with_wait_list"),
+    *("_enqueue_read_buffer", "_set_arg_multi", "_set_arg_buf_multi", "_set_arg_buf_pack_multi"),
+    *("_set_enqueue_and_set_args", "_kind_id", "_tu", "_CXString"),
+}
+"""Names of others that look private: of named tuples and of Python, of PyOpenCL, whose functions
+these are, and of libclang's binding, which has no public names for them."""
 
 
 def sources(folder: str) -> Iterator[Path]:

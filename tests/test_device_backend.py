@@ -1048,13 +1048,13 @@ def test_epochs_take_the_queue_without_times_until_one_seems_long(
         rt.prebuild(add)
         x = rt.zeros(8, "i4")
         used = []
-        send = backend._sender.send
+        send = backend.sender.send
 
         def sent(epoch: Any, command: Any = None) -> None:
-            used.append((backend._sender._queue is backend._clocked[0], epoch.is_clocked))
+            used.append((backend.sender._queue is backend._clocked[0], epoch.is_clocked))
             send(epoch, command)
 
-        monkeypatch.setattr(backend._sender, "send", sent)
+        monkeypatch.setattr(backend.sender, "send", sent)
 
         def steps(many: int) -> None:
             for _ in range(many):

@@ -535,7 +535,7 @@ def test_a_failed_epoch_fails_all_of_it(program: acs.Program, monkeypatch: Any) 
         raise cl.RuntimeError("out of everything")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rt.engine.backend._sender, "_send_collected", refuse)
+        patch.setattr(rt.engine.backend.sender, "_send_collected", refuse)
         rt.flush()
     for handle in handles:
         with pytest.raises(acs.PoisonedError, match="out of everything"):

@@ -87,8 +87,8 @@ class Case:
         """Begins it on the memory's queue; its event."""
         self.windows = _windows(memory, arguments, (*reads, *writes))
         self.before: Values = [one.region.mirror[one.low : one.high] for one in self.windows]
-        self.in_reads = self._spots(reads)
-        self.in_writes = self._spots(writes)
+        self.in_reads = self.spots(reads)
+        self.in_writes = self.spots(writes)
 
     # ---- what is put before it -----------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Case:
             part = one.region.part_at(one.offset)
             if part is None:
                 continue
-            for index, low, high in self._spots([Interval(one.region, part.low, part.high)]):
+            for index, low, high in self.spots([Interval(one.region, part.low, part.high)]):
                 values[index][low:high] = rolled(self.before[index][low:high], part.kind)
         self._put_back_reads(values)
         return values
@@ -132,12 +132,12 @@ class Case:
 
     @cached_property
     def _used_windows(self) -> list[tuple[Spot, Interval]]:
-        spots = self._spots(merged([*self.reads, *self.writes]))
+        spots = self.spots(merged([*self.reads, *self.writes]))
         return [(spot, self.windows[spot[0]]) for spot in spots]
 
     @cached_property
     def _only_written(self) -> list[Spot]:
-        return self._spots(without(self.writes, self.reads))
+        return self.spots(without(self.writes, self.reads))
 
     # ---- running -------------------------------------------------------------------------------
 
@@ -283,9 +283,9 @@ class Case:
             part = one.region.part_at(one.offset)
             if part is not None:
                 own = [Interval(one.region, part.low, part.end)]
-                found += self._spots(common(left, own))
+                found += self.spots(common(left, own))
                 left = without(left, own)
-        return found + self._spots(left)
+        return found + self.spots(left)
 
     def _kind(self, index: int, low: int, high: int) -> str:
         """What the elements there are, if bytes `low` to `high` are whole elements."""
@@ -297,7 +297,7 @@ class Case:
         start = window.low + low - part.low
         return part.kind if start % step == 0 and (high - low) % step == 0 else "i1"
 
-    def _spots(self, given: Sequence[Interval]) -> list[Spot]:
+    def spots(self, given: Sequence[Interval]) -> list[Spot]:
         found = []
         for one in given:
             for index, window in enumerate(self.windows):

@@ -381,7 +381,7 @@ class Checker:
         case = Case(memory, reads, writes, (), _never)
         case.windows = [Interval(one, 0, one.top) for one in memory.regions]
         real = Trial([one.region.mirror for one in case.windows], case.now())
-        case.in_writes = case._spots(writes)
+        case.in_writes = case.spots(writes)
         spot = stray_write(case, (real,)) if self.modes.access else None
         self._take_over(case, real, everything=spot is not None or bool(self._nested))
         if spot is not None:

@@ -127,7 +127,7 @@ class Store:
             block = free.popleft()
         if block is None:
             try:
-                block = self._reserve(size)
+                block = self.reserve(size)
             except (cl.MemoryError, cl.RuntimeError):
                 return None
         self.in_use_bytes += size
@@ -151,7 +151,7 @@ class Store:
         """A block from memory already reserved and never given out, if there is any."""
         raise NotImplementedError
 
-    def _reserve(self, size: int) -> Block:
+    def reserve(self, size: int) -> Block:
         """A block from the driver."""
         raise NotImplementedError
 
@@ -199,7 +199,7 @@ class SvmStore(Store):
         if self._is_coloured(size):
             self._colour = (self._colour + COLOUR) % PAGE
 
-    def _reserve(self, size: int) -> Block:
+    def reserve(self, size: int) -> Block:
         room = size + _page(size) if self._is_coloured(size) else size
         if room > self._slab_size // 2:
             memory, address = self._allocate_svm(room)
@@ -245,7 +245,7 @@ class BufferStore(Store):
     def _cut(self, size: int) -> Block | None:
         return None
 
-    def _reserve(self, size: int) -> Block:
+    def reserve(self, size: int) -> Block:
         buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
         self.reserved_bytes += size
         self._reserved[int(buffer.int_ptr)] = 1

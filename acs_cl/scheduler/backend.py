@@ -147,6 +147,25 @@ class Device(Backend):
         self._tell()
 
     @property
+    def choice(self) -> Choice | None:
+        """The rule by which launches go to the scheduler; None: all that can."""
+        return self._choice
+
+    @property
+    def sender(self) -> Sender:
+        """What sends epochs."""
+        return self._sender
+
+    @property
+    def newest(self) -> Epoch | None:
+        """The newest epoch that was sent and is not known to have ended."""
+        return self._sent[-1] if self._sent else None
+
+    def keep_open(self) -> None:
+        """Let the open epoch grow, whatever those before it held."""
+        self._next_look = 0
+
+    @property
     def counters(self) -> dict[str, int]:
         """Tasks, epochs, launches of the scheduler, and how often an epoch was cut short."""
         waiting = self._open.recorder.tasks if self._open is not None else 0

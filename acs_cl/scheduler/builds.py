@@ -245,9 +245,18 @@ class Schedulers:
         """Why a kernel cannot be in a scheduler, in groups of `group`, if it cannot."""
         return self._reasons.get(origin) or self._reasons.get((origin, group))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a scheduler is being built at the moment."""
+        return self._busy
+
+    def built(self) -> list[Scheduler]:
+        """The schedulers that are built."""
+        return [there.built for there in list(self._sets.values()) if there.built is not None]
+
     def facts(self) -> list[Facts]:
         """What there is."""
-        return [there.built.facts for there in list(self._sets.values()) if there.built]
+        return [one.facts for one in self.built()]
 
     def close(self) -> None:
         """No more builds."""

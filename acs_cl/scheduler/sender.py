@@ -175,7 +175,7 @@ class Sender:
         self._cpu = on_cpu
         self._regions: list[Any] = []
         self._spare_bytes = 0
-        self._landings = Landings(pinned=not on_cpu)
+        self.landings = Landings(pinned=not on_cpu)
         self._task_s = 50e-6
 
     @property
@@ -206,7 +206,7 @@ class Sender:
         """Of memory for epochs to come."""
         self._regions.clear()
         self._spare_bytes = 0
-        self._landings.let_go()
+        self.landings.let_go()
 
     def _send_collected(self, epoch: Epoch) -> None:
         settings = self.settings
@@ -248,7 +248,7 @@ class Sender:
         if wait_for:
             self._lanes.flush()
         epoch.counts, epoch.words = image, writes
-        epoch.status = self._landings.take(queue, status_words)
+        epoch.status = self.landings.take(queue, status_words)
         scheduler = epoch.scheduler
         scheduler.declare(self._store.generation, self._store.allocations)
         launches = self.launches_of(image, groups, which, cleans)
@@ -340,7 +340,7 @@ class Sender:
         tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
         if broken is not None and epoch.segment is not None:
             epoch.segment.broken = True
-        self._landings.give(epoch.status)
+        self.landings.give(epoch.status)
         if broken is None and tasks >= TIMED_TASKS:
             each = (perf_counter() - epoch.sent) / tasks
             self._task_s = min(each, (self._task_s + each) / 2)

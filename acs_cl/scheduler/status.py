@@ -36,6 +36,11 @@ class Landings:
         """Arrays in pinned memory that epochs have."""
         return len(self._taken)
 
+    @property
+    def free(self) -> int:
+        """Arrays in pinned memory that no epoch has."""
+        return len(self._free)
+
     def take(self, queue: Any, words: int) -> Words:
         """An array of so many words for a read on this queue."""
         if self._wanted:

@@ -142,7 +142,7 @@ def hold(runtime: Runtime) -> Iterator[Gate]:
 @contextmanager
 def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
     """Make the device refuse more memory, the first times that the runtime asks for it."""
-    reserve = runtime.engine.store._reserve
+    reserve = runtime.engine.store.reserve
     refused: list[int] = []
 
     def scarce(size: int) -> object:
@@ -151,7 +151,7 @@ def scarce_memory(runtime: Runtime, refusals: int = 2) -> Iterator[None]:
             raise cl.MemoryError("no more")
         return reserve(size)
 
-    with changed(runtime.engine.store, "_reserve", scarce):
+    with changed(runtime.engine.store, "reserve", scarce):
         yield
 
 

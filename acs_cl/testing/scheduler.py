@@ -91,7 +91,9 @@ class Scheduler:
     @property
     def last_epoch(self) -> cl.Event:
         """Return the event of the newest epoch that was sent and is not known to have ended."""
-        event: cl.Event = self.backend._sent[-1].event
+        newest = self.backend.newest
+        assert newest is not None
+        event: cl.Event = newest.event
         return event
 
     @property
@@ -102,33 +104,33 @@ class Scheduler:
     @property
     def built(self) -> list[BuiltScheduler]:
         """Return the schedulers that are built."""
-        return [there.built for there in self.builds._sets.values() if there.built is not None]
+        return self.builds.built()
 
     @property
     def is_building(self) -> bool:
         """Return whether a scheduler is being built at the moment."""
-        return self.builds._busy
+        return self.builds.is_busy
 
     @property
     def policy(self) -> choice.Choice | None:
         """Return the rule by which launches go to it; None where all go that can."""
-        return self.backend._choice
+        return self.backend.choice
 
     @property
     def sender(self) -> Sender:
         """Return who sends its epochs."""
-        return self.backend._sender
+        return self.backend.sender
 
     @property
     def pinned_places(self) -> tuple[int, int]:
         """Return how many arrays in pinned memory epochs have for their status, and how many are
         free."""
-        landings = self.sender._landings
-        return landings.taken, len(landings._free)
+        landings = self.sender.landings
+        return landings.taken, landings.free
 
     def land_in_pinned_memory(self) -> None:
         """Land there as on a GPU, with all places free."""
-        self.sender._landings = Landings(pinned=True)
+        self.sender.landings = Landings(pinned=True)
 
     def kernels_by_group(self) -> dict[int, set[str]]:
         """Return the kernels that are built in, by the size of a group."""
@@ -136,7 +138,7 @@ class Scheduler:
 
     def keep_open(self) -> None:
         """Let the next epoch grow as `open_epochs` says, whatever the ones before it held."""
-        self.backend._next_look = 0
+        self.backend.keep_open()
 
     def set(self, **settings: Any) -> None:
         """Change how epochs are run: turns, polls, window, order, most_tasks, slice_s."""

@@ -239,7 +239,7 @@ class _Walk:
         if kind == n.DECL_REF_EXPR:
             return node.key != 0 and node.reference is None
         if kind == n.PAREN_EXPR or (kind == n.UNEXPOSED_EXPR and len(node.children) == 1):
-            return _is_arrow(node) or self._is_lvalue(node.children[0])
+            return is_arrow(node) or self._is_lvalue(node.children[0])
         if kind == n.MEMBER_REF_EXPR:
             return bool(node.children) and (
                 node.children[0].shape == n.POINTER or self._is_lvalue(node.children[0])
@@ -257,7 +257,7 @@ class _Walk:
             return frozenset({_CONSTANT})
         if kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR) and len(node.children) == 1:
             child = node.children[0]
-            return self._value(child) if _is_arrow(node) else self._place(child)
+            return self._value(child) if is_arrow(node) else self._place(child)
         if kind == n.MEMBER_REF_EXPR and node.children:
             child = node.children[0]
             return self._value(child) if child.shape == n.POINTER else self._place(child)
@@ -360,7 +360,7 @@ class _Walk:
         if len(node.children) > 1:
             return self._unknown_expression(node)
         child = node.children[0]
-        if _is_arrow(node):
+        if is_arrow(node):
             return self._load(self._value(child), node)
         value = self._value(child)
         if node.shape == n.BOOL and child.shape == n.POINTER:
@@ -408,7 +408,7 @@ class _Walk:
 
     def _call(self, node: Node) -> Places:
         callee, *arguments = node.children
-        target = _called(callee)
+        target = called(callee)
         values = [self._value(argument) for argument in arguments]
         if target is None:
             self._havoc("a call through a function pointer")
@@ -493,7 +493,7 @@ def _unknown(node: Node) -> Place:
     return _NEAR if near else _FAR
 
 
-def _is_arrow(node: Node) -> bool:
+def is_arrow(node: Node) -> bool:
     """Whether this is `p->xy` on a pointer to a vector, which the tree shows without a name."""
     if node.kind != n.UNEXPOSED_EXPR or len(node.children) != 1:
         return False
@@ -505,7 +505,7 @@ def _is_arrow(node: Node) -> bool:
     )
 
 
-def _called(callee: Node) -> Any:
+def called(callee: Node) -> Any:
     """The function that a call names, or None."""
     while callee.kind in (n.UNEXPOSED_EXPR, n.PAREN_EXPR) and len(callee.children) == 1:
         callee = callee.children[0]

@@ -302,7 +302,7 @@ class _Walk:
         if kind == n.DECL_REF_EXPR:
             slot = self.slots.get(node.key) if node.key else None
             return slot if slot is not None else _Other(_NOTHING)
-        if bodies._is_arrow(node):
+        if bodies.is_arrow(node):
             return _Memory(self._value(node.children[0]), node.children[0].pointee_bytes, False)
         if kind in (n.PAREN_EXPR, n.UNEXPOSED_EXPR) and len(node.children) == 1:
             inner = self._place(node.children[0])
@@ -440,7 +440,7 @@ class _Walk:
 
     def _convert(self, node: Node) -> Operation:
         child = node.children[0]
-        if bodies._is_arrow(node):
+        if bodies.is_arrow(node):
             return self._load(node, self._place(node))
         if child.shape == n.ARRAY and node.shape == n.POINTER:
             return self._address(child, self._place(child))
@@ -569,7 +569,7 @@ class _Walk:
 
     def _call(self, node: Node) -> Operation:
         callee, *arguments = node.children
-        target = bodies._called(callee)
+        target = bodies.called(callee)
         if target is None:
             raise Unclear("a call through a function pointer")
         if not target.is_definition():

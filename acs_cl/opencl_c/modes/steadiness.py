@@ -76,7 +76,7 @@ def _is_used(parent: Node, at: int) -> bool:
 
 def _name(call: Node) -> str:
     """Of a built-in function; '' for those with a body, which are walked themselves."""
-    target = bodies._called(call.children[0]) if call.children else None
+    target = bodies.called(call.children[0]) if call.children else None
     return "" if target is None or target.is_definition() else target.spelling
 
 
