@@ -128,7 +128,7 @@ class Lock:
         trace: TracebackType | None,
         /,
     ) -> None: ...
-    def _is_owned(self) -> bool: ...
+    def is_owned(self) -> bool: ...
     def wait(self, event: int = 0, seconds: float = -1, /) -> bool:
         """Wait without the lock for an event, or for `notify`; False after so many seconds.
 
@@ -557,7 +557,7 @@ class Queues:
     """Counts events that launches were made to wait for."""
     bare: int
     """Counts launches that got no event of their own."""
-    _unasked_enough: int
+    unasked_enough: int
 
     def __init__(
         self,

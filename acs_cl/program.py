@@ -113,11 +113,11 @@ def adopted_kernel(engine: Engine, native: Any) -> Kernel:
 def key_of(native: Any) -> tuple[int, str]:
     """What a foreign kernel has in common with others of the same program and name. It keeps that,
     so that one whose program is not known is told from any other."""
-    key: tuple[int, str] | None = getattr(native, "_acs_key", None)
+    key: tuple[int, str] | None = getattr(native, "acs_key", None)
     if key is None:
         program = _program_of(native)
         number = -next(_unknown) if program is None else program.int_ptr
-        key = native._acs_key = number, native.function_name
+        key = native.acs_key = number, native.function_name
     return key
 
 

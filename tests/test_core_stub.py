@@ -17,7 +17,7 @@ from acs_cl import core
 STUB = Path(acs_cl.__file__).parent / "_core.pyi"
 SOURCES = sorted((Path(__file__).parent.parent / "acs_cl" / "_core").rglob("*.?pp"))
 ROUTES = Path(__file__).parent.parent / "docs" / "design" / "where-a-launch-goes.md"
-ATTRIBUTES = {"_acs_span", "_acs_arguments", "_complete"}
+ATTRIBUTES = {"acs_span", "acs_arguments", "complete"}
 """Private names that the core reads or sets, and does not call."""
 OF_OTHERS = {
     *(

@@ -299,10 +299,10 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
         add(queue, (N,), None, a, np.int32(1))
     plan = commands.plan_of(queue, add)
     assert plan is not None
-    given = add._acs_arguments
+    given = add.acs_arguments
     # a group size that no device has, as if Python had launched it before
     core.native.teach_kernel(
-        queue._joining, add, plan.kernel.native_for((), (False,)), "add", plan.modes,
+        queue.joining, add, plan.kernel.native_for((), (False,)), "add", plan.modes,
         dict(given.pointers), dict(given.values), (N,), (1 << 20,), -1, 0, None,
     )  # fmt: skip
     number = testing.launched(queue.runtime)
@@ -473,7 +473,7 @@ def test_threads_teach_one_kernel_while_others_launch_it(context: cl.Context) ->
             size = (N,) if step % 7 else (N, 1, 1)[: 1 + (step + which) % 3]
             cl.enqueue_nd_range_kernel(queue, add, size, None)
             if step % 31 == which:
-                add._acs_arguments.settle()
+                add.acs_arguments.settle()
 
     in_threads(work, 3)
     assert values_of(queue, a)[0] == 900

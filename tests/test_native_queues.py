@@ -263,7 +263,7 @@ class Program:
         names = [Object(lane + 1) for lane in range(lanes)]
         classes = Svm, Object, Local, type(None), Command
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
-        self.queues._unasked_enough = enough
+        self.queues.unasked_enough = enough
         self.kernels = [Kernel(number) for number in range(2)]
         self.memory = [Object(50), Object(51), Svm(52), Svm(53), Local(8), Local(16)]
         self.number = 0

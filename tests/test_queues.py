@@ -214,7 +214,7 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
 def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.Context) -> None:
     both = Modelled(name, context, 2)
     backend: Any = both.backend
-    backend._core._unasked_enough = 0
+    backend._core.unasked_enough = 0
     command = both.kernel_command(random.Random(1))
     seen: list[int] = []
     for number in range(1, 8):

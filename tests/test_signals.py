@@ -175,7 +175,7 @@ def test_a_signal_waits_until_the_lock_was_given_back() -> None:
     with pytest.raises(KeyboardInterrupt):
         signalled()
     assert seen == ["inside", "inside twice"]
-    assert not lock._is_owned()
+    assert not lock.is_owned()
 
 
 BEFORE_THE_CORE = """
@@ -233,8 +233,8 @@ def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
     with interrupt(0.02), lock:
         with pytest.raises(KeyboardInterrupt):
             lock.wait(0, 30)
-        assert lock._is_owned()
-    assert not lock._is_owned()
+        assert lock.is_owned()
+    assert not lock.is_owned()
 
 
 def test_what_ended_is_kept_when_noting_it_fails() -> None:

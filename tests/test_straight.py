@@ -78,7 +78,7 @@ def test_the_rest_between_looks_is_bounded_however_long_a_program_runs(
     rests: list[float] = []
     monkeypatch.setattr(sampling.Section, "rest", lambda self, seconds: rests.append(seconds))
     queue = acs.Queue(context)
-    policy = queue._section
+    policy = queue.section
     assert policy is not None
     for look in range(2000):  # all of them in vain, and each of a millisecond
         clock = iter([look, look + 0.001])

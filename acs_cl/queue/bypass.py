@@ -178,7 +178,7 @@ SETTERS: dict[str, Callable[..., None]] = {
 
 def arguments_of(kernel: Any, count: int) -> Arguments | None:
     """All `count` arguments of a kernel, None if they are not all known."""
-    known: Arguments | None = getattr(kernel, "_acs_arguments", None)
+    known: Arguments | None = getattr(kernel, "acs_arguments", None)
     if known is None or known.generation != _generation:
         return None
     known.settle()
@@ -197,11 +197,11 @@ def setter(name: str, original: Any) -> Any:
         try:
             original(self, *args)
         except BaseException:
-            self._acs_arguments = None  # some of them may have been set
+            self.acs_arguments = None  # some of them may have been set
             raise
-        known = getattr(self, "_acs_arguments", None)
+        known = getattr(self, "acs_arguments", None)
         if known is None or known.generation != _generation:
-            known = self._acs_arguments = Arguments(self)
+            known = self.acs_arguments = Arguments(self)
         note(known, *args)
 
     if read in _READ:

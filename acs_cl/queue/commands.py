@@ -13,9 +13,10 @@ this module does not know in detail waits for all before it, and all after it wa
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyopencl as cl
@@ -27,11 +28,9 @@ from ..errors import DeviceError
 from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
 from ..records import Access, Span
-from .bypass import arguments_of
+from .bypass import Arguments, arguments_of
+from .events import Ordered, QueueEvent
 from .patch import COMMANDS
-
-if TYPE_CHECKING:
-    from .queue import Queue
 
 KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
@@ -64,6 +63,58 @@ class Plan(NamedTuple):
     anywhere: bool
     more: tuple[Span, ...]
     """What it writes besides its arguments."""
+
+
+class Tracked(Ordered, Protocol):
+    """A queue of ours, as its commands know it."""
+
+    joining: core.native.Joining | None
+    """What the core makes launches of its kernels with; None where Python makes all."""
+    plans: dict[Any, Plan]
+    """What is known of kernels."""
+    unmaps: deque[tuple[Any, Span]]
+    """Mapped memory that was dropped."""
+    deferred: deque[tuple[Any, Access]]
+    """Commands that finalizers left."""
+    not_understood: Counter[str]
+
+    def finish(self) -> None:
+        """Wait for everything enqueued so far."""
+
+    def submit(
+        self,
+        command: Any,
+        access: Access,
+        wait_for: Sequence[Any] | None = None,
+        kind: int = ...,
+        seen: bool = False,
+        blocks: bool = False,
+        keeps: Any = None,
+    ) -> QueueEvent:
+        """Make a launch of a command."""
+
+    def mark(
+        self, wait_for: Sequence[cl.Event] | None, kind: int, for_all: bool = False
+    ) -> QueueEvent:
+        """Launch a marker or a barrier."""
+
+    def may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
+        """Say whether a command may have to wait on the host for its turn."""
+
+    def remember(self, key: Any, plan: Plan) -> None:
+        """Keep what is known of a kernel."""
+
+    def settle_host(self) -> None:
+        """Wait for the commands in flight that use memory of the program."""
+
+    def pretend(self, number: int) -> None:
+        """Believe that everything up to this launch is complete."""
+
+    def wait_until_submitted(self, number: int) -> None:
+        """Wait until a launch is on the device, or has ended."""
+
+    def stop_passing(self) -> None:
+        """Have the next command come here."""
 
 
 class Call:
@@ -131,7 +182,7 @@ class Watched:
 
 
 def kernel(
-    queue: Queue,
+    queue: Tracked,
     original: Any,
     kernel: Any,
     global_work_size: Any,
@@ -164,24 +215,27 @@ def kernel(
         global_size += (1,) * (dimensions - len(global_size))
         local_size += (1,) * (dimensions - len(local_size))
         global_size = tuple(map(mul, global_size, local_size))
-    command, access, seen = _described(queue, plan, given, global_size, local_size, offset)
-    event = queue._submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-    if queue._joining is not None and offset is None and not plan.anywhere and not plan.more:
-        _teach(queue, kernel, plan, given, command, event._acs_number)
+    command, access, seen = described(queue, plan, given, global_size, local_size, offset)
+    event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
+    joining = queue.joining
+    if joining is not None and offset is None and not plan.anywhere and not plan.more:
+        _teach(queue, joining, kernel, plan, given, command, event.acs_number)
     return event
 
 
-def finish_kernel(queue: Queue, kernel: Any, global_size: Any, local_size: Any) -> Described:
+def finish_kernel(
+    queue: Tracked, kernel: cl.Kernel, global_size: Any, local_size: Any
+) -> Described:
     """A kernel that the core knows, and that Python launches after all."""
     plan = plan_of(queue, kernel)
     assert plan is not None
     given = arguments_of(kernel, plan.parameters)
     assert given is not None
-    return _described(queue, plan, given, global_size, local_size, None)
+    return described(queue, plan, given, global_size, local_size, None)
 
 
-def _described(
-    queue: Queue, plan: Plan, given: Any, global_size: Any, local_size: Any, offset: Any
+def described(
+    queue: Tracked, plan: Plan, given: Arguments, global_size: Any, local_size: Any, offset: Any
 ) -> Described:
     """The command, its access, and whether the host can look behind it."""
     pointers: list[Any] = []
@@ -224,7 +278,15 @@ def _described(
     return command, access, seen
 
 
-def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, number: int) -> None:
+def _teach(
+    queue: Tracked,
+    joining: core.native.Joining,
+    kernel: cl.Kernel,
+    plan: Plan,
+    given: Arguments,
+    command: Any,
+    number: int,
+) -> None:
     """A launch of a kernel went the long way: the core makes those like it from now on, as far as
     nothing is unusual when they come."""
     engine = queue.runtime.engine
@@ -235,15 +297,15 @@ def _teach(queue: Queue, kernel: Any, plan: Plan, given: Any, command: Any, numb
     if left:
         given.lessons += 1
         core.native.teach_kernel(
-            queue._joining, kernel, native, name, plan.modes, given.pointers, given.values,
+            joining, kernel, native, name, plan.modes, given.pointers, given.values,
             global_size, local_size, left, until, reason,
         )  # fmt: skip
 
 
-def plan_of(queue: Queue, kernel: Any) -> Plan | None:
+def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
     """What the queue knows of a kernel; None if the driver tells too little to launch it anew."""
     key = key_of(kernel)
-    plan = queue._plans.get(key)
+    plan = queue.plans.get(key)
     if plan is None:
         try:
             adopted = adopted_kernel(queue.runtime.engine, kernel)
@@ -255,35 +317,33 @@ def plan_of(queue: Queue, kernel: Any) -> Plan | None:
         )
         more = (adopted.globals_span(),) if signature.program_globals else ()
         plan = Plan(adopted, len(modes), modes, bool(signature.anywhere), more)
-        queue._remember(key, plan)
-        if queue._section is not None:  # what this took is not how fast the program is
-            queue._section.look_anew()
+        queue.remember(key, plan)
     return plan
 
 
 def _unknown_kernel(
-    queue: Queue, original: Any, kernel: Any, wait_for: Any, sizes: tuple[Any, ...]
+    queue: Tracked, original: Any, kernel: Any, wait_for: Any, sizes: tuple[Any, ...]
 ) -> Any:
     """A kernel whose arguments are not known: all memory, and a copy of it if it has to wait, for
     the program may change its arguments meanwhile."""
     queue.not_understood["a kernel with arguments from before"] += 1
     name = kernel.function_name
-    if queue._may_be_held(wait_for):
+    if queue.may_be_held(wait_for):
         try:
             kernel = kernel.clone()
         except cl.Error:
             queue.finish()
     command = KernelAsItIs(name, kernel, original, sizes)
-    return queue._submit(command, EVERYTHING, wait_for, KINDS.NDRANGE_KERNEL, seen=True)
+    return queue.submit(command, EVERYTHING, wait_for, KINDS.NDRANGE_KERNEL, seen=True)
 
 
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
+def span_of(queue: Tracked, memory: Any) -> tuple[Span, bool] | None:
     """All of what a driver's argument stands for, and whether the host may look at it without a
     further command; None if it is not memory."""
-    known: tuple[Span, bool, Any] | None = getattr(memory, "_acs_span", None)
+    known: tuple[Span, bool, Any] | None = getattr(memory, "acs_span", None)
     if known is not None and (known[2] is None or known[2] is queue.runtime.engine.store):
         return known[:2]
     span = foreign_span(memory)
@@ -302,11 +362,11 @@ def span_of(queue: Queue, memory: Any) -> tuple[Span, bool] | None:
             span = span_by_address(memory, span) or span
     if known is None:
         with contextlib.suppress(AttributeError):  # a class without room for it
-            memory._acs_span = span, host, None
+            memory.acs_span = span, host, None
     return span, host
 
 
-def part(queue: Queue, memory: Any, offset: int, nbytes: int | None) -> Span:
+def part(queue: Tracked, memory: Any, offset: int, nbytes: int | None) -> Span:
     """Some bytes of a buffer, or of SVM."""
     found = span_of(queue, memory)
     if found is None:
@@ -341,7 +401,7 @@ def host_span(host: np.ndarray[Any, Any]) -> Span:
 
 
 def read_buffer(
-    queue: Queue, original: Any, mem: Any, hostbuf: Any, src_offset: int = 0,
+    queue: Tracked, original: Any, mem: Any, hostbuf: Any, src_offset: int = 0,
     wait_for: Any = None, is_blocking: bool = True,
 ) -> Any:  # fmt: skip
     """Device to host."""
@@ -349,13 +409,13 @@ def read_buffer(
     access = Access((part(queue, mem, src_offset, host.nbytes),), (host_span(host),))
     given = {"mem": mem, "hostbuf": hostbuf, "src_offset": src_offset, "is_blocking": False}
     command = Call("read", original, given, True)
-    return queue._submit(
+    return queue.submit(
         command, access, wait_for, KINDS.READ_BUFFER, True, bool(is_blocking), hostbuf
     )
 
 
 def write_buffer(
-    queue: Queue, original: Any, mem: Any, hostbuf: Any, dst_offset: int = 0,
+    queue: Tracked, original: Any, mem: Any, hostbuf: Any, dst_offset: int = 0,
     wait_for: Any = None, is_blocking: bool = True,
 ) -> Any:  # fmt: skip
     """Host to device. A short blocking one need not wait for the device: what has to be seen of it
@@ -364,22 +424,22 @@ def write_buffer(
     target = part(queue, mem, dst_offset, host.nbytes)
     given = {"mem": mem, "hostbuf": hostbuf, "dst_offset": dst_offset, "is_blocking": False}
     if is_blocking and 0 < host.nbytes <= COPIED_BYTES:
-        queue._settle_host()
+        queue.settle_host()
         given["hostbuf"] = host.copy()
         access = Access((), (target,), (target,))
         command = Call("write", original, given, True)
-        event = queue._submit(command, access, wait_for, KINDS.WRITE_BUFFER)
-        queue._pretend(event._acs_number)
+        event = queue.submit(command, access, wait_for, KINDS.WRITE_BUFFER)
+        queue.pretend(event.acs_number)
         return event
     access = Access((host_span(host),), (target,), (target,))
     command = Call("write", original, given, True)
-    return queue._submit(
+    return queue.submit(
         command, access, wait_for, KINDS.WRITE_BUFFER, True, bool(is_blocking), hostbuf
     )
 
 
 def finish_transfer(
-    queue: Queue, original: Any, mem: Any, hostbuf: Any, offset: int
+    queue: Tracked, original: Any, mem: Any, hostbuf: Any, offset: int
 ) -> tuple[Any, Access, int, Any]:
     """A blocking read or write that the core has begun, and that Python launches after all: the
     command, its access, its kind, and what its event keeps."""
@@ -396,7 +456,7 @@ def finish_transfer(
 
 
 def copy_buffer(
-    queue: Queue, original: Any, src: Any, dst: Any, byte_count: int = -1,
+    queue: Tracked, original: Any, src: Any, dst: Any, byte_count: int = -1,
     src_offset: int = 0, dst_offset: int = 0, wait_for: Any = None,
 ) -> Any:  # fmt: skip
     """Device to device."""
@@ -409,27 +469,27 @@ def copy_buffer(
         "src": src, "dst": dst, "byte_count": -1 if byte_count is None else byte_count,
         "src_offset": src_offset, "dst_offset": dst_offset,
     }  # fmt: skip
-    return queue._submit(
+    return queue.submit(
         Call("copy", original, given, True), access, wait_for, KINDS.COPY_BUFFER,
         seen=_on_host(queue, dst),
     )  # fmt: skip
 
 
 def fill_buffer(
-    queue: Queue, original: Any, mem: Any, pattern: Any, offset: int, size: int,
+    queue: Tracked, original: Any, mem: Any, pattern: Any, offset: int, size: int,
     wait_for: Any = None,
 ) -> Any:  # fmt: skip
     """Repeat a pattern."""
     target = part(queue, mem, offset, size)
     given = {"mem": mem, "pattern": _copied(pattern), "offset": offset, "size": size}
-    return queue._submit(
+    return queue.submit(
         Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
         KINDS.FILL_BUFFER, seen=_on_host(queue, mem),
     )  # fmt: skip
 
 
 def svm_memcpy(
-    queue: Queue, original: Any, is_blocking: Any, dst: Any, src: Any,
+    queue: Tracked, original: Any, is_blocking: Any, dst: Any, src: Any,
     wait_for: Any = None, byte_count: int | None = None,
 ) -> Any:  # fmt: skip
     """Between shared memory, or the host's, and shared memory."""
@@ -439,20 +499,20 @@ def svm_memcpy(
     nbytes = byte_count if byte_count is not None else min(sizes, default=None)
     access = Access((part(queue, src, 0, nbytes),), (part(queue, dst, 0, nbytes),))
     given = {"is_blocking": False, "dst": dst, "src": src, "byte_count": byte_count}
-    return queue._submit(
+    return queue.submit(
         Call("copy", original, given, True), access, wait_for, KINDS.SVM_MEMCPY, True,
         bool(is_blocking), (dst, src),
     )  # fmt: skip
 
 
 def svm_memfill(
-    queue: Queue, original: Any, dst: Any, pattern: Any, byte_count: int | None = None,
+    queue: Tracked, original: Any, dst: Any, pattern: Any, byte_count: int | None = None,
     wait_for: Any = None,
 ) -> Any:  # fmt: skip
     """Repeat a pattern over shared memory."""
     target = part(queue, dst, 0, byte_count)
     given = {"dst": dst, "pattern": _copied(pattern), "byte_count": byte_count}
-    return queue._submit(
+    return queue.submit(
         Call("fill", original, given, True), Access((), (target,), (target,)), wait_for,
         KINDS.SVM_MEMFILL, seen=_on_host(queue, dst),
     )  # fmt: skip
@@ -463,7 +523,7 @@ def _copied(pattern: Any) -> Any:
     return np.array(pattern) if isinstance(pattern, np.ndarray) else pattern
 
 
-def _on_host(queue: Queue, memory: Any) -> bool:
+def _on_host(queue: Tracked, memory: Any) -> bool:
     found = span_of(queue, memory)
     return found is None or found[1]
 
@@ -477,7 +537,7 @@ class Mapped(cl.MemoryMap):
     __slots__ = ("__array_interface__", "_array", "_queue", "_span")
 
     _array: Any
-    _queue: Queue
+    _queue: Tracked
     _span: Span
 
     def release(self, queue: Any = None, wait_for: Any = None) -> Any:
@@ -491,15 +551,15 @@ class Mapped(cl.MemoryMap):
         # wherever this is called from, nothing can be launched there
         array = self._array
         if array is not None:
-            self._queue._unmaps.append((array, self._span))
-            self._queue._stop_passing()
+            self._queue.unmaps.append((array, self._span))
+            self._queue.stop_passing()
 
 
-def unmap(ours: Queue, array: Any, span: Span, queue: Any, wait_for: Any) -> Any:
+def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: Any) -> Any:
     """`queue`: where the program wants it; ours if it does not say."""
     native = array.base
     if queue is not None and queue is not ours:
-        if not hasattr(queue, "_submit"):
+        if not hasattr(queue, "submit"):
             ours.finish()
             return native.release(queue, wait_for)
         ours = queue
@@ -509,10 +569,10 @@ def unmap(ours: Queue, array: Any, span: Span, queue: Any, wait_for: Any) -> Any
 
     command = Call("unmap", release, {}, True)
     access = Access((), (span,))
-    return ours._submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
+    return ours.submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
 
 
-def map_memory(queue: Queue, original: Any, memory: Any, given: dict[str, Any], kind: Any) -> Any:
+def map_memory(queue: Tracked, original: Any, memory: Any, given: dict[str, Any], kind: Any) -> Any:
     """A buffer or an image; for the driver's answer the call has to be made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
@@ -520,12 +580,12 @@ def map_memory(queue: Queue, original: Any, memory: Any, given: dict[str, Any], 
     only_read = int(given["flags"]) == int(cl.map_flags.READ)
     access = Access((span,), ()) if only_read else Access((), (span,))
     command = Call("map", original, {**given, "is_blocking": False}, True)
-    event = queue._submit(command, access, wait_for, kind, True)
-    queue._wait_until_submitted(event._acs_number)
+    event = queue.submit(command, access, wait_for, kind, True)
+    queue.wait_until_submitted(event.acs_number)
     if command.returned is None:  # it never ran
-        queue._settle(event._acs_number)
+        queue.settle(event.acs_number)
     if is_blocking:
-        queue._settle(event._acs_number)
+        queue.settle(event.acs_number)
     array, _, *more = command.returned
     mapped: Any = Mapped.__new__(Mapped)
     mapped._array, mapped._queue, mapped._span = array, queue, span
@@ -533,67 +593,67 @@ def map_memory(queue: Queue, original: Any, memory: Any, given: dict[str, Any], 
     return (np.asarray(mapped), event, *more)
 
 
-def map_buffer(queue: Queue, original: Any, **given: Any) -> Any:
+def map_buffer(queue: Tracked, original: Any, **given: Any) -> Any:
     """`enqueue_map_buffer`."""
     return map_memory(queue, original, given["buf"], given, KINDS.MAP_BUFFER)
 
 
-def map_image(queue: Queue, original: Any, **given: Any) -> Any:
+def map_image(queue: Tracked, original: Any, **given: Any) -> Any:
     """`enqueue_map_image`."""
     return map_memory(queue, original, given["img"], given, KINDS.MAP_IMAGE)
 
 
 def svm_map(
-    queue: Queue, original: Any, is_blocking: Any, flags: Any, svm: Any,
+    queue: Tracked, original: Any, is_blocking: Any, flags: Any, svm: Any,
     wait_for: Any = None, size: int | None = None,
 ) -> Any:  # fmt: skip
     """Let the host see shared memory."""
     span = part(queue, svm, 0, None)
     access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
     given = {"is_blocking": False, "flags": flags, "svm": svm, "size": size}
-    return queue._submit(
+    return queue.submit(
         Call("map", original, given, True), access, wait_for, KINDS.SVM_MAP, True,
         bool(is_blocking), svm,
     )  # fmt: skip
 
 
-def svm_unmap(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any:
+def svm_unmap(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> Any:
     """The end of a map; also called by a finalizer, which may find this thread anywhere."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("unmap", original, {"svm": svm}, True)
-    if queue.runtime.engine.lock._is_owned():
-        queue._deferred.append((command, access))
+    if queue.runtime.engine.lock.is_owned():
+        queue.deferred.append((command, access))
         return None
-    return queue._submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
+    return queue.submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
 
 
-def svm_free(queue: Queue, original: Any, svm: Any, wait_for: Any = None) -> Any:
+def svm_free(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> Any:
     """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
     the object stays: PoCL 3.0 looks there for what to free."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("free", original, {"svm": svm}, True)
-    if queue.runtime.engine.lock._is_owned():
-        queue._deferred.append((command, access))
+    if queue.runtime.engine.lock.is_owned():
+        queue.deferred.append((command, access))
         return None
-    return queue._submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)
+    return queue.submit(command, access, wait_for, KINDS.SVM_FREE, True, keeps=svm)
 
 
 # ---- order ---------------------------------------------------------------------------------------
 
 
-def marker(queue: Queue, original: Any, wait_for: Any = None) -> Any:
+def marker(queue: Tracked, original: Any, wait_for: Any = None) -> Any:
     """An event behind everything so far, or, on a queue without order, behind some events."""
-    return queue._mark(wait_for, KINDS.MARKER)
+    return queue.mark(wait_for, KINDS.MARKER)
 
 
-def barrier(queue: Queue, original: Any, wait_for: Any = None) -> Any:
+def barrier(queue: Tracked, original: Any, wait_for: Any = None) -> Any:
     """Everything to come is behind everything so far."""
-    return queue._mark(wait_for, KINDS.BARRIER, for_all=True)
+    return queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
-def wait_for_events(queue: Queue, original: Any, wait_for: Any = None) -> None:
+def wait_for_events(queue: Tracked, original: Any, wait_for: Any = None) -> None:
     """Everything to come is behind some events."""
-    queue._mark(wait_for, KINDS.BARRIER, for_all=True)
+    queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
 # ---- everything else -----------------------------------------------------------------------------
@@ -603,13 +663,13 @@ def between(reads: str, writes: str) -> Callable[..., Any]:
     """A command between images, buffers and the host: `reads` and `writes` are names of its
     parameters."""
 
-    def command(queue: Queue, original: Any, **given: Any) -> Any:
+    def command(queue: Tracked, original: Any, **given: Any) -> Any:
         return anything(queue, original, _spans(queue, given, reads, writes), given)
 
     return command
 
 
-def _spans(queue: Queue, given: dict[str, Any], reads: str, writes: str) -> Access:
+def _spans(queue: Tracked, given: dict[str, Any], reads: str, writes: str) -> Access:
     spans: list[tuple[Span, ...]] = []
     for names in (reads, writes):
         found = []
@@ -623,7 +683,7 @@ def _spans(queue: Queue, given: dict[str, Any], reads: str, writes: str) -> Acce
     return Access(spans[0], spans[1])
 
 
-def anything(queue: Queue, original: Any, access: Access, given: dict[str, Any]) -> Any:
+def anything(queue: Tracked, original: Any, access: Access, given: dict[str, Any]) -> Any:
     """Any command that takes a queue and a wait list: as it is, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)
@@ -635,7 +695,7 @@ def anything(queue: Queue, original: Any, access: Access, given: dict[str, Any])
     if access is EVERYTHING:
         queue.not_understood[name] += 1
     command = Call(name, original, given, True)
-    return queue._submit(command, access, wait_for, KINDS.TASK, True, bool(blocks), host)
+    return queue.submit(command, access, wait_for, KINDS.TASK, True, bool(blocks), host)
 
 
 HANDLERS: dict[str, Callable[..., Any]] = {

@@ -13,14 +13,34 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyopencl as cl
 from pyopencl import _cl
 from pyopencl._monkeypatch import add_get_info
 
-if TYPE_CHECKING:
-    from .queue import Queue
+from ..runtime import Runtime
+
+
+class Ordered(Protocol):
+    """The queue of an event, as that knows it."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """Its runtime."""
+
+    def settle(self, number: int) -> None:
+        """Wait for a launch, and for what the host may look at after it."""
+
+    def status(self, number: int) -> int:
+        """Say how far a launch is, as an in-order queue would."""
+
+    def native_event(self, number: int) -> cl.Event:
+        """Make an event of the driver that completes with a launch and with all before it."""
+
+    def seen_up_to(self, number: int) -> list[int]:
+        """List what the host can look behind, up to a launch."""
+
 
 _asked: weakref.WeakValueDictionary[int, QueueEvent] = weakref.WeakValueDictionary()
 """{handle: event}, of those whose handle somebody asked for."""
@@ -31,40 +51,40 @@ class QueueEvent(cl.Event):
 
     __slots__ = (
         "__weakref__",
-        "_acs_keeps",
-        "_acs_kind",
-        "_acs_number",
-        "_acs_queue",
-        "_acs_settled",
-        "_acs_timed",
+        "acs_keeps",
+        "acs_kind",
+        "acs_number",
+        "acs_queue",
+        "acs_settled",
+        "acs_timed",
     )
 
-    _acs_queue: Queue
-    _acs_number: int
-    _acs_kind: int
-    _acs_keeps: Any
-    _acs_timed: Any
-    _acs_settled: Any
+    acs_queue: Ordered
+    acs_number: int
+    acs_kind: int
+    acs_keeps: Any
+    acs_timed: Any
+    acs_settled: Any
 
     def wait(self) -> None:
         """Block until the command, and what was before it on its queue, has ended."""
-        self._acs_queue._settle(self._acs_number)
+        self.acs_queue.settle(self.acs_number)
 
     def get_info(self, what: Any) -> Any:
         """What the driver would say of its event."""
         if what == cl.event_info.COMMAND_EXECUTION_STATUS:
-            return self._acs_queue._status(self._acs_number)
+            return self.acs_queue.status(self.acs_number)
         if what == cl.event_info.COMMAND_QUEUE:
-            return self._acs_queue
+            return self.acs_queue
         if what == cl.event_info.CONTEXT:
-            return self._acs_queue.runtime.context
+            return self.acs_queue.runtime.context
         if what == cl.event_info.COMMAND_TYPE:
-            return self._acs_kind
-        return self._acs_native().get_info(what)
+            return self.acs_kind
+        return self.acs_native().get_info(what)
 
     def get_profiling_info(self, what: Any) -> int:
         """A time, if the queue was made with PROFILING_ENABLE."""
-        timed = self._acs_timed
+        timed = self.acs_timed
         if callable(timed):  # it was held back at first, and kept its event since
             timed = timed()
         if timed is None:
@@ -80,16 +100,16 @@ class QueueEvent(cl.Event):
 
     def set_callback(self, state: int, function: Any) -> None:
         """Have a function called with the status once the command has come so far."""
-        self._acs_native().set_callback(state, function)
+        self.acs_native().set_callback(state, function)
 
     def get_ward(self) -> Any:
         """The host memory of a transfer, as PyOpenCL's `NannyEvent` has it."""
-        return self._acs_keeps
+        return self.acs_keeps
 
     @property
     def int_ptr(self) -> int:
         """The driver's handle of an event that completes with this one."""
-        value: int = self._acs_native().int_ptr
+        value: int = self.acs_native().int_ptr
         _asked[value] = self
         return value
 
@@ -109,27 +129,27 @@ class QueueEvent(cl.Event):
         return id(self)
 
     def __repr__(self) -> str:
-        return f"<acs_cl.QueueEvent of launch {self._acs_number}>"
+        return f"<acs_cl.QueueEvent of launch {self.acs_number}>"
 
-    def _acs_native(self) -> Any:
+    def acs_native(self) -> Any:
         """An event of the driver that completes with this, and with all before it."""
-        if self._acs_settled is None:
-            self._acs_settled = self._acs_queue._native_event(self._acs_number)
-        return self._acs_settled
+        if self.acs_settled is None:
+            self.acs_settled = self.acs_queue.native_event(self.acs_number)
+        return self.acs_settled
 
 
 add_get_info(QueueEvent, QueueEvent.get_info, cl.event_info)
 
 
-def event_of(queue: Queue, number: int, kind: int, keeps: Any, timed: Any) -> QueueEvent:
+def event_of(queue: Ordered, number: int, kind: int, keeps: Any, timed: Any) -> QueueEvent:
     """The event of a launch. `timed`: the driver's event where the program may ask for times."""
     event = QueueEvent.__new__(QueueEvent)
-    event._acs_queue = queue
-    event._acs_number = number
-    event._acs_kind = kind
-    event._acs_keeps = keeps
-    event._acs_timed = timed
-    event._acs_settled = None
+    event.acs_queue = queue
+    event.acs_number = number
+    event.acs_kind = kind
+    event.acs_keeps = keeps
+    event.acs_timed = timed
+    event.acs_settled = None
     return event
 
 
@@ -137,4 +157,4 @@ def native_events(wait_for: Sequence[Any] | None) -> Any:
     """A wait list for a queue that is not ours."""
     if not wait_for:
         return wait_for
-    return [event._acs_native() if type(event) is QueueEvent else event for event in wait_for]
+    return [event.acs_native() if type(event) is QueueEvent else event for event in wait_for]

@@ -98,6 +98,11 @@ _replaced: list[tuple[Any, str, Any, Any]] = []
 _kept = 0
 
 
+def is_entered() -> bool:
+    """Say whether queues are alive, so that functions are replaced."""
+    return bool(_queues)
+
+
 def enter(queue: Any) -> None:
     """A queue of ours begins. The first one replaces PyOpenCL's functions."""
     with _lock:
@@ -187,7 +192,7 @@ def _keep_words() -> None:
     """Somebody does something that cannot be made to wait for launches of ours."""
     for reference in list(_queues.values()):
         if (queue := reference()) is not None:
-            queue._keep_word()
+            queue.keep_word()
 
 
 def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:
@@ -200,7 +205,7 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
 
     def otherwise(*args: Any, **keywords: Any) -> Any:
         queue = args[position] if len(args) > position else keywords.get("queue")
-        section = getattr(queue, "_section", None)
+        section = getattr(queue, "section", None)
         if section is not None and section.passing and passes is not None:
             wait_for = args[waits] if 0 <= waits < len(args) else keywords.get("wait_for")
             if wait_for and not _DRIVERS.issuperset(map(type, wait_for)):
@@ -208,7 +213,7 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
                 wait_for = [
                     event
                     for event in wait_for
-                    if type(event) is not QueueEvent or event._acs_queue is not queue
+                    if type(event) is not QueueEvent or event.acs_queue is not queue
                 ]
                 if waits < len(args):
                     args = (*args[:waits], wait_for, *args[waits + 1 :])

@@ -106,7 +106,7 @@ class Queue(cl.CommandQueue):
     [1. 2. 3. 4.] True
     """
 
-    _section: Section | None = None
+    section: Section | None = None
     """What it gives to the driver as it is, where it may."""
 
     def __init__(
@@ -136,12 +136,12 @@ class Queue(cl.CommandQueue):
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
-        self._plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan] = {}
         self._numbers: list[int] = []
         """Launches of this queue, the ended ones among them now and then removed."""
         self._seen: list[int] = []
         """Those that the host can look behind."""
-        self._complete = self._kept_word = 0
+        self.complete = self._kept_word = 0
         """The program was told that everything up to a launch is complete, and up to which one that
         was made sure of."""
         self._books = core.native.Lock()
@@ -149,9 +149,9 @@ class Queue(cl.CommandQueue):
         """Launches that all later ones follow."""
         self._foreign: list[Any] = []
         """Events of others that all later launches wait for."""
-        self._unmaps: deque[tuple[Any, Span]] = deque()
+        self.unmaps: deque[tuple[Any, Span]] = deque()
         """Mapped memory that was dropped."""
-        self._deferred: deque[tuple[Any, Access]] = deque()
+        self.deferred: deque[tuple[Any, Access]] = deque()
         self._odd: set[str] = set()
         """"exposed": another library may have put commands on the driver's queue; "left": its
         `with` block has ended."""
@@ -168,13 +168,13 @@ class Queue(cl.CommandQueue):
         may_bypass = bypass and runtime is None and self._in_order and not self._holds
         if may_bypass and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
-            self._section = Section(
+            self.section = Section(
                 self, self._pointer, self._books, self._numbers, self._seen, by_overlap
             )
-        self._joining = self._join()
+        self.joining = self._join()
         patch.enter(self)
         own = runtime is None
-        last = weakref.finalize(self, _gone, hash(self), self._runtime, self._section, own)
+        last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, own)
         last.atexit = False
 
     def _join(self) -> Any:
@@ -183,17 +183,17 @@ class Queue(cl.CommandQueue):
         queues = engine.backend.core_queues
         if not engine.options.plans or queues is None or self._holds or self._profiles:
             return None
-        empty = self._behind, self._foreign, self._unmaps, self._deferred, self._odd
+        empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Joining(
             self, engine, engine.table, queues, engine.store, self._numbers, self._seen,
-            self._books, self._section, empty, self._in_order, engine.backend.in_order,
+            self._books, self.section, empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
     # ---- what PyOpenCL's queues have -------------------------------------------------------------
 
     def finish(self) -> None:
         """Wait for everything enqueued so far."""
-        section = self._section
+        section = self.section
         if section is not None and section.open:
             wait_for_queue(section.native)
             _FINISH(self)
@@ -202,13 +202,13 @@ class Queue(cl.CommandQueue):
                 return
         self._warn_if_left()
         self._collect()
-        self._settle(self._last, everything=True)
+        self.settle(self._last, everything=True)
         self._waited()
 
     def flush(self) -> None:
         """Have the device start on everything enqueued so far."""
         self._warn_if_left()
-        if self._section is not None and self._section.open:
+        if self.section is not None and self.section.open:
             super().flush()
         self._collect()
         self._runtime.flush()
@@ -219,7 +219,7 @@ class Queue(cl.CommandQueue):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.finish()
         self._odd.add("left")
-        self._stop_passing()
+        self.stop_passing()
 
     @property
     def int_ptr(self) -> int:
@@ -267,8 +267,8 @@ class Queue(cl.CommandQueue):
             )
             raise cl.MemoryError(record) from None
         slab: Any = Slab(base.place(0, nbytes).memory.mem)
-        slab._acs_base = base
-        slab._acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, engine.store
+        slab.acs_base = base
+        slab.acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, engine.store
         return slab
 
     # ---- the way of a command --------------------------------------------------------------------
@@ -277,9 +277,9 @@ class Queue(cl.CommandQueue):
         self, name: str, original: Any, args: Any, keywords: Any, given: dict[str, Any] | None
     ) -> Any:
         """A call of one of PyOpenCL's functions with this queue."""
-        if self._section is not None and self._section.open:
+        if self.section is not None and self.section.open:
             with self._engine.lock:
-                self._engine.end_sections(self._section)
+                self._engine.end_sections(self.section)
         handler = HANDLERS.get(name)
         if given is None:
             return self._serially(name, original, args, keywords)
@@ -292,7 +292,7 @@ class Queue(cl.CommandQueue):
                 pass
         return anything(self, original, EVERYTHING, given)
 
-    def _submit(
+    def submit(
         self,
         command: Any,
         access: Access,
@@ -303,12 +303,12 @@ class Queue(cl.CommandQueue):
         keeps: Any = None,
         after: tuple[int, ...] = (),
     ) -> QueueEvent:
-        """A command becomes a launch. `seen`: the host can look behind it without another command;
+        """Make a launch of a command. `seen`: the host can look behind it without another command;
         `blocks`: wait for it; `keeps`: what its event keeps alive; `after`: launches it follows."""
         engine = self._engine
         engine.refuse_in_recording("a command on a queue")
         engine.called()
-        if self._unmaps or self._deferred or self._odd:
+        if self.unmaps or self.deferred or self._odd:
             self._collect()
         self._warn_if_left()
         if self._behind:
@@ -347,8 +347,8 @@ class Queue(cl.CommandQueue):
             timed = engine.backend.event_for_others(number)
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
-            self._settle(number)
-        section = self._section
+            self.settle(number)
+        section = self.section
         if section is None:
             return event
         if section.wants(number, engine):
@@ -359,7 +359,7 @@ class Queue(cl.CommandQueue):
 
     def _waited(self) -> None:
         """The host has waited for results: a stretch of commands has ended."""
-        section = self._section
+        section = self.section
         wanted = None if section is None else section.prefers_bypass()
         if section is None or wanted is None:
             return
@@ -374,8 +374,8 @@ class Queue(cl.CommandQueue):
             self._numbers.append(number)
             if seen:
                 self._seen.append(number)
-            if self._section is not None:
-                self._section.commands += 1
+            if self.section is not None:
+                self.section.commands += 1
             if len(self._numbers) % MANY == 0:
                 self._forget_ended()
 
@@ -413,7 +413,7 @@ class Queue(cl.CommandQueue):
 
     def _looked(self) -> None:
         """Enough launches were looked at."""
-        section = self._section
+        section = self.section
         if section is not None and section.decides():
             self._pass_on(section)
 
@@ -428,16 +428,16 @@ class Queue(cl.CommandQueue):
         with engine.lock:
             self._trim()
             self._foreign[:] = self._still_open()
-            busy = self._behind or self._foreign or self._unmaps or self._deferred or self._odd
+            busy = self._behind or self._foreign or self.unmaps or self.deferred or self._odd
             if busy or not may_begin(engine) or not {*engine.table.live()} <= {*self._numbers}:
                 section.refuse()
             else:
                 section.begin(engine)
 
-    def _stop_passing(self) -> None:
-        """Something has to be done before the next command."""
-        if self._section is not None:
-            self._section.passing = False
+    def stop_passing(self) -> None:
+        """Have the next command come here: something has to be done before it."""
+        if self.section is not None:
+            self.section.passing = False
 
     def _warn_if_left(self) -> None:
         if "left" in self._odd:
@@ -461,15 +461,15 @@ class Queue(cl.CommandQueue):
             if type(event) is not QueueEvent:
                 foreign.append(event)
                 continue
-            other = event._acs_queue
+            other = event.acs_queue
             if other is mine:
                 continue
             if other.runtime is not self._runtime:
-                foreign.append(event._acs_native())
+                foreign.append(event.acs_native())
                 continue
-            own.append(event._acs_number)
+            own.append(event.acs_number)
             if other is not self:  # what the host can look behind there is behind this, too
-                own += other._seen_up_to(event._acs_number)
+                own += other.seen_up_to(event.acs_number)
         return tuple(own), foreign
 
     def _still_open(self) -> list[Any]:
@@ -480,21 +480,21 @@ class Queue(cl.CommandQueue):
             if event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS) > 0
         ]
 
-    def _may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
-        """Whether a command may have to wait on the host for its turn."""
+    def may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
+        """Say whether a command may have to wait on the host for its turn."""
         foreign = self._split(wait_for)[1] if wait_for else ()
         return bool(foreign or self._foreign or self._holds or self._engine.table.held)
 
-    def _mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
-        """A marker or a barrier. On an in-order queue it is behind everything before."""
+    def mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
+        """Launch a marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
             launches = self._engine.table
             live = tuple(number for number in list(self._numbers) if number in launches)
         command = Call("marker", _MARK, {}, True)
-        event = self._submit(command, NOTHING, wait_for, kind, after=live)
+        event = self.submit(command, NOTHING, wait_for, kind, after=live)
         if for_all and (wait_for or not self._in_order):
-            self._behind[:] = (event._acs_number,)
+            self._behind[:] = (event.acs_number,)
             if wait_for and not self._in_order:
                 self._foreign += self._split(wait_for)[1]
         return event
@@ -515,8 +515,8 @@ class Queue(cl.CommandQueue):
         self._seen[:] = [number for number in self._seen if number in launches]
         self._behind[:] = [number for number in self._behind if number in launches]
 
-    def _seen_up_to(self, number: int) -> list[int]:
-        """What the host can look behind, of this queue, up to a launch."""
+    def seen_up_to(self, number: int) -> list[int]:
+        """List what the host can look behind, of this queue, up to a launch."""
         if not self._in_order:
             return []
         launches, seen = self._engine.table, self._seen
@@ -525,16 +525,16 @@ class Queue(cl.CommandQueue):
                 seen[:] = [one for one in seen if one in launches]
         return [one for one in list(seen) if one <= number and one in launches]
 
-    def _settle(self, number: int, everything: bool = False) -> None:
+    def settle(self, number: int, everything: bool = False) -> None:
         """Wait for a launch, and for what the host may look at after it, or for all before it."""
         engine = self._engine
-        waits = self._live_up_to(number) if everything else self._seen_up_to(number)
+        waits = self._live_up_to(number) if everything else self.seen_up_to(number)
         try:
             for one in (number, *reversed(waits)):
                 wait(engine, one)
         except AcsError as error:
             raise _native_error(error) from None
-        self._pretend(number)
+        self.pretend(number)
         if engine.failures.any:
             self._raise_failed(number)
 
@@ -548,30 +548,30 @@ class Queue(cl.CommandQueue):
         except AcsError as error:
             raise _native_error(error) from error
 
-    def _settle_host(self) -> None:
+    def settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
-        for one in self._seen_up_to(self._last):
+        for one in self.seen_up_to(self._last):
             wait(self._engine, one)
 
-    def _pretend(self, number: int) -> None:
-        """The program believes from now on that everything up to this launch is complete."""
-        if self._in_order and number > self._complete:
-            self._complete = number
+    def pretend(self, number: int) -> None:
+        """Let the program believe from now on that everything up to this launch is complete."""
+        if self._in_order and number > self.complete:
+            self.complete = number
 
-    def _keep_word(self) -> None:
+    def keep_word(self) -> None:
         """Make sure of what the program was told, before somebody does something who cannot be made
         to wait for less."""
-        if self._complete > self._kept_word:
-            self._kept_word = self._complete
+        if self.complete > self._kept_word:
+            self._kept_word = self.complete
             for one in reversed(self._live_up_to(self._kept_word)):
                 wait(self._engine, one)
 
-    def _status(self, number: int) -> int:
-        """The status of a launch, as an in-order queue would have it."""
+    def status(self, number: int) -> int:
+        """Say how far a launch is, as an in-order queue would."""
         engine = self._engine
-        if number <= self._complete:
+        if number <= self.complete:
             wait(engine, number)
-        done = engine.is_done(number) and all(map(engine.is_done, self._seen_up_to(number)))
+        done = engine.is_done(number) and all(map(engine.is_done, self.seen_up_to(number)))
         if not done:
             event = engine.backend.event(number)
             if event is None:
@@ -581,19 +581,19 @@ class Queue(cl.CommandQueue):
                 int(event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)),
                 int(cl.command_execution_status.RUNNING),
             )
-        self._pretend(number)
+        self.pretend(number)
         return -1 if engine.failures.knows(number) else 0
 
-    def _native_event(self, number: int) -> Any:
-        """An event of the driver that completes with a launch and with all before it."""
+    def native_event(self, number: int) -> Any:
+        """Make an event of the driver that completes with a launch and with all before it."""
         live = tuple(self._live_up_to(number)) if self._in_order else ()
         if len(live) > 1 or (live and live[0] != number):
-            marker = self._submit(Call("marker", _MARK, {}, True), NOTHING, after=live)
-            number = marker._acs_number
+            marker = self.submit(Call("marker", _MARK, {}, True), NOTHING, after=live)
+            number = marker.acs_number
         return self._engine.event(number)
 
-    def _wait_until_submitted(self, number: int) -> None:
-        """Until a launch is on the device, or has ended."""
+    def wait_until_submitted(self, number: int) -> None:
+        """Wait until a launch is on the device, or has ended."""
         engine, until = self._engine, perf_counter() + HELD_S
         while True:
             with engine.lock:
@@ -609,20 +609,23 @@ class Queue(cl.CommandQueue):
 
     def _collect(self) -> None:
         """What finalizers left to do, and what another library may have enqueued."""
-        while self._unmaps:
-            array, span = self._unmaps.popleft()
+        while self.unmaps:
+            array, span = self.unmaps.popleft()
             unmap(self, array, span, None, None)
-        while self._deferred:
-            command, access = self._deferred.popleft()
-            self._submit(command, access, seen=True)
+        while self.deferred:
+            command, access = self.deferred.popleft()
+            self.submit(command, access, seen=True)
         if "exposed" in self._odd:
             self._odd.discard("exposed")
             super().finish()
 
-    def _remember(self, key: Any, plan: Plan) -> None:
-        if len(self._plans) >= PLANS:
-            del self._plans[next(iter(self._plans))]
-        self._plans[key] = plan
+    def remember(self, key: Any, plan: Plan) -> None:
+        """Keep what is known of a kernel."""
+        if self.section is not None:  # what finding it out took is not how fast the program is
+            self.section.look_anew()
+        if len(self.plans) >= PLANS:
+            del self.plans[next(iter(self.plans))]
+        self.plans[key] = plan
 
 
 _MARK: Any = _cl._enqueue_marker_with_wait_list
@@ -642,6 +645,11 @@ def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
         return runtime
 
 
+def with_queues() -> list[int]:
+    """List the runtimes that have queues, by `id`."""
+    return list(_users)
+
+
 def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> None:
     """A queue was collected; with the last of them its own runtime goes. Wherever this thread is:
     if that is inside of the runtime, another thread does the rest when it has come out."""
@@ -657,7 +665,7 @@ def _gone(key: int, runtime: Runtime, section: Section | None, own: bool) -> Non
     if not own:
         return
     engine = runtime.engine
-    if not engine.lock._is_owned():
+    if not engine.lock.is_owned():
         _let_go(engine)
         return
     with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
@@ -693,7 +701,7 @@ def _kept(command: Any) -> Any:
 def _retained(value: Any) -> Any:
     if isinstance(value, cl.MemoryObject):
         found: Any = type(value).from_int_ptr(value.int_ptr, retain=True)
-        found._acs_keeps = value.hostbuf
+        found.acs_keeps = value.hostbuf
         return found
     return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -55,7 +55,7 @@ def in_flight(runtime: Runtime) -> int:
 
 def is_in_flight(runtime: Runtime, launch: Handle | cl.Event) -> bool:
     """Return whether one launch is, by its handle or by the event that a queue gave for it."""
-    number = launch.number if isinstance(launch, Handle) else getattr(launch, "_acs_number", 0)
+    number = launch.number if isinstance(launch, Handle) else getattr(launch, "acs_number", 0)
     return number in runtime.engine.table
 
 
@@ -83,7 +83,7 @@ def is_at_rest(runtime: Runtime) -> bool:
 
 def seen_complete(queue: Queue) -> int:
     """Return up to which launch a queue knows that all have ended."""
-    return int(queue._complete)
+    return int(queue.complete)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
@@ -164,11 +164,12 @@ def no_memory(runtime: Runtime) -> Iterator[None]:
 
 def launched_without_events(runtime: Runtime) -> int:
     """Return how many launches the core has made without an event of their own."""
-    backend: Any = runtime.engine.backend
-    return int(backend._core.bare)
+    queues = runtime.engine.backend.quick_queues
+    return queues.bare if queues is not None else 0
 
 
 def expect_no_events(runtime: Runtime) -> None:
     """Make the core launch without events from now on, as if nobody had asked for one lately."""
-    backend: Any = runtime.engine.backend
-    backend._core._unasked_enough = 0
+    queues = runtime.engine.backend.quick_queues
+    if queues is not None:
+        queues.unasked_enough = 0

@@ -61,12 +61,12 @@ def endless_sample() -> Iterator[None]:
 
 def is_bypassing(queue: Queue) -> bool:
     """Return whether commands of a queue go to the driver as they are at the moment."""
-    return queue._section is not None and bool(queue._section.passing)
+    return queue.section is not None and bool(queue.section.passing)
 
 
 def bypassed(queue: Queue) -> int:
     """Return how many commands of a queue went to the driver as they are."""
-    return queue._section.passed if queue._section is not None else 0
+    return queue.section.passed if queue.section is not None else 0
 
 
 def has_open_bypass(runtime: Runtime) -> bool:
@@ -76,7 +76,7 @@ def has_open_bypass(runtime: Runtime) -> bool:
 
 def plan_every_command(queue: Queue) -> Queue:
     """Make Python plan each command of a queue anew, which the core remembers otherwise."""
-    queue._joining = None
+    queue.joining = None
     return queue
 
 
@@ -91,7 +91,7 @@ class Planned(NamedTuple):
 def planned_commands() -> Iterator[Planned]:
     """Collect the commands of queues that Python plans in the block."""
     found = Planned([], [])
-    described = commands._described
+    described = commands.described
 
     def kernel(queue: Any, plan: Any, *rest: Any) -> Any:
         found.kernels.append(plan.kernel.name)
@@ -105,7 +105,7 @@ def planned_commands() -> Iterator[Planned]:
         return counted
 
     kept = {name: commands.HANDLERS[name] for name in TRANSFERS}
-    with changed(commands, "_described", kernel):
+    with changed(commands, "described", kernel):
         commands.HANDLERS.update({name: transfer(name, kept[name]) for name in kept})
         try:
             yield found
@@ -115,9 +115,9 @@ def planned_commands() -> Iterator[Planned]:
 
 def users() -> list[int]:
     """Return the runtimes that have queues at the moment, by `id`."""
-    return list(queue_module._users)
+    return queue_module.with_queues()
 
 
 def are_calls_replaced() -> bool:
     """Return whether functions of PyOpenCL are replaced, because queues are alive."""
-    return bool(patch._queues)
+    return patch.is_entered()

@@ -162,7 +162,7 @@ PyMethodDef methods[] = {{"acquire", method(acquire), METH_NOARGS, nullptr},
                          {"release", method(release), METH_NOARGS, nullptr},
                          {"__enter__", method(acquire), METH_NOARGS, nullptr},
                          {"__exit__", method(leave), METH_FASTCALL, nullptr},
-                         {"_is_owned", method(is_owned), METH_NOARGS, nullptr},
+                         {"is_owned", method(is_owned), METH_NOARGS, nullptr},
                          {"wait", method(wait), METH_VARARGS, nullptr},
                          {"notify", method(notify), METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

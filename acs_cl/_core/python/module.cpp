@@ -198,7 +198,7 @@ NB_MODULE(_core, module) {
         .def("used", &Queues::used)
         .def_ro("waits", &Queues::waits)
         .def_ro("bare", &Queues::bare)
-        .def_rw("_unasked_enough", &Queues::unasked_enough)
+        .def_rw("unasked_enough", &Queues::unasked_enough)
         .def_prop_ro("in_flight", &Queues::in_flight);
 }
 

@@ -318,8 +318,8 @@ PyMemberDef command_members[] = {
 // The classes of events, and what makes one from a handle, as `Events` has them; and where events of
 // ours keep what.
 void use_events(nb::tuple all) {
-    static const char *names[EVENT_SLOTS] = {"_acs_queue", "_acs_number", "_acs_kind",
-                                             "_acs_keeps", "_acs_timed", "_acs_settled"};
+    static const char *names[EVENT_SLOTS] = {"acs_queue", "acs_number", "acs_kind",
+                                             "acs_keeps", "acs_timed", "acs_settled"};
     PyObject **places[] = {&events.plain, &events.nanny, &events.own, &events.of_handle};
     for (std::size_t at = 0; at < 4; at++) {
         nb::object one = all[at];

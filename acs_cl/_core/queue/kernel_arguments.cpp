@@ -215,7 +215,7 @@ void Given::end() {
 }
 
 void add_given(nb::module_ &module) {
-    arguments_name = PyUnicode_InternFromString("_acs_arguments");
+    arguments_name = PyUnicode_InternFromString("acs_arguments");
     nb::object given = nb::steal(new_type<Given>("acs_cl._core.Given", BASE | COLLECTED,
                                                  {{Py_tp_init, slot(given_init)},
                                                   {Py_tp_new, slot(PyType_GenericNew)},

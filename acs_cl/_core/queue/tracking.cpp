@@ -621,15 +621,15 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
 }
 
 void add_joining(nb::module_ &module) {
-    span_name = PyUnicode_InternFromString("_acs_span");
+    span_name = PyUnicode_InternFromString("acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
     finish_name = PyUnicode_InternFromString("_finish_kernel");
     completed_name = PyUnicode_InternFromString("completed");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
     transfer_name = PyUnicode_InternFromString("_finish_transfer");
-    settle_name = PyUnicode_InternFromString("_settle");
-    complete_name = PyUnicode_InternFromString("_complete");
+    settle_name = PyUnicode_InternFromString("settle");
+    complete_name = PyUnicode_InternFromString("complete");
     module.attr("Joining") = nb::steal(
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
