@@ -294,7 +294,7 @@ def test_what_another_process_has_compiled_is_compiled_once(
     def build_in_the_background(builds: Schedulers) -> None:
         with builds._lock:  # both together
             for kernel in kernels:
-                builds.ask(*origin_of(rt, kernel))
+                builds.ask(*origin_of(rt.engine, kernel))
             for _ in range(90):
                 if builds._pending:
                     builds._lock.wait(0, 1.0)
