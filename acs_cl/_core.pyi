@@ -128,7 +128,8 @@ class Lock:
         trace: TracebackType | None,
         /,
     ) -> None: ...
-    def is_owned(self) -> bool: ...
+    def is_owned(self) -> bool:
+        """Say whether the calling thread has the lock."""
     def wait(self, event: int = 0, seconds: float = -1, /) -> bool:
         """Wait without the lock for an event, or for `notify`; False after so many seconds.
 

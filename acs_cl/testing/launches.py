@@ -164,12 +164,12 @@ def no_memory(runtime: Runtime) -> Iterator[None]:
 
 def launched_without_events(runtime: Runtime) -> int:
     """Return how many launches the core has made without an event of their own."""
-    queues = runtime.engine.backend.quick_queues
+    queues = runtime.engine.backend.core_queues
     return queues.bare if queues is not None else 0
 
 
 def expect_no_events(runtime: Runtime) -> None:
     """Make the core launch without events from now on, as if nobody had asked for one lately."""
-    queues = runtime.engine.backend.quick_queues
+    queues = runtime.engine.backend.core_queues
     if queues is not None:
         queues.unasked_enough = 0
