@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -562,3 +563,33 @@ def test_forked_child_refuses_every_call(device: cl.Device) -> None:
     )
     assert "child: the runtime is of another process" in done.stdout
     assert "parent: 2.0" in done.stdout
+
+
+def test_explain_says_what_a_launch_that_does_not_run_waits_for(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", trace=True) as rt, testing.hold(rt) as gate:
+        prog = rt.build(SOURCE)
+        x = rt.zeros(64, "i4")
+        rt.finish()
+        first = prog.put((64,), None, x, 1, wait_for=[gate.event])
+        second = prog.put((64,), None, x, 1)
+        assert "it waits on the host for foreign events: 1" in str(rt.explain(first))
+        waits = f"it does not run yet: it waits on the host for launch {first.number} (put)"
+        assert waits in str(rt.explain(second))
+        gate.open()
+        second.wait()
+        told = str(rt.explain(second))
+        assert "does not run" not in told
+        way = re.search(r"on the host's clock: (.*)", told)
+        assert way is not None
+        assert re.findall(r"([a-z]+) after [\d.]+ us", way[1]) == [
+            "pending", "ready", "executing", "ended",
+        ]  # fmt: skip
+    with acs.Runtime(device, backend="lanes", window=1) as rt, testing.hold(rt) as gate:
+        prog = rt.build(SOURCE)
+        x, y = rt.zeros(64, "i4"), rt.zeros(64, "i4")
+        prog.put((64,), None, x, 1, wait_for=[gate.event])
+        outside = prog.put((64,), None, y, 1)
+        assert "the window of 1 launches is full" in str(rt.explain(outside))
+        gate.open()
+        outside.wait()
+        assert "host's clock" not in str(rt.explain(outside))  # nobody asked for it

@@ -2,7 +2,7 @@
 
 In: handles. Out: an `Explanation`, which prints as a sentence. Worked out on request from the
 accesses that handles keep, with the same arithmetic that the hazards use; nothing is recorded for
-it.
+it. What holds a launch back is asked of the launch table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..records import EVERYTHING
 from .meetings import Meeting, meetings
+from .states import told_states
 
 if TYPE_CHECKING:
     from ..handle import Handle
@@ -37,7 +38,8 @@ def explain(engine: Engine, first: Handle, second: Handle | None, reasons: str =
         return Explanation(
             f"launch {first.number} ({first.name}) on backend {engine.plan.backend}: "
             f"{engine.backend.where(first.number)}reads {reads}; writes {writes}; "
-            f"{engine.plan.why}" + (f"\n{reasons}" if reasons else ""),
+            f"{engine.plan.why}{told_states(engine, first.number)}"
+            + (f"\n{reasons}" if reasons else ""),
             False,
             (),
         )
