@@ -114,8 +114,8 @@ sanitize: $(STAMP)
 	cmake --build $(SANITIZED)
 	ACS_CL_FUZZ=$(SANITIZED_FUZZ) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests \
 	    LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
-	    $(PYTEST) -p sanitized --noconftest -k "core or native" \
-	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py $(ARGS)
+	    $(PYTEST) -p sanitized --noconftest -k "core or native or table" \
+	    tests/test_core.py tests/test_hazards.py tests/test_footprints.py tests/test_native_queues.py tests/test_table.py $(ARGS)
 
 # Without PYTHONS, python3.10 to python3.13 where they are at hand.
 PYTHONS ?=
