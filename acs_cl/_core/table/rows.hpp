@@ -52,9 +52,11 @@ public:
 
     // The row of a launch that comes. Others may have moved.
     Row &make(std::int64_t number) {
-        if (first_ == end_) first_ = end_ = number;
-        if (number < first_) return old_[number];
-        while (number - first_ >= std::int64_t(ring_.size())) make_room(number);
+        if (number != end_ || std::size_t(end_ - first_) >= ring_.size()) {
+            if (first_ == end_) first_ = end_ = number;
+            if (number < first_) return old_[number];
+            while (number - first_ >= std::int64_t(ring_.size())) make_room(number);
+        }
         if (number >= end_) end_ = number + 1;
         in_ring_++;
         return at(number);

@@ -2,6 +2,9 @@
 
 #include "table/table.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -59,6 +62,17 @@ nb::list transitions(const Table &self, std::int64_t launch) {
 }
 
 }  // namespace
+
+void refuse_step(std::int64_t number, State from, State to) {
+    throw std::logic_error("launch " + std::to_string(number) + " cannot be " + name_of(to) +
+                           ": it is " + name_of(from));
+}
+
+void Table::keep_step(std::int64_t launch, State from, State to) {
+    using namespace std::chrono;
+    const auto now = steady_clock::now().time_since_epoch();
+    log_.push_back({launch, from, to, duration_cast<nanoseconds>(now).count()});
+}
 
 void add_table(nb::module_ &module) {
     nb::class_<End>(module, "End")

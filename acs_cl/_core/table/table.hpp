@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -87,7 +88,7 @@ public:
     // Raises where that may not follow.
     void go(std::int64_t launch, Row &row, State state) {
         check_step(launch, row.state, state);
-        if (logs_) log_.push_back({launch, row.state, state, now_ns()});
+        if (logs_) keep_step(launch, row.state, state);
         row.state = state;
     }
 
@@ -498,10 +499,7 @@ private:
         }
     };
 
-    static std::int64_t now_ns() {
-        using namespace std::chrono;
-        return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-    }
+    void keep_step(std::int64_t launch, State from, State to);
 
     Row &known(std::int64_t launch) {
         Row *row = rows_.find(launch);
