@@ -300,8 +300,8 @@ class Runtime:
     def explain(self, first: Handle, second: Handle | None = None) -> Explanation:
         """Say which bytes order two launches, or that nothing does.
 
-        Of one launch, say where it runs and why, what was inferred for each of its arguments, and
-        what it waits for if it does not run yet.
+        Of one launch, say where it runs and why, and what was inferred for each of its arguments.
+        If it does not run yet, say what it waits for.
         """
         from .graph.handles import RecordedHandle, ReplayHandle
         from .observe.explain import explain
