@@ -20,7 +20,7 @@ import pytest
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.queue import sampling
-from acs_cl.queue.trials import Trials
+from acs_cl.queue.trials import STRETCHES, Trials
 from tests.test_queue import (
     COMPLETE,
     ROUNDS,
@@ -152,23 +152,23 @@ def test_a_queue_that_may_not_bypass_tracks_every_command(
 
 
 TRACKED, BYPASS = False, True
-COMMANDS = 20
+COMMANDS, TRIAL = 20, STRETCHES
 
 PROGRAMS: dict[str, tuple[bool, dict[bool, float], list[tuple[bool, int]]]] = {
-    # both ways are tried; seconds of a stretch, by way; (way, stretches in a row) that come of it
+    # tracking is tried, too; seconds of a stretch, by way; (way, trials' lengths) that come of it
     "tracking does not pay": (
-        False, {TRACKED: 2.0, BYPASS: 1.0}, [(TRACKED, 6), (BYPASS, 400)]
+        False, {TRACKED: 2.0, BYPASS: 1.0}, [(TRACKED, 2), (BYPASS, 100)]
     ),
     "tracking pays: trials come ever later": (
         False, {TRACKED: 1.0, BYPASS: 2.0},
-        [(TRACKED, 6), (BYPASS, 3), (TRACKED, 12), (BYPASS, 3), (TRACKED, 24), (BYPASS, 3)],
+        [(TRACKED, 2), (BYPASS, 1), (TRACKED, 4), (BYPASS, 1), (TRACKED, 8), (BYPASS, 1)],
     ),
     "no difference: the way is kept that was there": (
-        False, {TRACKED: 1.0, BYPASS: 0.98}, [(TRACKED, 6), (BYPASS, 3), (TRACKED, 12)]
+        False, {TRACKED: 1.0, BYPASS: 0.98}, [(TRACKED, 2), (BYPASS, 1), (TRACKED, 4)]
     ),
     "the scheduler may pay later, so that tracking is tried again": (
         True, {TRACKED: 2.0, BYPASS: 1.0},
-        [(TRACKED, 6), (BYPASS, 9), (TRACKED, 3), (BYPASS, 12), (TRACKED, 3), (BYPASS, 24)],
+        [(TRACKED, 2), (BYPASS, 3), (TRACKED, 1), (BYPASS, 4), (TRACKED, 1), (BYPASS, 8)],
     ),
 }  # fmt: skip
 
@@ -177,27 +177,26 @@ PROGRAMS: dict[str, tuple[bool, dict[bool, float], list[tuple[bool, int]]]] = {
 def test_trials_by_the_table(name: str) -> None:
     both, takes, expected = PROGRAMS[name]
     trials, way = Trials(both), TRACKED
-    found: list[tuple[bool, int]] = [(way, 0)]
-    while len(found) <= len(expected) and found[-1][1] < 400:
-        verdict = trials.stretch(way, COMMANDS, takes[way])
-        found[-1] = way, found[-1][1] + 1
-        if verdict is not None:
-            assert verdict != way
-            way = verdict
-            found.append((way, 0))
-    assert found[: len(expected) - 1] == expected[:-1]
-    way, least = expected[-1]
-    assert found[len(expected) - 1][0] == way
-    assert found[len(expected) - 1][1] >= min(least, 6)
+    found: list[tuple[bool, int]] = []
+    for of_way, lengths in expected:
+        assert way == of_way, found
+        verdict = None
+        for number in range(1, TRIAL * lengths + 1):
+            verdict = trials.stretch(way, COMMANDS, takes[way])
+            found.append((way, number))
+            assert verdict is None or number == TRIAL * lengths, found
+        if lengths < 100:
+            assert verdict is not way, found
+            way = not way
 
 
 def test_trials_compare_commands_and_not_stretches() -> None:
     """A long stretch of one way and a short one of the other."""
     trials = Trials()
-    for _ in range(6):
+    for _ in range(2 * TRIAL):
         verdict = trials.stretch(TRACKED, 100, 1.0)
     assert verdict is BYPASS
-    for _ in range(3):
+    for _ in range(TRIAL):
         verdict = trials.stretch(BYPASS, 10, 0.2)  # which is twice as long for a command
     assert verdict is TRACKED
 
@@ -217,10 +216,12 @@ def test_what_overlaps_much_is_tried_later_and_what_is_refused_too() -> None:
 
 def test_tracking_that_overlap_asked_for_is_left_where_it_does_not_pay() -> None:
     """A sample ends a bypass; what follows is compared with what the bypass took."""
-    for tracked, verdicts in ((2.0, [None, None, BYPASS]), (0.5, [None, None, None])):
+    for tracked, verdict in ((2.0, BYPASS), (0.95, BYPASS), (0.5, None)):
         trials = Trials()
-        assert [trials.stretch(BYPASS, COMMANDS, 1.0) for _ in range(5)] == [None] * 5
-        assert [trials.stretch(TRACKED, COMMANDS, tracked) for _ in range(3)] == verdicts
+        quiet = [trials.stretch(BYPASS, COMMANDS, 1.0) for _ in range(2 * TRIAL)]
+        quiet += [trials.stretch(TRACKED, COMMANDS, tracked) for _ in range(TRIAL - 1)]
+        assert not any(quiet)
+        assert trials.stretch(TRACKED, COMMANDS, tracked) is verdict
 
 
 @pytest.mark.parametrize("backend", ["auto", "serial", "lanes", "device"])
