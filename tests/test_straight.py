@@ -237,6 +237,22 @@ def test_random_programs_that_change_their_way_by_time(context: cl.Context, back
     assert passed(queue)
 
 
+def test_a_bypass_that_paid_goes_on_while_much_is_in_flight(context: cl.Context) -> None:
+    """No sample says more there than the times did."""
+    with testing.trials_say(lambda bypassed: None if bypassed else True):
+        queue, kernels = acs.Queue(context, backend="device"), kernels_of(context)
+        a = buffer(queue, np.zeros(N))
+        for turn in range(1, 4):
+            for _ in range(20):
+                kernels["add"](queue, (N,), None, a, np.int32(1))
+            assert values_of(queue, a)[0] == 20 * turn
+        assert testing.is_bypassing(queue)
+        for step in range(3 * sampling.BEHIND):
+            kernels["slow"](queue, (1,), None, a, np.int32(step), np.int32(ROUNDS // 10))
+        assert testing.is_bypassing(queue)
+        queue.finish()
+
+
 def test_a_trial_that_pays_is_kept(context: cl.Context) -> None:
     with testing.trials_say(lambda bypassed: None if bypassed else True):
         queue = acs.Queue(context, backend="device")

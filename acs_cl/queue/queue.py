@@ -365,6 +365,8 @@ class Queue(cl.CommandQueue):
             return
         if wanted:
             self._pass_on(section)
+            if section.passing:
+                section.stay_in_bypass()
         else:
             section.stay_tracked()
 

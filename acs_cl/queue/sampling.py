@@ -131,6 +131,10 @@ class Section(core.native.Passing):
         stretch = self.take_stretch()
         return None if stretch is None else self.trials.stretch(self.passing, *stretch)
 
+    def stay_in_bypass(self) -> None:
+        """The next commands pass however far the device is behind."""
+        self.rest(LONGEST_S if self._by_overlap else FOR_GOOD)
+
     def stay_tracked(self) -> None:
         """The next commands are launches."""
         self.rest(0)
