@@ -565,3 +565,22 @@ def test_pictures_of_the_guide_are_small_and_shown() -> None:
     for picture in found:
         assert picture.stat().st_size < 80_000, picture.name
         assert f"(pictures/{picture.name})" in page
+
+
+# ---- queues of PyOpenCL --------------------------------------------------------------------------
+
+
+def test_a_marker_and_a_bypass_are_called_what_they_are() -> None:
+    x = span(1, 0, 64)
+    slices = [
+        ran(1, "f", 0, 10, writes=(x,), lane=1),
+        ran(2, "g", 0, 10, lane=2),
+        ran(3, "marker", 10, 11, upstream=(1, 2), lane=0),
+        ran(4, "straight", 20, 90, clock="host", lane=-2, passed=7, upstream=(3,)),
+    ]
+    made = record("", slices, [], LANES)
+    assert {(edge.upstream, edge.kind) for edge in made.edges[3]} == {(1, "other"), (2, "other")}
+    data = data_of(page(made, what_if=False))
+    assert data["names"] == ["f", "g", "marker", "bypass"]
+    assert {one["name"] for one in data["shares"]} >= {"kernels", "bypass"}
+    assert any("7 commands bypassed" in note for note in data["notes"])

@@ -4,8 +4,8 @@ In: launches that were observed, or recorded. Out: a file. A launch is a node wi
 kernel, sizes and route, and with its time if it was traced; an edge has the kind of the hazard and
 the bytes that it is for.
 
-Invariant: an edge goes from a launch to a later one, and names bytes that both touch, or none where
-it is for memory that changed hands.
+Invariant: an edge goes from a launch to a later one, and names bytes that both touch. One of the
+kind `other` has none: memory changed hands, or the program asked for that order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .record import place_of
 from .trace import Slice
 
 VERSION = 1
-COLOURS = {"RAW": "#0072b2", "WAR": "#e69f00", "WAW": "#d55e00", "reuse": "#8a7dc4"}
+COLOURS = {"RAW": "#0072b2", "WAR": "#e69f00", "WAW": "#d55e00", "other": "#8a7dc4"}
 GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 
 

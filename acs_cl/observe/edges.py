@@ -15,7 +15,9 @@ from ..records import Access
 from .meetings import meetings
 from .trace import Slice
 
-REUSE = "reuse"
+OTHER = "other"
+"""The kind of an edge without a byte."""
+WITHOUT_BYTES = "memory changed hands, or the program asked for that order"
 
 
 class Edge(NamedTuple):
@@ -36,8 +38,8 @@ class Chain(NamedTuple):
 
 
 def edges_of(slices: Iterable[Slice]) -> dict[int, list[Edge]]:
-    """What each launch follows. Where a launch waited for one with which it shares no byte, it took
-    over its memory; on one queue in program order nobody can tell."""
+    """What each launch follows. A launch may wait for one with which it shares no byte; on one
+    queue in program order nobody can tell."""
     slices = list(slices)
     hazards = core.native.Hazards()
     known = {one.number: one for one in slices}
@@ -49,7 +51,7 @@ def edges_of(slices: Iterable[Slice]) -> dict[int, list[Edge]]:
         for upstream in () if in_order else one.upstream:
             other = known.get(upstream)
             if upstream not in found and other is not None and not _share(other, one):
-                edges[one.number].append(Edge(upstream, REUSE))
+                edges[one.number].append(Edge(upstream, OTHER))
     return edges
 
 

@@ -26,7 +26,7 @@ from ..host.intervals import packed
 from ..records import Access
 from .about import About
 from .advice import findings
-from .edges import Edge, edges_of
+from .edges import WITHOUT_BYTES, Edge, edges_of
 from .meetings import meetings
 from .record import ON_A_QUEUE, Record, record
 from .stats import about
@@ -174,7 +174,7 @@ class Measure:
                 f"{meeting.base}" + _of_argument(one, meeting.base)
                 for meeting in met
             )
-            lines.append(f"  behind {self._called(other)}: {bytes_ or edge.kind}")
+            lines.append(f"  behind {self._called(other)}: {bytes_ or WITHOUT_BYTES}")
         if not self.edges[one.number]:
             lines.append("  behind nothing that was measured")
         return "\n".join(lines)

@@ -104,7 +104,10 @@ def record(
 ) -> Record:
     """Put together what was observed. `where`: routes that are known better than slices tell."""
     where = where or {}
-    slices = sorted(slices, key=lambda one: one.number)
+    slices = [
+        one._replace(name="bypass") if one.passed else one
+        for one in sorted(slices, key=lambda one: one.number)
+    ]
     places = {one.number: _place(one, where.get(one.number, "")) for one in slices}
     return Record(title, slices, waits, edges_of(slices), places, known, clocks_of(slices))
 

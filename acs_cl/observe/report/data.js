@@ -65,7 +65,7 @@ const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : word.endsWith("
 // Colours that people with any kind of colour blindness tell apart (after Okabe and Ito).
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7dc4", "#8c8c00"];
 const GREYS = { write: "#7d868f", read: "#99a2ab", copy: "#6a737b", fill: "#b0b8c0" };
-const KIND_COLOUR = { RAW: "#0072b2", WAR: "#e69f00", WAW: "#d55e00", reuse: "#8a7dc4", any: "#7d868f" };
+const KIND_COLOUR = { RAW: "#0072b2", WAR: "#e69f00", WAW: "#d55e00", other: "#8a7dc4", any: "#7d868f" };
 const SHARE_COLOUR = {
   kernels: "#009e73", transfers: "#7d868f", "host tasks": "#8a7dc4", bypass: "#56b4e9",
   launching: "#e69f00", waiting: "#d55e00", "own work": "#cc79a7", idle: "#d5d9dd",

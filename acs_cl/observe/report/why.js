@@ -86,8 +86,8 @@ function path(a, b) {
 
 function edgeText(edge) {
   const met = meetings(edge.from, edge.to);
-  const bytes = met.length ? meetingText(met[0], edge.from, edge.to) : edge.kind === "reuse"
-    ? "it takes over its memory." : `${edge.kind}.`;
+  const bytes = met.length ? meetingText(met[0], edge.from, edge.to) : edge.kind === "other"
+    ? "memory changed hands, or the program asked for that order." : `${edge.kind}.`;
   return `${full(edge.to)} follows ${full(edge.from)}: ${bytes}`;
 }
 
