@@ -359,7 +359,7 @@ class View:
     """Where it lies, as the driver takes it; None: not asked for yet."""
     spans: tuple[Span, ...]
     @property
-    def _holders(self) -> int:
+    def holders(self) -> int:
         """Count those who hold the span of this array. For tests of leaks."""
 
 # ---- launch plans -----------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyopencl as cl
+
 from .backends.queues import HOST, HostQueues
 from .core import native
 from .errors import UsageError
@@ -30,14 +32,16 @@ __all__ = [
 NAMES = (*HOST, "device", "emulated")
 
 
-def create(name: str, context: Any, device: Any, lanes: int, profiling: bool) -> Backend:
+def create(
+    name: str, context: cl.Context, device: cl.Device, lanes: int, profiling: bool
+) -> Backend:
     """The host backend called `name` on one device."""
     if name not in HOST:
         raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
     return HostQueues(name, context, device, lanes, profiling)
 
 
-def create_emulated(context: Any, device: Any, options: Any) -> Backend:
+def create_emulated(context: cl.Context, device: cl.Device, options: Any) -> Backend:
     """The backend 'emulated'; the emulator is loaded by nothing else."""
     from .backends.emulate import emulate
     from .backends.emulated import Emulated
@@ -47,8 +51,8 @@ def create_emulated(context: Any, device: Any, options: Any) -> Backend:
 
 def create_device(
     host: Backend,
-    context: Any,
-    device: Any,
+    context: cl.Context,
+    device: cl.Device,
     store: Any,
     tier: str,
     settings: Settings,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyopencl as cl
 
 # what a program may never ask for (recording, tracing, explaining) is imported where it is asked
 # for: its start waits for all that is imported here
@@ -386,8 +387,8 @@ def _tracer() -> Tracer:
 
 def _with_scheduler(
     host: Backend,
-    context: Any,
-    device: Any,
+    context: cl.Context,
+    device: cl.Device,
     store: Store,
     planned: Plan,
     settings: Settings,

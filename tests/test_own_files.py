@@ -46,7 +46,7 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
 
 def modes() -> str:
     """What the parameters of the kernel are taken for."""
-    inference._programs.clear()
+    inference.forget_programs()
     return "".join(one.mode for one in from_source(SOURCE, "k", None, None).parameters)
 
 

@@ -46,7 +46,7 @@ MEMBERS = {
 
 INNER = {
     "Array": (
-        "address argument base engine home lead live offset overwrites place span spans "
+        "address argument base engine holders home lead live offset overwrites place span spans "
         "view_at where"
     ),
     "Graph": "capture engine explain is_capturing keep take",

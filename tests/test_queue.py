@@ -770,15 +770,15 @@ def test_memory_that_was_not_written_lives_while_it_is_poisoned(
     gc.collect()
     poison = queue.runtime.engine.failures.poison
     assert (-name in poison.bases) == (of == "handle")
-    assert poison._kept
+    assert poison.kept
     if of == "handle":
         fresh = [cl.Buffer(queue.context, READ_WRITE, 4 * N) for _ in range(20)]
         assert name not in [one.int_ptr for one in fresh]
     else:
         assert lives() is not None
         assert lives().ctypes.data == address
-    poison.overwrite(tuple(span for span, _ in poison._kept))
-    assert not poison._kept
+    poison.overwrite(tuple(span for span, _ in poison.kept))
+    assert not poison.kept
     gc.collect()
     assert of == "handle" or lives() is None
 

@@ -186,10 +186,10 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
 
     def launch(count: int) -> int:
         nonlocal number
-        before = backend._core.bare
+        before = backend.core_queues.bare
         for number in range(number + 1, number + 1 + count):  # noqa: B020  goes on counting
             backend.submit(Launch(number, command, NOTHING, ()))
-        return int(backend._core.bare - before)
+        return int(backend.core_queues.bare - before)
 
     assert launch(64) == 0  # somebody may ask yet
     backend.wait_all()
@@ -214,7 +214,7 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
 def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.Context) -> None:
     both = Modelled(name, context, 2)
     backend: Any = both.backend
-    backend._core.unasked_enough = 0
+    backend.core_queues.unasked_enough = 0
     command = both.kernel_command(random.Random(1))
     seen: list[int] = []
     for number in range(1, 8):

@@ -159,7 +159,7 @@ def recorded(program: acs.Program, steps: list[Any], lane: acs.Array) -> dict[st
         cl.enqueue_barrier(queue, wait_for=[stop])
     program.say((ROW,), None, lane)  # on a lane, which is held: some wait for it
     handles = [step(program) for step in steps]
-    epoch: Any = rt.engine.backend._open
+    epoch: Any = rt.engine.backend.open_epoch
     made = {
         "quick": testing.made_by_core(rt) - by_core,
         "words": epoch.recorder.image(8).words.tolist(),
@@ -284,7 +284,7 @@ def test_many_by_one_call_are_the_same_word_by_word(program: acs.Program, seed: 
         else:
             program.blend.launch_many((8,), None, *arrays, *reals)
             assert testing.made_by_core(rt) - before > many * 0.5
-        epoch: Any = rt.engine.backend._open
+        epoch: Any = rt.engine.backend.open_epoch
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
@@ -312,7 +312,7 @@ def test_many_that_decide_are_those_of_a_loop(program: acs.Program, each: bool) 
             )
             assert testing.made_by_core(rt) - before > 50
             assert {view.span for view in views[1:2]} <= set(handle.access.reads)
-        epoch: Any = rt.engine.backend._open
+        epoch: Any = rt.engine.backend.open_epoch
         made[way] = epoch.recorder.image(8).words.tolist(), rows.get().tolist()
     assert made["loop"] == made["many"]
 
@@ -348,7 +348,7 @@ def test_events_waits_and_polls_find_them(program: acs.Program) -> None:
         before = testing.made_by_core(rt)
         handles = [program.put((8,), None, x, 1, 2, 3) for _ in range(5)]
         assert testing.made_by_core(rt) == before + 5
-        assert not rt.engine.backend._open.wait_for
+        assert not rt.engine.backend.open_epoch.wait_for
         if way == "wait":
             handles[-1].wait()
         elif way == "event":
@@ -565,7 +565,7 @@ def test_behind_an_epoch_the_next_one_is_open(
     for _ in range(24):
         program.add((ROW,), None, x, y, 1)
     assert (backend.epochs_sent - sent, long_way) == (3, [])
-    empty = backend._open
+    empty = backend.open_epoch
     assert empty is not None
     assert not empty.recorder.tasks
     rt.finish()
@@ -576,10 +576,10 @@ def test_behind_an_epoch_the_next_one_is_open(
     for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
         handle = program.add((ROW,), None, x, y, 1)
     until = time.perf_counter() + 20
-    while (backend.unsent or backend._sent) and time.perf_counter() < until:
+    while (backend.unsent or backend.newest) and time.perf_counter() < until:
         time.sleep(0.001)
     assert handle.done
-    assert list(backend._epochs.values()) == [backend._open]
+    assert list(backend._epochs.values()) == [backend.open_epoch]
     assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
     assert not long_way
 
@@ -599,17 +599,17 @@ def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(
     for many in range(1, 4):
         rt.finish()
         until = time.perf_counter() + 20
-        while rt.engine.progress._running and time.perf_counter() < until:
+        while rt.engine.progress.is_running and time.perf_counter() < until:
             time.sleep(0.01)
-        assert not rt.engine.progress._running
+        assert not rt.engine.progress.is_running
         sent = backend.epochs_sent
         for _ in range(many):
             program.add((ROW,), None, x, y, 1)
-        assert rt.engine.progress._running
-        while (backend.unsent or backend._sent) and time.perf_counter() < until:
+        assert rt.engine.progress.is_running
+        while (backend.unsent or backend.newest) and time.perf_counter() < until:
             time.sleep(0.001)
         assert not backend.unsent
-        assert not backend._sent
+        assert not backend.newest
         assert 1 <= backend.epochs_sent - sent <= many
     assert not long_way
     assert y.get().tolist() == [6 * (i + 1) for i in range(ROW)]
@@ -671,11 +671,11 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
     x = rt.zeros(8, "u4")
     program.put((8,), None, x, 1, 2, 3)
     rt.finish()
-    sent, empty = backend.epochs_sent, backend._open
+    sent, empty = backend.epochs_sent, backend.open_epoch
     assert empty is not None
     for ask in (rt.flush, rt.finish, x.get, lambda: x.fill(3), rt.finish):
         ask()
-    assert backend._open is empty
+    assert backend.open_epoch is empty
     assert (backend.epochs_sent, backend.in_flight, backend.oldest()) == (sent, 0, None)
     with acs.Runtime(rt.device, backend="device") as other:
         made = other.build(SOURCE)
@@ -684,7 +684,7 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
         for _ in range(3):
             made.put((8,), None, y, 1, 2, 3)
         other.finish()
-        assert other.engine.backend._open is not None
+        assert other.engine.backend.open_epoch is not None
     with pytest.raises(acs.UsageError, match="closed"):
         made.put((8,), None, y, 1, 2, 3)
 
@@ -726,7 +726,7 @@ def test_threads_share_them(program: acs.Program) -> None:
     rt = testing.runtime_of(program)
     rows = rt.zeros((4, 8), "u4")
     warm(program)
-    rt.engine.backend._next_look = 64  # so that epochs are sent meanwhile
+    rt.engine.backend.keep_open(64)  # so that epochs are sent meanwhile
 
     def work(index: int) -> None:
         row = rows[index]
@@ -762,7 +762,7 @@ def test_large_and_small_epochs_in_turns_beside_lanes(device: cl.Device) -> None
     with acs.Runtime(device) as rt:
         if "scheduler" not in rt.stats():
             pytest.skip("auto has no scheduler here")
-        choice: Any = rt.engine.backend._choice
+        choice: Any = rt.engine.backend.choice
         choice.took = lambda *_: False  # whether they gain anything is not what is asked here
         prog = rt.build(SOURCE)
         rt.prebuild(prog.add)
@@ -796,7 +796,7 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     held: tuple[Any, ...] = x, y, flag
     gc.collect()
     runtime = sys.getrefcount(rt)
-    before = [one._holders for one in held]
+    before = [one.holders for one in held]
     spans = [sys.getrefcount(one.span) for one in held]
     tracemalloc.start()
     try:
@@ -807,14 +807,14 @@ def test_nothing_is_held_longer_than_it_has_to_be(program: acs.Program) -> None:
     finally:
         tracemalloc.stop()
     assert end - start < 50_000, f"{end - start} bytes more"
-    assert [one._holders for one in held] == before
+    assert [one.holders for one in held] == before
     handles = [program.add((8,), None, x, y, 1, when=flag) for _ in range(100)]
     accesses = [handle.access for handle in handles]
     rt.finish()
-    assert all(one._holders > many + 90 for one, many in zip(held, before, strict=True))
+    assert all(one.holders > many + 90 for one, many in zip(held, before, strict=True))
     del handles, accesses
     assert abs(sys.getrefcount(rt) - runtime) < 10  # threads of its own hold it now and then
-    assert [one._holders for one in held] == before
+    assert [one.holders for one in held] == before
     assert [sys.getrefcount(one.span) for one in held] == spans
 
 
@@ -836,9 +836,9 @@ def test_bytes_of_arrays_that_live_are_not_looked_up_again(program: acs.Program)
     rows: list[acs.Array] = [matrix[number] for number in range(400)]
     first = launches(rows)  # behind the one that made the matrix, which touches all of them
     assert launches(rows) == launches(rows) >= max(first, 400)
-    nodes = [row._holders for row in rows]
+    nodes = [row.holders for row in rows]
     assert launches(line[first : first + 8] for first in range(1990)) < 400 + 200
-    assert [row._holders for row in rows] == nodes
+    assert [row.holders for row in rows] == nodes
     overlapping = [line[first : first + 8] for first in range(1990)]
     assert launches(overlapping) < 400 + 200
     del rows

@@ -475,7 +475,7 @@ def test_while_the_scheduler_rests_lanes_are_quick(
             program.flip((8,), None, y, when=flags[0])
             rt.finish()
         y.fill(0)
-        choice: Any = rt.engine.backend._choice
+        choice: Any = rt.engine.backend.choice
         rt.engine.backend.schedulers.wait()
         program.flip._forget()  # what it was taught for other reasons
         choice.look_again(rt.engine.backend.schedulers.builds)

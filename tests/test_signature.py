@@ -218,7 +218,7 @@ def test_signatures_are_kept_for_the_user_alone(folder: Path) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     (entry,) = folder.iterdir()
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
-    signatures._programs.clear()
+    signatures.forget_programs()
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
@@ -226,7 +226,7 @@ def test_a_kept_signature_is_used_without_parsing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
-    signatures._programs.clear()
+    signatures.forget_programs()
     monkeypatch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
@@ -241,7 +241,7 @@ def test_a_damaged_entry_is_ignored(folder: Path, damage: str) -> None:
         record["parameters"][0][8] = ""
         damage = f"{check} {name} {json.dumps(record)}\n"
     entry.write_text(damage)
-    signatures._programs.clear()
+    signatures.forget_programs()
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 

@@ -198,6 +198,12 @@ _programs: dict[tuple[object, ...], _Kept] = {}
 _lock = threading.Lock()
 
 
+def forget_programs() -> None:
+    """Forget the signatures of programs, as in a process that knows nothing yet."""
+    with _lock:
+        _programs.clear()
+
+
 def from_source(
     source: str, kernel_name: str, options: str | Sequence[str] | None, device: cl.Device | None
 ) -> Signature:

@@ -86,7 +86,7 @@ class Emulated(Backend):
     name = "emulated"
     may_retime = False  # its times are the model's
 
-    def __init__(self, context: Any, device: Any, settings: Emulate) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device, settings: Emulate) -> None:
         super().__init__(open_queues(context, device, 1, False), False)
         self._events: dict[int, ModelEvent] = {}
         self.settings = settings

@@ -32,7 +32,9 @@ _CLASSES = (cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, Ke
 class HostQueues(Backend):
     """The backend called `name`, one of `HOST`, with `lanes` queues if it has several."""
 
-    def __init__(self, name: str, context: Any, device: Any, lanes: int, profiling: bool) -> None:
+    def __init__(
+        self, name: str, context: cl.Context, device: cl.Device, lanes: int, profiling: bool
+    ) -> None:
         self.name = name
         self.in_order = name == "serial"
         if name == "out_of_order":
@@ -93,7 +95,7 @@ class HostQueues(Backend):
         self._core.forget()
 
 
-def _without_order(context: Any, device: Any, profiling: bool) -> list[Any]:
+def _without_order(context: cl.Context, device: cl.Device, profiling: bool) -> list[Any]:
     modes: Any = cl.command_queue_properties
     try:
         return open_queues(context, device, 1, profiling, int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE))
@@ -104,7 +106,7 @@ def _without_order(context: Any, device: Any, profiling: bool) -> list[Any]:
 
 
 def open_queues(
-    context: Any, device: Any, many: int, profiling: bool, properties: Any = 0
+    context: cl.Context, device: cl.Device, many: int, profiling: bool, properties: Any = 0
 ) -> list[Any]:
     """Make queues of one kind."""
     if profiling:

@@ -66,7 +66,7 @@ class Part:
 class Region:
     """One allocation."""
 
-    def __init__(self, queue: Any, size: int, address: int, foreign: bool) -> None:
+    def __init__(self, queue: cl.CommandQueue, size: int, address: int, foreign: bool) -> None:
         self.queue = queue
         self.size = size
         self.address = address
@@ -185,7 +185,7 @@ class SvmRegion(Region):
 class BufferRegion(Region):
     """A buffer. It is retained, so that it outlives what the program does to it."""
 
-    def __init__(self, queue: Any, buffer: Any, size: int, foreign: bool) -> None:
+    def __init__(self, queue: cl.CommandQueue, buffer: Any, size: int, foreign: bool) -> None:
         super().__init__(queue, size, host_address(buffer), foreign)
         self.buffer: Any = cl.Buffer.from_int_ptr(buffer.int_ptr, retain=True)
 
@@ -241,7 +241,7 @@ def begin_store_all(given: Iterable[tuple[Region, int, Bytes]]) -> Underway:
 class Memory:
     """All regions of a runtime."""
 
-    def __init__(self, queue: Any, direct: bool) -> None:
+    def __init__(self, queue: cl.CommandQueue, direct: bool) -> None:
         self.queue = queue
         self._direct = direct
         self.parts: dict[int, Part] = {}

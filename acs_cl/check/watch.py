@@ -51,7 +51,7 @@ class _Variant(NamedTuple):
 class Watch:
     """The watched kernels of a runtime. Nothing is watched before `of` is asked."""
 
-    def __init__(self, context: Any, device: Any, memory: Memory) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device, memory: Memory) -> None:
         self._context, self._device, self._memory = context, device, memory
         self._variants: dict[int, _Variant | None] = {}
         self._limits: dict[Any, tuple[Any, ...]] = {}

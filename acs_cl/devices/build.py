@@ -16,7 +16,7 @@ from . import contexts
 from .facts import may_include
 
 
-def driver_options(context: Any, options: Sequence[str]) -> tuple[str, ...]:
+def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ...]:
     """The options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its own
     headers, what it defines for a platform, and PYOPENCL_BUILD_OPTIONS."""
     words, _ = cl.Program._process_build_options(context, list(options))
@@ -28,7 +28,7 @@ def cut_at_blanks(options: str) -> tuple[str, ...]:
     return tuple(options.split(" "))
 
 
-def build(context: Any, device: Any, source: str, options: Sequence[str]) -> Any:
+def build(context: cl.Context, device: cl.Device, source: str, options: Sequence[str]) -> Any:
     """Build a program on one device, with argument information; in a shared context one that was
     built there before is taken. Options are those of `driver_options`, or none.
 
@@ -74,7 +74,7 @@ def _first_error_line(log: str) -> int | None:
     return None
 
 
-def _build_log(program: Any, device: Any) -> str:
+def _build_log(program: Any, device: cl.Device) -> str:
     try:
         return str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
     except (cl.Error, AttributeError):

@@ -53,7 +53,7 @@ _shared: dict[int, Shared] = {}
 _lock = threading.Lock()
 
 
-def context_for(device: Any, context: Any) -> tuple[Any, Any]:
+def context_for(device: cl.Device, context: cl.Context) -> tuple[Any, Any]:
     """The context and device to use: the shared one of a device, or of a context given its only
     device or the one named."""
     if context is None:
@@ -84,13 +84,13 @@ def context_to_ask(device: cl.Device) -> Any:
     return cl.Context([device]) if one is None else one.context
 
 
-def shared(context: Any) -> Shared | None:
+def shared(context: cl.Context) -> Shared | None:
     """What is shared in this context, if it is one of those."""
     with _lock:
         return next((one for one in _shared.values() if one.context == context), None)
 
 
-def forget_context(context: Any) -> None:
+def forget_context(context: cl.Context) -> None:
     """A command failed on the device, which may have ended its context: runtimes to come share a
     new one."""
     with _lock:

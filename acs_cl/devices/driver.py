@@ -183,21 +183,23 @@ def is_svm(memory: Any) -> bool:
     return isinstance(memory, cl.SVMPointer)
 
 
-def read(queue: Any, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
+def read(queue: cl.CommandQueue, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
     """Device to host; `host` is contiguous and stays alive until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
     return _read(queue, place.memory, host, place.offset, wait_for, False)
 
 
-def write(queue: Any, place: Place, host: np.ndarray[Any, Any], wait_for: Events) -> Any:
+def write(
+    queue: cl.CommandQueue, place: Place, host: np.ndarray[Any, Any], wait_for: Events
+) -> Any:
     """Host to device; `host` is contiguous and stays as it is until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, place.memory, cl.SVM(host), wait_for)
     return _write(queue, place.memory, host, place.offset, wait_for, False)
 
 
-def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
+def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events) -> Any:
     """Device to device, `source.nbytes` bytes; the two do not overlap."""
     if is_svm(target.memory) and is_svm(source.memory):
         return _svm_copy(queue, False, target.memory, source.memory, wait_for)
@@ -206,7 +208,9 @@ def copy(queue: Any, target: Place, source: Place, wait_for: Events) -> Any:
     )
 
 
-def fill(queue: Any, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events) -> Any:
+def fill(
+    queue: cl.CommandQueue, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events
+) -> Any:
     """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
     if is_svm(place.memory):
         return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
@@ -230,12 +234,12 @@ def wait_for_pinned(
     return array
 
 
-def status(event: Any) -> int:
+def status(event: cl.Event) -> int:
     """0 when complete, negative when failed, positive while under way."""
-    return event.get_info(STATUS)  # type: ignore[no-any-return]
+    return event.get_info(STATUS)  # type: ignore[return-value]
 
 
-def wait_for_event(event: Any) -> int:
+def wait_for_event(event: cl.Event) -> int:
     """Block until the event ended (other threads run meanwhile, and signals are handled); its
     status. What it belongs to was flushed."""
     core.native.wait_for_event(event.int_ptr)
@@ -250,7 +254,7 @@ def wait_for_events(events: Sequence[Any]) -> None:
         wait_for_event(event)
 
 
-def wait_for_queue(queue: Any) -> None:
+def wait_for_queue(queue: cl.CommandQueue) -> None:
     """Block until all that an in-order queue has was done, as its `finish`, which nothing ends."""
     marker = _marker(queue)
     queue.flush()

@@ -62,7 +62,7 @@ class DeviceFacts(NamedTuple):
         )  # fmt: skip
 
 
-def facts_of(device: Any) -> DeviceFacts:
+def facts_of(device: cl.Device | None) -> DeviceFacts:
     """The facts of a device, asked for once."""
     if device is None:
         return DeviceFacts()

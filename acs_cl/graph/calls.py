@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyopencl as cl
 
 from ..conditions import size
 from ..launch.commands import HostCommand, KernelCommand
@@ -78,7 +79,7 @@ def frozen(value: Any, change: Change) -> Any:
     return mapped(value, change)
 
 
-def again(command: Command, place: int, context: Any) -> Command:
+def again(command: Command, place: int, context: cl.Context) -> Command:
     """A command for one more launch, `place` in its graph: what a launch leaves in a command is not
     shared by two that are in flight."""
     if isinstance(command, HostCommand):
@@ -97,7 +98,7 @@ def _task_again(command: HostCommand) -> HostCommand:
     return HostCommand(command.name, command.function, reads, writes, command.site)
 
 
-def _decided_again(first: DecidedCommand, place: int, context: Any) -> DecidedCommand:
+def _decided_again(first: DecidedCommand, place: int, context: cl.Context) -> DecidedCommand:
     def make() -> tuple[KernelCommand, Fault | None]:
         guarded, old = first.guarded, first.fault
         if old is None:

@@ -43,6 +43,11 @@ class Progress:
         self._running = False
         # weak, so that a runtime nobody uses goes at once; the thread holds it while it works
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a thread at the moment."""
+        return self._running
+
     def start(self) -> None:
         """Have the thread running. Called under the lock."""
         if not self._running:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyopencl as cl
 
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
@@ -37,7 +38,7 @@ class KernelCommand(_Kernel):
     on_host = False
     is_counted = False
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Set the arguments and enqueue; the runtime's lock makes the two one step."""
         _, kernel, global_size, local_size, pointers, values, offset = self
         if pointers:
@@ -56,7 +57,7 @@ class CoreCommand(NamedTuple):
     name: str
     on_host: bool = False
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Refuse: it is on its way already."""
         raise InternalError(f"{self.name} is on its way already")
 
@@ -79,7 +80,7 @@ class ReadCommand:
         self.host = host
         self.place = place
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the copy."""
         return driver.read(queue, self.host, self.place, wait_for)
 
@@ -96,7 +97,7 @@ class WriteCommand:
         self.host = host
         self.place = place
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the copy."""
         return driver.write(queue, self.place, self.host, wait_for)
 
@@ -112,7 +113,7 @@ class CopyCommand:
         self.target = target
         self.source = source
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the copy."""
         return driver.copy(queue, self.target, self.source, wait_for)
 
@@ -128,7 +129,7 @@ class FillCommand:
         self.pattern = pattern
         self.place = place
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the fill."""
         return driver.fill(queue, self.place, self.pattern, wait_for)
 
@@ -154,11 +155,11 @@ class HostCommand:
         self.site = site
         self.result: Any = None
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Host tasks are run, not enqueued."""
         raise TypeError(f"{self.name} runs on the host")
 
-    def run(self, queue: Any) -> None:
+    def run(self, queue: cl.CommandQueue) -> None:
         """Fetch, call, store; on a thread of its own, after everything it waits for."""
         for place, host in filter(_has_bytes, self.reads):
             _check(driver.wait_for_event(driver.read(queue, host, place, None)), self.name)

@@ -65,7 +65,7 @@ class Fault:
 
     __slots__ = ("host", "kernel_event", "place")
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: cl.Context) -> None:
         self.host = np.zeros(1, np.uint32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self.place = Place(cl.Buffer(context, flags, hostbuf=self.host), 0, WIDTH)
@@ -133,7 +133,7 @@ class DecidedCommand:
         """The kernel's own event, where another one stands for the launch."""
         return self.fault.kernel_event if self.fault is not None else None
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """The guarded kernel, and behind it what became of its count."""
         event = self.guarded.enqueue(queue, wait_for)
         fault = self.fault

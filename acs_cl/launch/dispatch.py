@@ -73,14 +73,15 @@ def go_on(books: Books, number: int) -> None:
 def _run_on_host(books: Books, launch: Launch) -> None:
     command = launch.command
     assert isinstance(command, HostCommand)
-    if books.host_queue is None:
-        books.host_queue = CommandQueue(books.context, books.device)
+    queue = books.host_queue
+    if queue is None:
+        queue = books.host_queue = CommandQueue(books.context, books.device)
 
     def task() -> None:
         error: BaseException | None = None
         started_ns = perf_counter_ns()
         try:
-            command.run(books.host_queue)
+            command.run(queue)
         except BaseException as caught:  # whatever it is, it is the task's
             error = caught
         with books.lock:

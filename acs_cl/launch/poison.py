@@ -23,7 +23,8 @@ class Poison:
 
     def __init__(self) -> None:
         self.bases: dict[int, list[tuple[int, int, Any]]] = {}
-        self._kept: list[tuple[Span, Any]] = []
+        self.kept: list[tuple[Span, Any]] = []
+        """Memory that is held while bytes of it are poisoned."""
 
     def __bool__(self) -> bool:
         return bool(self.bases)
@@ -62,7 +63,7 @@ class Poison:
     def keep(self, span: Span, memory: Any) -> None:
         """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
         if self.find((span,)) is not None:
-            self._kept.append((span, memory))
+            self.kept.append((span, memory))
 
     def forget(self, base: int) -> None:
         """The memory was given back."""
@@ -70,8 +71,8 @@ class Poison:
 
     def _remove(self, span: Span) -> None:
         self._take_out(span)
-        if self._kept:
-            self._kept = [one for one in self._kept if self.find((one[0],)) is not None]
+        if self.kept:
+            self.kept = [one for one in self.kept if self.find((one[0],)) is not None]
 
     def _take_out(self, span: Span) -> None:
         left = self.bases.get(span.base)

@@ -29,7 +29,7 @@ class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user
 class Sizes:
     """What one device can take."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: cl.Device) -> None:
         self._most_items = tuple(device.max_work_item_sizes)
         self._most_in_group = int(device.max_work_group_size)
         self._whole_groups = not _has_rests(device)
@@ -90,7 +90,7 @@ class Sizes:
                 )
 
 
-def _has_rests(device: Any) -> bool:
+def _has_rests(device: cl.Device) -> bool:
     """Whether the last group of a launch may be smaller than the others, for kernels that allow
     it."""
     version = device.version.split()[1]

@@ -97,7 +97,7 @@ class Store:
 
     is_svm: bool
 
-    def __init__(self, context: Any, device: Any) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
         self._largest = int(device.max_mem_alloc_size)
         self._bins: dict[int, deque[Block]] = {}
@@ -169,7 +169,7 @@ class SvmStore(Store):
 
     is_svm = True
 
-    def __init__(self, context: Any, device: Any) -> None:
+    def __init__(self, context: cl.Context, device: cl.Device) -> None:
         super().__init__(context, device)
         self._slab: Any = None
         self._address = 0
@@ -274,6 +274,6 @@ def _rounded(nbytes: int) -> int:
     return -(-granules // step) * step * GRANULE
 
 
-def store_for(context: Any, device: Any, kind: str) -> Store:
+def store_for(context: cl.Context, device: cl.Device, kind: str) -> Store:
     """`kind` is 'svm' or 'buffers'."""
     return SvmStore(context, device) if kind == "svm" else BufferStore(context, device)

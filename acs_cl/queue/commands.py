@@ -40,6 +40,12 @@ COPIED_BYTES = 1 << 20
 """A blocking write of up to this much copies the program's memory and returns; a longer one waits
 until the device has it."""
 
+Original = Callable[..., Any]
+"""A function of PyOpenCL's, as it was."""
+
+WaitList = Sequence[cl.Event] | None
+"""Events that the program gives a command to wait for."""
+
 HOST_MEMORY = int(cl.mem_flags.USE_HOST_PTR)
 
 
@@ -132,7 +138,7 @@ class Call:
         self.returned: Any = None
         self.event: Any = None
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Make the call on a queue of the backend."""
         given = {**self.given, "queue": queue}
         if self.takes_events:
@@ -153,7 +159,7 @@ class KernelAsItIs(NamedTuple):
     sizes: tuple[Any, ...]
     on_host: bool = False
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Enqueue it."""
         global_size, local_size, offset = self.sizes[:3]
         return self.function(
@@ -172,7 +178,7 @@ class Watched:
         self.name = command.name
         self.event: Any = None
 
-    def enqueue(self, queue: Any, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Enqueue it, and keep its event."""
         self.event = self.command.enqueue(queue, wait_for)
         return self.event
@@ -183,12 +189,12 @@ class Watched:
 
 def kernel(
     queue: Tracked,
-    original: Any,
+    original: Original,
     kernel: Any,
     global_work_size: Any,
     local_work_size: Any,
     global_work_offset: Any = None,
-    wait_for: Any = None,
+    wait_for: WaitList = None,
     g_times_l: bool = False,
     allow_empty_ndrange: bool = False,
 ) -> Any:
@@ -322,7 +328,7 @@ def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
 
 
 def _unknown_kernel(
-    queue: Tracked, original: Any, kernel: Any, wait_for: Any, sizes: tuple[Any, ...]
+    queue: Tracked, original: Original, kernel: Any, wait_for: WaitList, sizes: tuple[Any, ...]
 ) -> Any:
     """A kernel whose arguments are not known: all memory, and a copy of it if it has to wait, for
     the program may change its arguments meanwhile."""
@@ -401,8 +407,8 @@ def host_span(host: np.ndarray[Any, Any]) -> Span:
 
 
 def read_buffer(
-    queue: Tracked, original: Any, mem: Any, hostbuf: Any, src_offset: int = 0,
-    wait_for: Any = None, is_blocking: bool = True,
+    queue: Tracked, original: Original, mem: Any, hostbuf: Any, src_offset: int = 0,
+    wait_for: WaitList = None, is_blocking: bool = True,
 ) -> Any:  # fmt: skip
     """Device to host."""
     host = host_array(hostbuf)
@@ -415,8 +421,8 @@ def read_buffer(
 
 
 def write_buffer(
-    queue: Tracked, original: Any, mem: Any, hostbuf: Any, dst_offset: int = 0,
-    wait_for: Any = None, is_blocking: bool = True,
+    queue: Tracked, original: Original, mem: Any, hostbuf: Any, dst_offset: int = 0,
+    wait_for: WaitList = None, is_blocking: bool = True,
 ) -> Any:  # fmt: skip
     """Host to device. A short blocking one need not wait for the device: what has to be seen of it
     is that the program's memory is its own again."""
@@ -439,7 +445,7 @@ def write_buffer(
 
 
 def finish_transfer(
-    queue: Tracked, original: Any, mem: Any, hostbuf: Any, offset: int
+    queue: Tracked, original: Original, mem: Any, hostbuf: Any, offset: int
 ) -> tuple[Any, Access, int, Any]:
     """A blocking read or write that the core has begun, and that Python launches after all: the
     command, its access, its kind, and what its event keeps."""
@@ -456,8 +462,8 @@ def finish_transfer(
 
 
 def copy_buffer(
-    queue: Tracked, original: Any, src: Any, dst: Any, byte_count: int = -1,
-    src_offset: int = 0, dst_offset: int = 0, wait_for: Any = None,
+    queue: Tracked, original: Original, src: Any, dst: Any, byte_count: int = -1,
+    src_offset: int = 0, dst_offset: int = 0, wait_for: WaitList = None,
 ) -> Any:  # fmt: skip
     """Device to device."""
     if not isinstance(src, cl.MemoryObjectHolder) or not isinstance(dst, cl.MemoryObjectHolder):
@@ -476,8 +482,8 @@ def copy_buffer(
 
 
 def fill_buffer(
-    queue: Tracked, original: Any, mem: Any, pattern: Any, offset: int, size: int,
-    wait_for: Any = None,
+    queue: Tracked, original: Original, mem: Any, pattern: Any, offset: int, size: int,
+    wait_for: WaitList = None,
 ) -> Any:  # fmt: skip
     """Repeat a pattern."""
     target = part(queue, mem, offset, size)
@@ -489,8 +495,8 @@ def fill_buffer(
 
 
 def svm_memcpy(
-    queue: Tracked, original: Any, is_blocking: Any, dst: Any, src: Any,
-    wait_for: Any = None, byte_count: int | None = None,
+    queue: Tracked, original: Original, is_blocking: Any, dst: Any, src: Any,
+    wait_for: WaitList = None, byte_count: int | None = None,
 ) -> Any:  # fmt: skip
     """Between shared memory, or the host's, and shared memory."""
     if not isinstance(src, cl.SVMPointer) or not isinstance(dst, cl.SVMPointer):
@@ -506,8 +512,8 @@ def svm_memcpy(
 
 
 def svm_memfill(
-    queue: Tracked, original: Any, dst: Any, pattern: Any, byte_count: int | None = None,
-    wait_for: Any = None,
+    queue: Tracked, original: Original, dst: Any, pattern: Any, byte_count: int | None = None,
+    wait_for: WaitList = None,
 ) -> Any:  # fmt: skip
     """Repeat a pattern over shared memory."""
     target = part(queue, dst, 0, byte_count)
@@ -540,7 +546,7 @@ class Mapped(cl.MemoryMap):
     _queue: Tracked
     _span: Span
 
-    def release(self, queue: Any = None, wait_for: Any = None) -> Any:
+    def release(self, queue: cl.CommandQueue | None = None, wait_for: WaitList = None) -> Any:
         """Unmap. The array is dead from here on."""
         array, self._array = self._array, None
         if array is None:
@@ -555,7 +561,7 @@ class Mapped(cl.MemoryMap):
             self._queue.stop_passing()
 
 
-def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: Any) -> Any:
+def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: WaitList) -> Any:
     """`queue`: where the program wants it; ours if it does not say."""
     native = array.base
     if queue is not None and queue is not ours:
@@ -564,7 +570,7 @@ def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: Any) -> A
             return native.release(queue, wait_for)
         ours = queue
 
-    def release(queue: Any, wait_for: Any) -> Any:
+    def release(queue: cl.CommandQueue, wait_for: WaitList) -> Any:
         return native.release(queue, wait_for)
 
     command = Call("unmap", release, {}, True)
@@ -572,7 +578,9 @@ def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: Any) -> A
     return ours.submit(command, access, wait_for, KINDS.UNMAP_MEM_OBJECT, seen=True, keeps=array)
 
 
-def map_memory(queue: Tracked, original: Any, memory: Any, given: dict[str, Any], kind: Any) -> Any:
+def map_memory(
+    queue: Tracked, original: Original, memory: Any, given: dict[str, Any], kind: Any
+) -> Any:
     """A buffer or an image; for the driver's answer the call has to be made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
@@ -593,19 +601,19 @@ def map_memory(queue: Tracked, original: Any, memory: Any, given: dict[str, Any]
     return (np.asarray(mapped), event, *more)
 
 
-def map_buffer(queue: Tracked, original: Any, **given: Any) -> Any:
+def map_buffer(queue: Tracked, original: Original, **given: Any) -> Any:
     """`enqueue_map_buffer`."""
     return map_memory(queue, original, given["buf"], given, KINDS.MAP_BUFFER)
 
 
-def map_image(queue: Tracked, original: Any, **given: Any) -> Any:
+def map_image(queue: Tracked, original: Original, **given: Any) -> Any:
     """`enqueue_map_image`."""
     return map_memory(queue, original, given["img"], given, KINDS.MAP_IMAGE)
 
 
 def svm_map(
-    queue: Tracked, original: Any, is_blocking: Any, flags: Any, svm: Any,
-    wait_for: Any = None, size: int | None = None,
+    queue: Tracked, original: Original, is_blocking: Any, flags: Any, svm: Any,
+    wait_for: WaitList = None, size: int | None = None,
 ) -> Any:  # fmt: skip
     """Let the host see shared memory."""
     span = part(queue, svm, 0, None)
@@ -617,7 +625,7 @@ def svm_map(
     )  # fmt: skip
 
 
-def svm_unmap(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> Any:
+def svm_unmap(queue: Tracked, original: Original, svm: Any, wait_for: WaitList = None) -> Any:
     """The end of a map; also called by a finalizer, which may find this thread anywhere."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("unmap", original, {"svm": svm}, True)
@@ -627,7 +635,7 @@ def svm_unmap(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> 
     return queue.submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
 
 
-def svm_free(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> Any:
+def svm_free(queue: Tracked, original: Original, svm: Any, wait_for: WaitList = None) -> Any:
     """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
     the object stays: PoCL 3.0 looks there for what to free."""
     access = Access((), (part(queue, svm, 0, None),))
@@ -641,17 +649,17 @@ def svm_free(queue: Tracked, original: Any, svm: Any, wait_for: Any = None) -> A
 # ---- order ---------------------------------------------------------------------------------------
 
 
-def marker(queue: Tracked, original: Any, wait_for: Any = None) -> Any:
+def marker(queue: Tracked, original: Original, wait_for: WaitList = None) -> Any:
     """An event behind everything so far, or, on a queue without order, behind some events."""
     return queue.mark(wait_for, KINDS.MARKER)
 
 
-def barrier(queue: Tracked, original: Any, wait_for: Any = None) -> Any:
+def barrier(queue: Tracked, original: Original, wait_for: WaitList = None) -> Any:
     """Everything to come is behind everything so far."""
     return queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
-def wait_for_events(queue: Tracked, original: Any, wait_for: Any = None) -> None:
+def wait_for_events(queue: Tracked, original: Original, wait_for: WaitList = None) -> None:
     """Everything to come is behind some events."""
     queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
@@ -663,7 +671,7 @@ def between(reads: str, writes: str) -> Callable[..., Any]:
     """A command between images, buffers and the host: `reads` and `writes` are names of its
     parameters."""
 
-    def command(queue: Tracked, original: Any, **given: Any) -> Any:
+    def command(queue: Tracked, original: Original, **given: Any) -> Any:
         return anything(queue, original, _spans(queue, given, reads, writes), given)
 
     return command
@@ -683,7 +691,7 @@ def _spans(queue: Tracked, given: dict[str, Any], reads: str, writes: str) -> Ac
     return Access(spans[0], spans[1])
 
 
-def anything(queue: Tracked, original: Any, access: Access, given: dict[str, Any]) -> Any:
+def anything(queue: Tracked, original: Original, access: Access, given: dict[str, Any]) -> Any:
     """Any command that takes a queue and a wait list: as it is, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)

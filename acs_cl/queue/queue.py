@@ -111,7 +111,7 @@ class Queue(cl.CommandQueue):
 
     def __init__(
         self,
-        context: Any,
+        context: cl.Context,
         device: Any = None,
         properties: Any = None,
         *,
@@ -126,7 +126,7 @@ class Queue(cl.CommandQueue):
         self._in_order = not given & int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE)
         self._profiles = bool(given & int(modes.PROFILING_ENABLE))
         self._pointer: int = _POINTER.__get__(self)
-        where = self.get_info(cl.command_queue_info.DEVICE)
+        where: Any = self.get_info(cl.command_queue_info.DEVICE)
         if runtime is not None:
             if options or runtime.context != context or runtime.device != where:
                 raise UsageError("runtime= has to be one of this context and device, by itself")
@@ -635,7 +635,7 @@ _POINTER: Any = _cl.CommandQueue.int_ptr
 _FINISH: Any = _cl.CommandQueue.finish
 
 
-def _runtime_for(context: Any, device: Any, profiling: bool) -> Runtime:
+def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
     """The runtime that queues of a context and device share."""
     key = (context.int_ptr, device.int_ptr, profiling)
     with _lock:

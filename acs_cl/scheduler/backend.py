@@ -161,9 +161,15 @@ class Device(Backend):
         """The newest epoch that was sent and is not known to have ended."""
         return self._sent[-1] if self._sent else None
 
-    def keep_open(self) -> None:
-        """Let the open epoch grow, whatever those before it held."""
-        self._next_look = 0
+    @property
+    def open_epoch(self) -> Epoch | None:
+        """The epoch that launches go to at the moment."""
+        return self._open
+
+    def keep_open(self, tasks: int = 0) -> None:
+        """Let the open epoch grow to so many tasks, or until it is asked for, whatever those before
+        it held."""
+        self._next_look = tasks
 
     @property
     def counters(self) -> dict[str, int]:

@@ -58,7 +58,7 @@ inline PyObject *view_holders(View *self, void *) {
 }
 
 inline PyGetSetDef view_properties[] = {
-    {"_holders", getter(view_holders), nullptr, nullptr, nullptr},
+    {"holders", getter(view_holders), nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 inline PyMemberDef view_members[] = {
     {"home", T_OBJECT_EX, offsetof(View, home), 0, nullptr},
