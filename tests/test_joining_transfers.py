@@ -140,6 +140,22 @@ def test_offsets_are_numbers_of_any_kind(context: cl.Context, long_way: list[str
     assert not long_way
 
 
+def test_a_long_write_is_copied_only_where_it_would_wait(context: cl.Context) -> None:
+    queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
+    a, large = buffer(queue, np.zeros(N)), cl.Buffer(context, READ_WRITE, 512 << 10)
+    host = np.arange(128 << 10, dtype=np.int32)
+    for _ in range(2):
+        queue.finish()
+        assert cl.enqueue_copy(queue, large, host).get_ward() is host
+        assert np.array_equal(values_of(queue, large, host.size), host)
+        slow = kernels["slow"](queue, (N,), None, a, np.int32(7), np.int32(ROUNDS))
+        assert cl.enqueue_copy(queue, large, host).get_ward() is not host
+        assert testing.in_flight(queue.runtime), "the kernel was to be slower than this"
+        host += 1  # whose old values the device gets
+        assert np.array_equal(values_of(queue, large, host.size) + 1, host)
+        slow.wait()
+
+
 def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) -> None:
     queue = acs.Queue(context)
     a, host = buffer(queue, np.arange(N)), np.empty(N, np.int32)

@@ -46,6 +46,9 @@ Original = Callable[..., Any]
 WaitList = Sequence[cl.Event] | None
 """Events that the program gives a command to wait for."""
 
+SHORT_BYTES = 64 << 10
+"""One of more than this waits, too, where nothing is in flight: to copy it takes longer."""
+
 HOST_MEMORY = int(cl.mem_flags.USE_HOST_PTR)
 
 
@@ -425,11 +428,15 @@ def write_buffer(
     wait_for: WaitList = None, is_blocking: bool = True,
 ) -> Any:  # fmt: skip
     """Host to device. A short blocking one need not wait for the device: what has to be seen of it
-    is that the program's memory is its own again."""
+    is that the program's memory is its own again. Where nothing is in flight there is hardly a
+    wait, and a longer one takes less time than its copy."""
     host = host_array(hostbuf)
     target = part(queue, mem, dst_offset, host.nbytes)
     given = {"mem": mem, "hostbuf": hostbuf, "dst_offset": dst_offset, "is_blocking": False}
-    if is_blocking and 0 < host.nbytes <= COPIED_BYTES:
+    is_copied = 0 < host.nbytes <= COPIED_BYTES
+    if is_copied and host.nbytes > SHORT_BYTES:
+        is_copied = len(queue.runtime.engine.table) > 0 or queue.may_be_held(wait_for)
+    if is_blocking and is_copied:
         queue.settle_host()
         given["hostbuf"] = host.copy()
         access = Access((), (target,), (target,))
