@@ -264,6 +264,9 @@ class Program:
         classes = Svm, Object, Local, type(None), Command
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
         self.queues.unasked_enough = enough
+        self.table = core.native.Table()
+        self.table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, None, False, False)
+        self.queues.join(self.table)
         self.kernels = [Kernel(number) for number in range(2)]
         self.memory = [Object(50), Object(51), Svm(52), Svm(53), Local(8), Local(16)]
         self.number = 0
@@ -281,6 +284,12 @@ class Program:
             "add", rng.choice(self.kernels), size, None, pointers, values, None, self.driver
         )
 
+    def give(self, launch: Launch) -> None:
+        """Submit a launch, which is in the table."""
+        self.table.insert(launch)
+        self.queues.submit(launch)
+        self.table.start(launch.number)
+
     def launch(self) -> None:
         rng, driver, command = self.rng, self.driver, self.command()
         self.number += 1
@@ -292,9 +301,10 @@ class Program:
         if rng.random() < 0.1:
             driver.refuses = rng.choice(("enqueue", "argument", "kernel"))
         try:
-            self.queues.submit(launch)
+            self.give(launch)
         except RefusalError:
             assert driver.refuses
+            self.table.never_ran(launch.number, ())
             return
         finally:
             driver.refuses = ""
@@ -338,6 +348,7 @@ class Program:
             assert status == own or (own == COMPLETE and status < 0 and event in self.driver.bare)
             assert all(other in self.reported for other in self.upstream[number])
             self.reported[number] = status
+            self.table.end(number, status < 0)
         assert self.queues.in_flight == len(self.upstream) - len(self.reported)
 
     def end(self) -> None:
@@ -396,7 +407,7 @@ def test_a_driver_that_refuses_markers_is_one_whose_launches_failed() -> None:
     program = Program(random.Random(1), False, 2, 0)
     command = program.command()._replace(global_size=(8,))
     for number in (1, 2):
-        program.queues.submit(Launch(number, command, Access((), ()), ()))
+        program.give(Launch(number, command, Access((), ()), ()))
     assert program.queues.bare == 2
     program.driver.refuses = "marker"
     assert program.queues.event(2) is None
@@ -414,8 +425,18 @@ def test_arguments_that_stay_the_same_are_not_set_again() -> None:
     settings = []
     for number in range(1, 4):
         launch = Launch(number, command, Access((), ()), ())
-        program.queues.submit(launch)
+        program.give(launch)
         settings.append(program.driver.settings)
     assert settings == [3, 3, 3]
     assert all(q.arguments == program.driver.queues[1][0].arguments
                for q in program.driver.queues[1])  # fmt: skip
+
+
+def test_a_launch_that_a_lane_has_does_not_end_before_the_lane_says_so() -> None:
+    program = Program(random.Random(1), False, 1, 64)
+    program.give(Launch(1, program.command()._replace(global_size=(8,)), Access((), ()), ()))
+    with pytest.raises(RuntimeError, match="a lane has this launch"):
+        program.table.end(1, False)
+    assert program.table.state(1) == "executing"
+    program.end()
+    assert len(program.table) == 0

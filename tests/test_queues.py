@@ -47,6 +47,9 @@ class Modelled:
 
     def __init__(self, name: str, context: cl.Context, lanes: int) -> None:
         self.backend = create(name, context, context.devices[0], lanes, False)
+        self.table = core.native.Table()
+        self.table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, None, False, False)
+        self.backend.join(self.table)
         self.model = Queue(name == "serial") if name != "lanes" else Lanes(lanes, self.has_ended)
         program = cl.Program(context, ADD).build()
         self.kernels = [OwnKernel(program, "add") for _ in range(3)]
@@ -67,12 +70,18 @@ class Modelled:
         values = 2, np.int32(rng.randrange(2)).tobytes(), 4, bytes([rng.randrange(2)])
         return KernelCommand("add", rng.choice(self.kernels), (4,), None, pointers, values, None)
 
+    def give(self, launch: Launch) -> None:
+        """Submit a launch, which is in the table."""
+        self.table.insert(launch)
+        self.backend.submit(launch)
+        self.table.start(launch.number)
+
     def submit(self, launch: Launch) -> int:
         """Submit to both; the lane that they agree on."""
         backend = self.backend
         used, waits = backend.used, backend.waits
         expected = self.model.submit(launch.number, launch.upstream)
-        backend.submit(launch)
+        self.give(launch)
         assert backend.used - used == {expected.lane: 1}, launch
         if not backend.in_order:
             assert backend.waits - waits == expected.waits, launch
@@ -85,6 +94,7 @@ class Modelled:
         for one in ended:
             assert (one.status, one.lane) == (0, self.model.in_flight[one.number])
             self.model.retire(one.number)
+            self.table.end(one.number, False)
         assert self.backend.in_flight == len(self.model.in_flight)
         return [one.number for one in ended]
 
@@ -165,7 +175,7 @@ def test_where_the_device_waits_for_the_host_one_lane_is_enough(context: cl.Cont
 def test_the_core_lets_go_of_events_that_never_were_seen_to_end(context: cl.Context) -> None:
     both = Modelled("lanes", context, 2)
     backend = both.backend
-    backend.submit(Launch(1, both.kernel_command(random.Random(1)), NOTHING, ()))
+    both.give(Launch(1, both.kernel_command(random.Random(1)), NOTHING, ()))
     event = backend.event(1)
     backend.wait_all()
     references = event.reference_count
@@ -188,7 +198,7 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
         nonlocal number
         before = backend.core_queues.bare
         for number in range(number + 1, number + 1 + count):  # noqa: B020  goes on counting
-            backend.submit(Launch(number, command, NOTHING, ()))
+            both.give(Launch(number, command, NOTHING, ()))
         return int(backend.core_queues.bare - before)
 
     assert launch(64) == 0  # somebody may ask yet
@@ -218,7 +228,7 @@ def test_polling_alone_sees_launches_without_events_end(name: str, context: cl.C
     command = both.kernel_command(random.Random(1))
     seen: list[int] = []
     for number in range(1, 8):
-        backend.submit(Launch(number, command, NOTHING, ()))
+        both.give(Launch(number, command, NOTHING, ()))
     for _ in range(10_000):  # the device takes its time
         seen += [end.number for end in backend.poll()]
         if not backend.in_flight:

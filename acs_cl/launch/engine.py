@@ -341,6 +341,7 @@ class Engine(Books):
         if backend.profiling or not backend.may_retime:
             return usable, None
         fresh = self.timed_queues()
+        fresh.join(self.table)
         before = backend.requeue(fresh)
         if before is None:
             before, self.backend = backend, fresh

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -41,16 +42,6 @@ constexpr std::size_t KEEPS_UP = 8;  // launches in flight on a lane, after a lo
 
 class Queues {
 public:
-    // A launch in flight; number 0: nobody's. `owner`: Python's event, where that is what keeps the
-    // launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
-    struct Flying {
-        std::int64_t number = 0;
-        void *event = nullptr;
-        PyObject *owner = nullptr;
-        std::uint32_t lane = 0;
-        PyObject *bytes = nullptr;
-    };
-
     struct Lane {
         void *queue;
         nb::object python;
@@ -79,6 +70,7 @@ public:
 
     // A `records.Launch`, and events of other queues that it goes behind.
     void submit(nb::handle launch, nb::handle behind) {
+        if (!table_) throw std::logic_error("these queues have no launch table");
         std::int64_t number = whole_number(PyTuple_GET_ITEM(launch.ptr(), 0));
         nb::handle command = PyTuple_GET_ITEM(launch.ptr(), 1);
         wait_for_.clear();
@@ -151,6 +143,7 @@ public:
     // For the collector of cycles: the table has whatever Python gave with its launches.
     PyObject *held_object() const { return table_object_.ptr(); }
     void let_go() {
+        forget();
         table_ = nullptr;
         table_object_.reset();
     }
@@ -176,7 +169,12 @@ public:
         return one->owner ? nb::borrow(one->owner) : made(one->event);
     }
 
-    nb::object oldest() { return event(first_); }
+    nb::object oldest() {
+        std::int64_t first = INT64_MAX;
+        for (const Lane &lane : lanes_)
+            if (!lane.queued.empty()) first = std::min(first, lane.queued.front());
+        return event(first);
+    }
 
     // ---- what has ended -----------------------------------------------------------------------
 
@@ -225,9 +223,11 @@ public:
 
     // Let go of all events.
     void forget() {
-        for (Flying &one : rows_) release(one);
-        rows_.clear();
-        for (Lane &lane : lanes_) lane.queued.clear();
+        for (Lane &lane : lanes_) {
+            for (std::int64_t number : lane.queued)
+                if (find(number)) release(table_->land(number));
+            lane.queued.clear();
+        }
         in_flight_ = 0;
     }
 
@@ -245,8 +245,8 @@ private:
         void *event = nullptr;
         if (enqueue_on(lane, event)) return false;
         waits += std::int64_t(wait_for_.size());
-        add(lane, table_->number, event, nullptr);
         table_->put_on_lane(table_->number, name, touched);
+        add(lane, table_->number, event, nullptr);
         if (table_->reasons.is_valid() && !reason.is_none()) table_->note(reason);
         return true;
     }
@@ -287,14 +287,24 @@ private:
     // Whether a launch some launches ago has ended, of those in flight: where that one has no event,
     // one before it.
     void look_back() {
-        int many = 0;
-        for (auto one = rows_.rbegin(); one != rows_.rend(); ++one) {
-            many += one->number != 0;
-            if (many < spread_.back() || !one->event) continue;
-            spread_.note(event_status(one->event) <= 0);
+        std::vector<std::size_t> left;  // of each lane, those older than what was looked at
+        for (const Lane &lane : lanes_) left.push_back(lane.queued.size());
+        for (int many = 1;; many++) {
+            std::size_t newest = lanes_.size();
+            std::int64_t number = 0;
+            for (std::size_t lane = 0; lane < lanes_.size(); lane++)
+                if (left[lane] && lanes_[lane].queued[left[lane] - 1] > number)
+                    number = lanes_[newest = lane].queued[left[lane] - 1];
+            if (!number) {
+                if (many <= spread_.back()) spread_.note(true);
+                return;
+            }
+            left[newest]--;
+            void *event = find(number)->event;
+            if (many < spread_.back() || !event) continue;
+            spread_.note(event_status(event) <= 0);
             return;
         }
-        if (many < spread_.back()) spread_.note(true);
     }
 
     // The driver's status.
@@ -340,21 +350,10 @@ private:
 
     // ---- launches in flight -------------------------------------------------------------------
 
-    Flying *find(std::int64_t number) {
-        std::uint64_t at = std::uint64_t(number - first_);
-        return at < rows_.size() && rows_[at].number ? &rows_[at] : nullptr;
-    }
+    Flying *find(std::int64_t number) const { return table_ ? table_->flying(number) : nullptr; }
 
     void add(Lane &lane, std::int64_t number, void *event, PyObject *owner) {
-        if (rows_.empty()) first_ = number;
-        for (; number < first_; first_--) rows_.emplace_front();
-        std::size_t at = std::size_t(number - first_);
-        if (at >= rows_.size()) rows_.resize(at + 1);
-        Flying &one = rows_[at];
-        one.number = number;
-        one.event = event;
-        one.owner = owner;
-        one.lane = std::uint32_t(&lane - lanes_.data());
+        table_->take_off(number, event, owner, std::uint32_t(&lane - lanes_.data()));
         in_flight_++;
         lane.queued.push_back(number);
         lane.unflushed = true;
@@ -365,7 +364,7 @@ private:
     }
 
     void take(std::int64_t number, std::int32_t status) {
-        ended_.emplace_back(std::exchange(*find(number), Flying()), status);
+        ended_.emplace_back(table_->land(number), status);
         in_flight_--;
     }
 
@@ -428,10 +427,6 @@ private:
             release(one);
         }
         ended_.clear();
-        while (!rows_.empty() && !rows_.front().number) {
-            rows_.pop_front();
-            first_++;
-        }
         return list;
     }
 
@@ -444,8 +439,6 @@ private:
     nb::object made(void *event) const { return event_(std::uintptr_t(event), true); }
 
     std::vector<Lane> lanes_;
-    std::deque<Flying> rows_;  // by number, from the oldest in flight, which is `first_`
-    std::int64_t first_ = 0;
     std::size_t in_flight_ = 0, latest_ = 0;
     Spread spread_;
     int unasked_ = 0;  // launches since somebody asked for an event

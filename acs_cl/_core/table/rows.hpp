@@ -19,15 +19,16 @@ namespace acs_cl {
 struct Row {
     PyObject *object = nullptr;  // owned: Python's record, or the name of one that the core made
     std::uint32_t epoch = 0, task = 0;  // epoch 0: none
-    std::uint32_t first = 0;  // node of its epoch's, or place among those that lanes have
+    std::uint32_t first = 0;  // node of its epoch's, or its place where `has_place`
     State state = State::NONE;
     std::uint8_t many = 0;  // nodes
-    bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1;
+    bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
+        has_place : 1;  // among those that lanes have, or had
     std::uint32_t reads = 0, writes = 0;  // which of them, by bits
 
     Row()
         : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
-          is_watched(false) {}
+          is_watched(false), has_place(false) {}
 
     bool is_in_epoch() const { return epoch && !is_left; }
     bool is_on_lane_by_core() const { return by_core && !epoch; }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +38,16 @@ inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
     return nb::tuple(upstream);
 }
 
+// A launch in flight on a lane; number 0: it is not, or not any more. `owner`: Python's event, where that
+// is what keeps the launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
+struct Flying {
+    std::int64_t number = 0;
+    void *event = nullptr;
+    PyObject *owner = nullptr;
+    std::uint32_t lane = 0;
+    PyObject *bytes = nullptr;
+};
+
 // A launch went from one state to another; `ns`: on the clock of `perf_counter_ns`.
 struct Transition {
     std::int64_t number;
@@ -55,7 +66,7 @@ public:
             return true;
         });
         for (auto &[_, batch] : batches_) batch.let_go();
-        for (Touched &touched : on_lanes_) touched.let_go();
+        for (OnLane &one : on_lanes_) one.touched.let_go();
     }
 
     // What it owns of Python's, for the collector of cycles: `visit` gets each, until it says false.
@@ -121,6 +132,7 @@ public:
     // Its end was seen, well or not.
     void end(std::int64_t launch, bool failed) {
         Row &row = known(launch);
+        if (flying(launch)) throw std::logic_error("a lane has this launch, which has not ended");
         const std::uint32_t epoch = row.by_core ? row.epoch : 0;
         go(launch, row, failed || row.is_lost ? State::FAILED : State::ENDED);
         const nb::object let_go = give_up(launch, row, true);
@@ -324,16 +336,28 @@ public:
 
     // One that a lane has.
     void put_on_lane(std::int64_t launch, PyObject *name, const Touched &touched) {
-        if (free_.empty()) {
-            free_.push_back(std::uint32_t(on_lanes_.size()));
-            on_lanes_.emplace_back();
-        }
         Row &row = make(launch, name, touched);
-        row.first = free_.back();
-        free_.pop_back();
-        on_lanes_[row.first] = touched;
+        place_of(row).touched = touched;
         touched.hold();
     }
+
+    // What its lane has of a launch; null where none has it.
+    Flying *flying(std::int64_t launch) {
+        const Row *row = rows_.find(launch);
+        if (!row || !row->has_place) return nullptr;
+        Flying &one = on_lanes_[row->first].flying;
+        return one.number ? &one : nullptr;
+    }
+
+    // A lane has a launch from now on.
+    Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane) {
+        Flying &one = place_of(known(launch)).flying;
+        one = {launch, event, owner, lane, nullptr};
+        return one;
+    }
+
+    // It has not any more: what it had is the caller's.
+    Flying land(std::int64_t launch) { return std::exchange(*flying(launch), Flying()); }
 
     // It has ended, and well; false where it is none of these.
     bool end_on_lane(std::int64_t launch) {
@@ -480,6 +504,12 @@ private:
         Upstream patients;    // until it is done
     };
 
+    // What a lane has of a launch; and what that touches, where the core made it.
+    struct OnLane {
+        Flying flying;
+        Touched touched;
+    };
+
     // A launch outside of the window.
     struct Outside {
         std::int64_t number;
@@ -587,7 +617,7 @@ private:
     // is for the caller to let go, which may run anything.
     nb::object give_up(std::int64_t launch, Row &row, bool retires) {
         nb::object object = nb::steal(std::exchange(row.object, nullptr));
-        if (row.is_on_lane_by_core()) let_go_of_nodes(row);
+        if (row.has_place) give_place_up(row);
         counted_ -= row.is_counted;
         const bool was_watched = row.is_watched;
         rows_.erase(launch);
@@ -603,9 +633,24 @@ private:
         return object;
     }
 
-    void let_go_of_nodes(const Row &row) {
-        on_lanes_[row.first].let_go();
-        on_lanes_[row.first].many = 0;
+    // Where what a lane has of a launch is.
+    OnLane &place_of(Row &row) {
+        if (!row.has_place) {
+            if (free_.empty()) {
+                free_.push_back(std::uint32_t(on_lanes_.size()));
+                on_lanes_.emplace_back();
+            }
+            row.first = free_.back();
+            row.has_place = true;
+            free_.pop_back();
+        }
+        return on_lanes_[row.first];
+    }
+
+    void give_place_up(const Row &row) {
+        Touched &touched = on_lanes_[row.first].touched;
+        touched.let_go();
+        touched.many = 0;
         free_.push_back(row.first);
     }
 
@@ -648,7 +693,7 @@ private:
         std::vector<NodePointer> held;
         Node *nodes[MOST_SPANS];
         Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
-                                      : on_lanes_[row.first].nodes;
+                                      : on_lanes_[row.first].touched.nodes;
         for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
         return make(launch, name, spans_of(nodes, many, reads), spans_of(nodes, many, writes));
     }
@@ -681,7 +726,7 @@ private:
     std::map<std::uint32_t, Batch> batches_;
     std::pair<std::uint32_t, Batch *> newest_;
     Batch spare_;
-    std::vector<Touched> on_lanes_;  // what launches of the core's own touch, by place
+    std::deque<OnLane> on_lanes_;
     std::vector<std::uint32_t> free_, inside_epoch_;
     std::chrono::steady_clock::time_point looked_at_;
     std::vector<Transition> log_;
