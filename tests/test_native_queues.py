@@ -438,5 +438,9 @@ def test_a_launch_that_a_lane_has_does_not_end_before_the_lane_says_so() -> None
     with pytest.raises(RuntimeError, match="a lane has this launch"):
         program.table.end(1, False)
     assert program.table.state(1) == "executing"
-    program.end()
+    program.queues.flush()
+    while program.driver.run(program.rng):
+        pass
+    assert [(one.number, one.status) for one in program.queues.poll()] == [(1, COMPLETE)]
+    program.table.end(1, False)
     assert len(program.table) == 0
