@@ -19,8 +19,8 @@ typedef volatile __global atomic_uint *acs_word;
 #define acs_sub_release_acquire(p, v)                                                              \
     atomic_fetch_sub_explicit(ACS_AT(p), (v), memory_order_acq_rel, memory_scope_device)
 #define acs_or_acquire(p, v) atomic_fetch_or_explicit(ACS_AT(p), (v), memory_order_acquire, memory_scope_device)
-#define acs_exchange_release(p, v)                                                                 \
-    atomic_exchange_explicit(ACS_AT(p), (v), memory_order_release, memory_scope_device)
+#define acs_exchange(p, v)                                                                         \
+    atomic_exchange_explicit(ACS_AT(p), (v), memory_order_relaxed, memory_scope_device)
 /* what was there; the new value is stored only where that equals `expected` */
 inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint desired) {
     atomic_compare_exchange_strong_explicit(ACS_AT(p), &expected, desired, memory_order_acquire,
@@ -51,7 +51,7 @@ inline void acs_store(volatile __global uint *p, uint v) {
 ACS_ATOM(acs_add, "atom.relaxed.gpu.global.add.u32")
 ACS_ATOM(acs_add_release_acquire, "atom.acq_rel.gpu.global.add.u32")
 ACS_ATOM(acs_or_acquire, "atom.acquire.gpu.global.or.b32")
-ACS_ATOM(acs_exchange_release, "atom.release.gpu.global.exch.b32")
+ACS_ATOM(acs_exchange, "atom.relaxed.gpu.global.exch.b32")
 #define acs_sub_release_acquire(p, v) acs_add_release_acquire((p), 0u - (v))
 inline uint acs_swap_if_acquire(volatile __global uint *p, uint expected, uint desired) {
     uint before;

@@ -48,9 +48,10 @@
 
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
    Taking a tile: the atomic that tells of it, fence, group barrier. An acquire empties the caches of
-   all groups on its compute unit: looks that may be many are relaxed, and one that acquires follows
-   the one that finds something. tests/test_protocol.py explores
-   a model of this text exhaustively. */
+   all groups on its compute unit, so that looks that may be many are relaxed. What one of them finds
+   is acquired before it is run, and its slot cleared after that: who reads his own store acquires
+   nothing. tests/test_protocol.py explores a model of this text exhaustively, with what each group
+   sees of others' writes. */
 
 #define ACS_READY 62u          /* tasks that one completion can make ready before lanes publish alone */
 #define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
@@ -85,6 +86,7 @@ typedef struct {
     uint record[2][ACS_RECORD_WORDS] __attribute__((aligned(16)));
     uint args[ACS_ARGS_WORDS] __attribute__((aligned(16)));
     uint next;                 /* what the group runs next: an entry, or ACS_NONE */
+    uint late;                 /* a ticket plus one: its entry was found by a relaxed look, 0: none */
     uint last;                 /* this was the task's last tile */
     uint release;              /* and there is something to count down or to publish */
     uint marks;                /* ranks that left */
@@ -156,38 +158,52 @@ inline void acs_fault(const acs_epoch *e, uint code, uint task, uint value) {
 
 inline void acs_publish(const acs_epoch *e, uint entry) {
     for (uint again = 0; again <= e->mask; ++again) {
-        __global uint *slot = acs_slot(e, acs_add(e->block + ACS_B_TAIL, 1u));
-        if (acs_exchange_release(slot, entry) != ACS_ABANDONED)
+        const uint ticket = acs_add(e->block + ACS_B_TAIL, 1u);
+        acs_fence(); /* waits for the ticket and for the group's stores at the same time */
+        __global uint *slot = acs_slot(e, ticket);
+        if (acs_exchange(slot, entry) != ACS_ABANDONED)
             return;
         acs_store(slot, ACS_NONE);
     }
     acs_fault(e, ACS_BAD_ENTRY, acs_task_of(entry), e->mask);
 }
 
-/* An entry from the queue, or ACS_NONE: the group leaves. */
-inline uint acs_take(const acs_epoch *e, uint polls, uint narrow) {
+/* Acquire what a relaxed look found at a ticket, and clear its slot. */
+inline void acs_acquire_late(const acs_epoch *e, __local acs_shared *shared) {
+    __global uint *slot = acs_slot(e, shared->late - 1u);
+    shared->late = 0;
+    acs_load_acquire(slot);
+    acs_store(slot, ACS_NONE);
+}
+
+/* An entry from the queue, or ACS_NONE: the group leaves. Looks are relaxed. What one of them finds
+   is acquired late where the record can be fetched at the same time, which does not change. */
+inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls, uint narrow) {
     if (narrow) {
         const uint waiting = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
         if ((int)waiting >= (int)narrow && acs_load(e->block + ACS_B_GONE) * 2u >= narrow)
             return ACS_NONE;
     }
-    __global uint *slot = acs_slot(e, acs_add(e->block + ACS_B_HEAD, 1u));
-    uint entry = acs_load_acquire(slot);
-    if (entry == ACS_NONE) {
-        for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
-            if (((look & 15u) == 15u || (look & (look + 1u)) == 0u) &&
-                (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
-                 acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
-                break;
-            acs_rest(look);
-            entry = acs_load(slot);
-        }
-        /* what a relaxed look found is taken by one that acquires */
-        entry = entry == ACS_NONE ? acs_swap_if_acquire(slot, ACS_NONE, ACS_ABANDONED)
-                                  : acs_load_acquire(slot);
+    const uint ticket = acs_add(e->block + ACS_B_HEAD, 1u);
+    __global uint *slot = acs_slot(e, ticket);
+    uint entry = acs_load(slot);
+    for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
+        if (((look & 15u) == 15u || (look & (look + 1u)) == 0u) &&
+            (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
+             acs_is_fatal(acs_load(e->block + ACS_B_FAULT))))
+            break;
+        acs_rest(look);
+        entry = acs_load(slot);
     }
-    if (entry != ACS_NONE)
-        acs_store(slot, ACS_NONE);
+    if (entry == ACS_NONE) {
+        entry = acs_swap_if_acquire(slot, ACS_NONE, ACS_ABANDONED);
+        if (entry != ACS_NONE)
+            acs_store(slot, ACS_NONE);
+    } else {
+        shared->late = ticket + 1u;
+        if (!ACS_FORESEE)
+            acs_acquire_late(e, shared);
+    }
     return entry;
 }
 
@@ -333,9 +349,10 @@ ACS_COLD bool acs_is_over(ulong slice_ns, ulong started_ns) {
     return acs_clock_ns() - started_ns > slice_ns;
 }
 
-/* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. By lane 0. */
+/* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. A record that
+   is there already, the heir's, is not fetched any more. By lane 0. */
 inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs_bounds *until,
-                       uint *finished, uint turn) {
+                       uint *finished, uint turn, uint heir) {
     uint next = shared->next;
     if (shared->release && next == ACS_NONE && shared->n_ready)
         next = shared->ready[0] & ACS_TASK_MASK;
@@ -349,7 +366,9 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
         if (*finished)
             acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished);
         *finished = 0;
-        next = acs_take(e, until->polls, until->narrow);
+        next = acs_take(e, shared, until->polls, until->narrow);
+        if (shared->late && acs_task_of(next) == acs_task_of(heir))
+            acs_acquire_late(e, shared);
     }
     shared->next = next;
 }
@@ -374,7 +393,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         acs_clean(region, 1u - which, get_group_id(0) * ACS_GROUP + lane, groups * ACS_GROUP);
     if (lane == 0) {
         whole = acs_is_whole(region);
-        shared.next = whole ? acs_take(&e, polls, 0u) : ACS_NONE;
+        shared.late = 0;
+        shared.next = whole ? acs_take(&e, &shared, polls, 0u) : ACS_NONE;
     }
     acs_group_barrier();
     uint entry = shared.next;
@@ -393,8 +413,13 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         const __local uint *words = shared.record[buffer];
         if (ACS_STEADY || !staged) {
 #if ACS_GROUP >= ACS_RECORD_WORDS
+            uint word = 0;
             if (lane < ACS_RECORD_WORDS)
-                shared.record[buffer][lane] = stored[lane];
+                word = stored[lane];
+            if (ACS_FORESEE && lane == 0 && shared.late)
+                acs_acquire_late(&e, &shared);
+            if (lane < ACS_RECORD_WORDS)
+                shared.record[buffer][lane] = word;
 #else
             for (uint i = lane; i < ACS_RECORD_WORDS; i += ACS_GROUP)
                 shared.record[buffer][i] = stored[i];
@@ -472,19 +497,19 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             }
 #if !ACS_STEADY
             if (!shared.release)
-                acs_choose(&e, &shared, &until, &finished, turn);
+                acs_choose(&e, &shared, &until, &finished, turn, heir);
         }
         acs_group_barrier();
         if (shared.release) {
             acs_release(&e, &shared, &record, task, polls);
             if (lane == 0)
-                acs_choose(&e, &shared, &until, &finished, turn);
+                acs_choose(&e, &shared, &until, &finished, turn, heir);
             acs_group_barrier();
         }
 #else
             if (shared.release)
                 acs_release(&e, &shared, &record, task, polls);
-            acs_choose(&e, &shared, &until, &finished, turn);
+            acs_choose(&e, &shared, &until, &finished, turn, heir);
         }
         acs_group_barrier();
 #endif

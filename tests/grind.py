@@ -34,8 +34,9 @@ ATOMICS = """
 #define acs_add(p, v) atomic_add(acs_word(p), (v))
 #define acs_sub_release_acquire(p, v) atomic_sub(acs_word(p), (v))
 #define acs_or_acquire(p, v) atomic_or(acs_word(p), (v))
-#define acs_exchange_release(p, v) atomic_xchg(acs_word(p), (v))
+#define acs_exchange(p, v) atomic_xchg(acs_word(p), (v))
 #define acs_swap_if_acquire(p, expected, desired) atomic_cmpxchg(acs_word(p), (expected), (desired))
+#define acs_rest(looks)
 inline ulong acs_clock_ns(void) { return 0; }
 #define acs_group_barrier() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 """
