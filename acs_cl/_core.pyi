@@ -635,6 +635,8 @@ class Passing:
         """Keep the bypass open for so long."""
     commands: int
     """How many have come since the host last waited for results."""
+    least_commands: int
+    """How many make a stretch."""
     def take_stretch(self) -> tuple[int, float] | None:
         """End a stretch. Return its commands and seconds, or None if it says nothing."""
     def spoil_stretch(self) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LOOKED = 32
 """Launches after which it is known whether they overlap."""
 
+STRETCH = 64
+"""Commands in a stretch, at least: to look at one costs the host about what a kernel does."""
+
 AGAIN = 8
 """Launches after which a section goes on that something else ended."""
 
@@ -93,6 +96,7 @@ class Section(core.native.Passing):
     ) -> None:
         super().__init__(queue, pointer, BEHIND)
         self.trials = Trials(both=not by_overlap)
+        self.least_commands = STRETCH
         self._by_overlap = by_overlap
         self.native = _cl.CommandQueue.from_int_ptr(pointer, True)
         self._books, self._numbers, self._seen = books, numbers, seen

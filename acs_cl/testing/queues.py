@@ -48,7 +48,7 @@ def trials_say(verdict: Callable[[bool], bool | None]) -> Iterator[None]:
     def stretch(_: object, bypassed: bool, __: int, ___: float) -> bool | None:
         return verdict(bypassed)
 
-    with changed(trials.Trials, "stretch", stretch):
+    with changed(trials.Trials, "stretch", stretch), changed(sampling, "STRETCH", 16):
         yield
 
 

@@ -107,6 +107,8 @@ PyMethodDef passing_methods[] = {{"count", method(passing_count), METH_O, nullpt
 PyMemberDef passing_members[] = {{"passed", T_LONGLONG, offsetof(Passing, passed), 0, nullptr},
                                  {"lock", T_OBJECT_EX, offsetof(Passing, lock), READONLY, nullptr},
                                  {"commands", T_LONGLONG, offsetof(Passing, commands), 0, nullptr},
+                                 {"least_commands", T_LONGLONG,
+                                  offsetof(Passing, least_commands), 0, nullptr},
                                  {"wanted", T_INT, offsetof(Passing, wanted), 0, nullptr},
                                  {"satisfied", T_INT, offsetof(Passing, satisfied), 0, nullptr},
                                  {"began", T_DOUBLE, offsetof(Passing, began), 0, nullptr},

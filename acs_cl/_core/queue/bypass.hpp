@@ -48,7 +48,6 @@ struct Events {
 inline Events events;
 
 constexpr std::size_t EVENTS = 128;
-constexpr long long STRETCH = 16;  // commands, at least
 
 // What a section needs while commands pass. It is found by the queue object that they are called
 // with, which lives as long as commands may pass.
@@ -68,7 +67,7 @@ struct Passing {
     double rests_until;
     // A stretch of commands, from one wait of the host for results to the next; as
     // acs_cl/queue/trials.py compares them.
-    long long commands;
+    long long commands, least_commands;
     double stretch_began;
     bool is_idle;  // nothing is in flight
     bool waits_first;  // a blocking transfer is quicker where it is
@@ -84,7 +83,7 @@ struct Passing {
     void end();
 
     // The host has waited for results: whether a stretch is long enough to be looked at.
-    bool ends_stretch() const { return commands >= STRETCH; }
+    bool ends_stretch() const { return commands >= least_commands; }
 
     // A command has passed. Where the one some commands ago has not ended, work is waiting.
     void count(PyObject *event, void *handle);
