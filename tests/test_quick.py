@@ -72,7 +72,7 @@ def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> None:
     testing.runtime_of(program).finish()
     monkeypatch.setattr(device_module, "OPEN_S", 1e9)
     monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
-    monkeypatch.setattr(testing.runtime_of(program).engine.backend, "_next_look", 0)
+    testing.Scheduler(testing.runtime_of(program)).keep_open()
 
 
 def warm(program: acs.Program) -> None:
@@ -859,3 +859,21 @@ def test_a_runtime_and_its_kernels_are_collected(device: cl.Device) -> None:
     while any(one() is not None for one in gone) and time.monotonic() < until:
         gc.collect()
     assert [one() for one in gone] == [None, None]
+
+
+def test_the_core_learns_at_once_how_long_an_epoch_is_kept_open(program: acs.Program) -> None:
+    rt = testing.runtime_of(program)
+    backend = testing.Scheduler(rt).backend
+    x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+    made = 0
+    while made < 3 or testing.launched(rt) % 32:  # no look comes from the number of launches
+        program.add((8,), None, x, y, 1)
+        made += 1
+    rt.finish()
+    program.add((8,), None, x, y, 1)  # to an epoch that somebody looks at from now on
+    sent = backend.counters["epochs"]
+    backend.keep_open(10)
+    for _ in range(12):
+        program.add((8,), None, x, y, 1)
+    assert backend.counters["epochs"] == sent + 1
+    assert y.get().tolist() == [made + 13] * 8

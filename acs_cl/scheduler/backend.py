@@ -170,6 +170,7 @@ class Device(Backend):
         """Let the open epoch grow to so many tasks, or until it is asked for, whatever those before
         it held."""
         self._next_look = tasks
+        self._tell()
 
     @property
     def counters(self) -> dict[str, int]:

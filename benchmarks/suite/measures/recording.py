@@ -175,12 +175,14 @@ def kept_open(runtime: acs.Runtime) -> Iterator[None]:
     """The epoch is not sent before something asks for it. Nothing public does this."""
     module: Any = device_backend
     backend: Any = runtime.engine.backend
-    before = module.OPEN_S, module.FIRST_LOOK, backend._next_look
-    module.OPEN_S, module.FIRST_LOOK, backend._next_look = 1e9, 1 << 30, 0
+    before = module.OPEN_S, module.FIRST_LOOK
+    module.OPEN_S, module.FIRST_LOOK = 1e9, 1 << 30
+    backend.keep_open()
     try:
         yield
     finally:
-        module.OPEN_S, module.FIRST_LOOK, backend._next_look = before
+        module.OPEN_S, module.FIRST_LOOK = before
+        backend.keep_open(module.FIRST_LOOK)
 
 
 def _us(seconds: float) -> float:
