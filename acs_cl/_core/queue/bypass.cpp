@@ -131,9 +131,11 @@ void Passing::count(PyObject *event, void *handle) {
     passed++;
     commands++;
     is_idle = false;
-    // one of a transfer holds memory of the program, and waits when it goes
-    const bool is_plain = reinterpret_cast<PyObject *>(Py_TYPE(event)) == acs_cl::events.plain;
-    Py_XSETREF(last, is_plain ? Py_NewRef(event) : nullptr);
+    // one of a transfer holds memory of the program, and waits when it goes; and a driver takes longer
+    // to release one that has ended, so that none is held without need
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
+    const bool is_held = waits_first && type == acs_cl::events.plain;
+    Py_XSETREF(last, is_held ? Py_NewRef(event) : nullptr);
     if (keeps_events && event != Py_None)  // barriers of old have no event
         Py_XSETREF(place_of(event), Py_NewRef(event));
     if (--left > 0) return;
