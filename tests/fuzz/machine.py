@@ -151,9 +151,14 @@ class AcsMachine:
     def get(self, view: View, wait: bool) -> None:
         if wait:
             self.let_go()
+        self._read(self._of(view), wait)
+
+    def _read(self, array: Any, wait: bool = False) -> None:
+        """Read an array; what it depends on may have failed before that was asked."""
         try:
-            result = self._of(view).get(wait=wait)
+            result = array.get(wait=wait)
         except acs.PoisonedError:
+            assert self.failing
             self.results.append(POISONED)
             return
         if wait:
@@ -197,7 +202,7 @@ class AcsMachine:
         used = slots_of(graph.calls) if graph is not None else []
         if graph is not None and used:
             slot = used[slot % len(used)]
-            self._promise(graph.arrays[slot].get(wait=False))
+            self._read(graph.arrays[slot])
             new = self.runtime.array(values(seed, LAYOUT[slot].shape, LAYOUT[slot].dtype))
             graph.graph.swap(graph.arrays[slot], new)
             graph.arrays[slot] = new
@@ -267,7 +272,7 @@ class AcsMachine:
         self.let_go()
         for graph in self.graphs:
             for slot in slots_of(graph.calls):
-                self._promise(graph.arrays[slot].get(wait=False))
+                self._read(graph.arrays[slot])
         blocking = len(self.handles) % 2 == 0
         for slot in range(len(SHAPES)):
             self.get(View(slot, "whole"), blocking)
