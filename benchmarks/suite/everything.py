@@ -31,7 +31,7 @@ from acs_cl.benchmarks.workloads import catalogue
 FIRST = {"overlap": 10, "scheduler": 60, "latency": 5, "builds": 60, "overhead": 60}
 FIRST |= {"native": 60, "startup": 60}
 """What nothing is without, and seconds that each takes at most, as far as is known."""
-LATER = {"queue": 60, "replay": 25, "taskbench": 35, "reductions": 10, "memory": 35}
+LATER = {"queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10, "memory": 35}
 ON_CPU = {"checking": 45}
 """Whose figures are those of CPU devices."""
 
