@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -593,3 +595,34 @@ def test_explain_says_what_a_launch_that_does_not_run_waits_for(device: cl.Devic
         gate.open()
         outside.wait()
         assert "host's clock" not in str(rt.explain(outside))  # nobody asked for it
+
+
+def test_an_array_gives_the_runtime_that_the_program_has(device: cl.Device) -> None:
+    with acs.Runtime(device) as rt:
+        assert rt.zeros(2, "f4").runtime is rt
+        assert rt.zeros(0, "f4").runtime is rt
+
+
+@pytest.mark.parametrize("options", [{}, {"backend": "device"}, {"trace": True}])
+def test_what_is_left_of_a_runtime_keeps_its_engine_and_nothing_else_does(
+    device: cl.Device, options: dict[str, Any]
+) -> None:
+    """No circle of references keeps an engine, so that queues and memory go back at once."""
+    gc.disable()
+    try:
+        rt = acs.Runtime(device, **options)
+        engine = weakref.ref(rt.engine)
+        x = rt.array([1, 2], "i4")
+        kernel = rt.build(SOURCE).put
+        del rt
+        again = x.runtime
+        assert again is x.runtime
+        assert again.engine is engine()
+        kernel((2,), None, x, 7)
+        again.finish()
+        del again, x
+        assert engine() is not None, "a kernel launches on it still"
+        del kernel
+        assert engine() is None
+    finally:
+        gc.enable()
