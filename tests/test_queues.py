@@ -204,8 +204,9 @@ def test_only_where_nobody_asks_and_the_device_keeps_up_launches_have_no_event(
     assert launch(64) == 0  # somebody may ask yet
     backend.wait_all()
     backend.poll()
-    bare = launch(16)
-    assert bare == (0 if name == "out_of_order" else 12)
+    # Every fourth of a lane has an event; where launches end early, two lanes share them unevenly.
+    few = {"out_of_order": (0,), "lanes": (12, 13)}.get(name, (12,))
+    assert launch(16) in few
     event = backend.event(number - 15)
     assert launch(16) == 0  # somebody asked
     event.wait()

@@ -137,7 +137,7 @@ def test_measuring_refuses_what_differs_by_itself() -> None:
 
 def test_bytes_of_spans_are_those_of_the_array() -> None:
     class Array:
-        _span = Span(3, 100, 32, 1, 32)
+        span = Span(3, 100, 32, 1, 32)
 
     rows = (Span(3, 104, 8, 3, 2), Span(4, 100, 4, 1, 4))
     assert said(rows, Array(), 32) == {4, 5, 12, 13, 20, 21}
