@@ -1014,6 +1014,17 @@ def test_run_from_outside_makes_queues_of_its_own(
     assert (said in done.stderr) == (name == "CHECK"), done.stderr
 
 
+def test_run_takes_a_program_that_makes_our_queues_itself() -> None:
+    """They are queues to PyOpenCL's own tests, and are counted."""
+    program = Path(__file__).parents[1] / "examples" / "existing_pyopencl_program.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "acs_cl", "run", str(program)], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "acs-cl run: 1 queues, " in done.stderr
+
+
 def test_run_says_what_is_wrong(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "acs_cl", "run", str(tmp_path / "missing.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

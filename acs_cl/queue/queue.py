@@ -20,7 +20,7 @@ import contextlib
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -78,6 +78,9 @@ _shared: weakref.WeakValueDictionary[tuple[int, int, bool], Runtime] = weakref.W
 
 defaults: dict[str, Any] = {}
 """Options of the runtimes that queues make for themselves."""
+
+watchers: list[Callable[[Queue], None]] = []
+"""Told of each queue that is made, while `acs-cl run` runs a program."""
 
 _users: dict[int, set[int]] = {}
 """{id of a runtime: its queues, by their hashes}. A finalizer may change it in the middle of a line
@@ -176,6 +179,8 @@ class Queue(cl.CommandQueue):
         own = runtime is None
         last = weakref.finalize(self, _gone, hash(self), self._runtime, self.section, own)
         last.atexit = False
+        for told in watchers:
+            told(self)
 
     def _join(self) -> Any:
         """What the core makes launches of the queue's kernels with; None where Python makes all."""

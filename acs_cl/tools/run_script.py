@@ -95,26 +95,21 @@ class Account:
 
 @contextlib.contextmanager
 def replaced_queues(options: dict[str, Any]) -> Iterator[Account]:
-    """In the block every ``pyopencl.CommandQueue(…)`` makes a queue of ours."""
+    """In the block every ``pyopencl.CommandQueue(…)`` makes a queue of ours, as every
+    `acs_cl.Queue(…)` does. What is a queue to PyOpenCL's own tests stays one."""
     account = Account()
-
-    class CommandQueue(Queue):
-        __doc__ = cl.CommandQueue.__doc__
-
-        def __init__(self, context: Any, device: Any = None, properties: Any = None) -> None:
-            super().__init__(context, device, properties)
-            account.opens(self)
-
-    original, cl.CommandQueue = cl.CommandQueue, CommandQueue  # type: ignore[misc]
+    original, cl.CommandQueue = cl.CommandQueue, Queue  # type: ignore[misc]
+    queue.watchers.append(account.opens)
     before = dict(queue.defaults)
     queue.defaults.update(options)
     try:
         with patch.kept():
             yield account
     finally:
+        queue.watchers.remove(account.opens)
         queue.defaults.clear()
         queue.defaults.update(before)
-        if cl.CommandQueue is CommandQueue:
+        if cl.CommandQueue is Queue:
             cl.CommandQueue = original  # type: ignore[misc]
 
 
