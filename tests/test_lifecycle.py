@@ -626,3 +626,28 @@ def test_what_is_left_of_a_runtime_keeps_its_engine_and_nothing_else_does(
         assert engine() is None
     finally:
         gc.enable()
+
+
+AT_THE_END = """
+import atexit, threading
+
+@atexit.register  # before the library's own, and so behind them
+def say():
+    print([one.name for one in threading.enumerate() if one.name.startswith("acs_cl")])
+
+import acs_cl as acs
+
+rt = acs.Runtime(backend="lanes")
+x = rt.zeros(4, "f4")
+rt.call(lambda values: values.fill(2), writes=[x])
+print(x.get())
+"""
+
+
+def test_no_thread_polls_while_the_interpreter_ends(device: cl.Device) -> None:
+    """One that it ended inside the core would take the process with it."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[2. 2. 2. 2.]", "[]"]

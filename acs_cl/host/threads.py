@@ -8,6 +8,7 @@ they work, and only then.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import weakref
 from collections.abc import Callable
@@ -22,7 +23,25 @@ IDLE_S = 0.2
 
 HOST_THREADS = 4
 
+LAST_S = 1.0
+"""How long a program that ends waits for each thread."""
+
 _marks = threading.local()
+
+_threads: set[threading.Thread] = set()
+_pools: weakref.WeakSet[HostTasks] = weakref.WeakSet()
+_leaves = threading.Event()
+"""The program ends, and no thread is needed any more."""
+
+
+@atexit.register
+def _end_threads() -> None:
+    """A thread that the interpreter ends inside the core takes the process with it."""
+    _leaves.set()
+    for pool in list(_pools):
+        pool.end()
+    for thread in list(_threads):
+        thread.join(LAST_S)
 
 
 def on_host_task() -> bool:
@@ -52,17 +71,25 @@ class Progress:
         """Have the thread running. Called under the lock."""
         if not self._running:
             self._running = True
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._run,
                 args=(self._pump(), self._goes_on()),
                 name="acs_cl progress",
                 daemon=True,
-            ).start()
+            )
+            _threads.add(thread)
+            thread.start()
 
     def _run(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
+        try:
+            self._poll(pump, goes_on)
+        finally:
+            _threads.discard(threading.current_thread())
+
+    def _poll(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
         pause = SHORTEST_SLEEP_S
         idle_since = None
-        while True:
+        while not _leaves.is_set():
             if not goes_on():  # else a look would only hold the program up
                 with self._lock:
                     needed, moved = pump()
@@ -83,10 +110,11 @@ class HostTasks:
     """Up to `HOST_THREADS` threads that run what they are given, in order of arrival."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
         self._lock = threading.Lock()
+        _pools.add(self)
 
     @property
     def busy(self) -> bool:
@@ -100,7 +128,20 @@ class HostTasks:
             self._queue.put(task)
             if self._threads < min(self._busy, HOST_THREADS):
                 self._threads += 1
-                threading.Thread(target=self._work, name="acs_cl host task", daemon=True).start()
+                thread = threading.Thread(target=self._run, name="acs_cl host task", daemon=True)
+                _threads.add(thread)
+                thread.start()
+
+    def end(self) -> None:
+        """Let threads without a task go."""
+        for _ in range(HOST_THREADS):
+            self._queue.put(None)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            _threads.discard(threading.current_thread())
 
     def _work(self) -> None:
         _marks.host_task = True
@@ -113,6 +154,8 @@ class HostTasks:
                         continue
                     self._threads -= 1
                     return
+            if task is None:
+                return
             task()
             with self._lock:
                 self._busy -= 1
