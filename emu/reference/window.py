@@ -20,7 +20,7 @@ everything upstream that holds was done; a patient one after everything upstream
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 
 class _Slot:
@@ -46,8 +46,6 @@ class Window:
         """None stands for a launch that executes and holds nobody: the common case, made cheap."""
         self.watched: set[int] = set()
         """Slots that are more than None."""
-        self.elsewhere: Callable[[], int] | None = None
-        """How many launches somebody else keeps, each as if its slot were None, until `adopt`."""
         self.waiting: deque[tuple[int, tuple[int, ...], bool, bool, bool]] = deque()
         """Launches outside the window, as `insert` was told of them."""
         self._executing = 0
@@ -74,13 +72,7 @@ class Window:
     @property
     def occupied(self) -> int:
         """Slots in use."""
-        return len(self.slots) + (self.elsewhere() if self.elsewhere is not None else 0)
-
-    def adopt(self, numbers: Iterable[int]) -> None:
-        """Launches that were kept elsewhere are here."""
-        before = len(self.slots)
-        self.slots.update(dict.fromkeys(numbers))
-        self._executing += len(self.slots) - before
+        return len(self.slots)
 
     def insert(
         self,
@@ -103,8 +95,7 @@ class Window:
             else:
                 slots[number] = None
                 self._executing += 1
-                if len(slots) > self.most or self.elsewhere is not None:
-                    self.most = max(self.most, self.occupied)
+                self.most = max(self.most, len(slots))
                 return [number]
         handed_out: list[int] = []
         self._enter(number, upstream, holds, gated, patient, handed_out)
