@@ -54,7 +54,6 @@ def new_process() -> Iterator[None]:
     with (
         changed(inference, "_programs", {}),
         changed(macros, "_known", {}),
-        changed(macros, "_mute", set()),
         changed(macros, "_untold", {}),
         changed(files, "_told", set()),
         changed(contexts, "_shared", {}),

@@ -68,7 +68,6 @@ _OPENED = {"??=": ("#if 1",), "#elifdef": ("#if 0", "#elifdef __OPENCL_VERSION__
 _known: dict[str, dict[str, Answer]] = {}
 _untold: dict[str, set[str]] = {}
 """Names of which the compiler tells nothing, by what it was asked with."""
-_mute: set[str] = set()
 
 
 def answers(
@@ -85,15 +84,13 @@ def answers(
             known.update(_from_text(line))
     untold = _untold.setdefault(key, set())
     wanted = sorted(set(names) - set(known) - untold)
-    if wanted and key not in _mute:
+    if wanted and (known or not untold):  # else it tells nothing
         found = _ask(device, words, wanted, [] if known else _COMMON.split())
         if found:
             known.update(found)
             cache.add_line(key, cache.key("", " ".join(found), (), facts_of(device)), found)
-        elif not known:
-            _mute.add(key)
         untold.update(name for name in wanted if name not in found)
-    if key in _mute:
+    if untold and not known:
         return None
     return {name: known[name] for name in names if name in known}
 
