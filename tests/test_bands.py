@@ -54,29 +54,15 @@ def test_a_cut_that_cannot_be_is_refused() -> None:
         tiles((4, 2), (5, 1))
 
 
-KERNELS = """
-kernel void scale(global const float *x, global float *y, int n)
-{ int i = get_global_id(0); if (i < n) y[i] = 2 * x[i]; }
-kernel void sweep(global const float *x, global float *y, int n)
-{
-    int i = get_global_id(0), j = get_global_id(1);
-    if (i < 1 || j < 1 || i >= n - 1 || j >= n - 1) return;
-    y[j * n + i] = x[j * n + i - 1] + x[j * n + i + 1] + x[(j - 1) * n + i] + x[(j + 1) * n + i];
-}
-kernel void gemm(global const float *x, global float *y, int n, global const float *z)
-{
-    int i = get_global_id(0), j = get_global_id(1);
-    float sum = 0;
-    for (int k = 0; k < n; k++) sum += x[j * n + k] * z[k * n + i];
-    y[j * n + i] = sum;
-}
-kernel void transpose(global const float *x, global float *y, int n)
-{ int i = get_global_id(0), j = get_global_id(1); y[i * n + j] = x[j * n + i]; }
+KERNELS = (
+    bands.SOURCE
+    + """
 kernel void pose(global const float *x, global float *y, int n)
 { int i = get_global_id(0); for (int k = 0; k < 7; k++) y[k * n + i] = x[k * n + i]; }
 kernel void gather(global const int *x, global float *y, int n, global const float *z)
 { int i = get_global_id(0); y[i] = z[x[i]]; }
 """
+)
 
 
 def footprints(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ kernel void sweep(global const float *x, global float *y, int n)
     if (i < 1 || j < 1 || i >= n - 1 || j >= n - 1) return;
     y[j * n + i] = x[j * n + i - 1] + x[j * n + i + 1] + x[(j - 1) * n + i] + x[(j + 1) * n + i];
 }
-kernel void gemm(global const float *x, global const float *z, global float *y, int n)
+kernel void gemm(global const float *x, global float *y, int n, global const float *z)
 {
     int i = get_global_id(0), j = get_global_id(1);
     float sum = 0;
@@ -63,38 +64,19 @@ class Shape(NamedTuple):
     """A program of a few dependent launches, each of some waves of groups."""
 
     steps: int
-    launch: Callable[[Any, Sequence[Any], int, int], None]
-    """Of the program, two arrays and more, the step, and the groups on each axis."""
+    kernel: str
     square: bool = True
     """Groups of 16 x 16 on two axes, not of 64 on one."""
-
-
-def _pair(prog: Any, arrays: Sequence[Any], step: int, side: int) -> None:
-    n = 64 * side
-    prog.scale((n,), (64,), arrays[step % 2], arrays[1 - step % 2], n)
-
-
-def _sweep(prog: Any, arrays: Sequence[Any], step: int, side: int) -> None:
-    n = 16 * side
-    prog.sweep((n, n), (16, 16), arrays[step % 2], arrays[1 - step % 2], n)
-
-
-def _gemm(prog: Any, arrays: Sequence[Any], step: int, side: int) -> None:
-    n = 16 * side
-    prog.gemm((n, n), (16, 16), arrays[step % 2], arrays[2], arrays[1 - step % 2], n)
-
-
-def _turned(prog: Any, arrays: Sequence[Any], step: int, side: int) -> None:
-    n = 16 * side
-    prog.transpose((n, n), (16, 16), arrays[step % 2], arrays[1 - step % 2], n)
+    others: int = 0
+    """Arrays that all launches read, beside the two that they take turns with."""
 
 
 SHAPES = {
-    "elementwise": Shape(2, _pair, square=False),
-    "elementwise-chain": Shape(32, _pair, square=False),
-    "gemms": Shape(2, _gemm),
-    "jacobi": Shape(16, _sweep),
-    "transposes": Shape(4, _turned),
+    "elementwise": Shape(2, "scale", square=False),
+    "elementwise-chain": Shape(32, "scale", square=False),
+    "gemms": Shape(2, "gemm", others=1),
+    "jacobi": Shape(16, "sweep"),
+    "transposes": Shape(4, "transpose"),
 }
 """Two elementwise kernels, a chain of them, two matrix products, sweeps of a stencil, and
 transposes, whose bands all need each other."""
@@ -102,16 +84,18 @@ transposes, whose bands all need each other."""
 
 def shape_trace(name: str, waves: float, on: Machine, bands: int) -> Trace:
     """A shape whose launches fill the device so many times."""
-    steps, launch, square = SHAPES[name]
-    at_once = on.gpu.units * min(on.gpu.groups, on.gpu.threads // (256 if square else 64))
+    steps, kernel, square, others = SHAPES[name]
+    local = (16, 16) if square else (64,)
+    at_once = on.gpu.units * min(on.gpu.groups, on.gpu.threads // prod(local))
     groups = max(1, round(waves * at_once))
-    side = max(1, round(groups**0.5)) if square else groups
+    n = local[0] * (max(1, round(groups**0.5)) if square else groups)
+    size = (n,) * len(local)
     dry = Dry(group_ns=GROUP_NS, bands=bands)
     prog = dry.build(SOURCE)
-    length = (16 * side) ** 2 if square else 64 * side
-    arrays = [dry.empty(length) for _ in range(3)]
+    pair = [dry.empty(prod(size)) for _ in range(2)]
+    more = [dry.empty(prod(size)) for _ in range(others)]
     for step in range(steps):
-        launch(prog, arrays, step, side)
+        getattr(prog, kernel)(size, local, pair[step % 2], pair[1 - step % 2], n, *more)
     return dry.trace(f"{name}, {waves:g} waves")
 
 
