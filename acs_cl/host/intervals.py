@@ -11,20 +11,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+Intervals = Sequence[tuple[int, int]]
 
-def in_flight(intervals: Sequence[tuple[int, int]]) -> float:
+
+def in_flight(intervals: Intervals) -> float:
     """How many of the intervals are open on average, over the time in which any is: summed
     durations over their union."""
-    covered = 0
-    reached: int | None = None
-    for start, end in sorted(intervals):
-        if reached is None or start >= reached:
-            covered += end - start
-            reached = end
-        elif end > reached:
-            covered += end - reached
-            reached = end
-    return sum(end - start for start, end in intervals) / covered if covered else 0.0
+    covered = length(union(intervals))
+    return length(intervals) / covered if covered else 0.0
 
 
 def packed(ordered: Iterable[T], interval: Callable[[T], tuple[int, int]]) -> list[list[T]]:
@@ -42,9 +36,6 @@ def packed(ordered: Iterable[T], interval: Callable[[T], tuple[int, int]]) -> li
             rows[free].append(item)
             ends[free] = end
     return rows
-
-
-Intervals = Sequence[tuple[int, int]]
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """Edges between launches that were observed, and the chains that they make.
 
 In: slices in program order. Out: for each launch those it follows, each with the kind of hazard;
-the longest chain. Worked out again from the
-bytes, so that edges to launches that had ended when their dependant was made are there, too.
+the longest chain. Worked out again from the bytes, so that edges to launches that had ended when
+their dependant was made are there, too.
 """
 
 from __future__ import annotations
