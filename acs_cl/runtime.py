@@ -252,6 +252,21 @@ class Runtime:
         self._engine.check_open()
         return Graph(self._engine)
 
+    def load(self, path: str | Path, **arrays: Array) -> Graph:
+        """Make a graph of a file that `Graph.save` wrote.
+
+        Its named arrays are `graph.arrays`; those given here, of the same shape and dtype, come in
+        their places. What launches touch is found out anew, for this device.
+
+        A file holds kernels, which the driver builds and replays run: load what you would run.
+        """
+        from .graph.files import read
+        from .graph.loading import load
+
+        self._engine.check_open()
+        self._engine.refuse_in_recording("load")
+        return load(self._engine, read(path), self.build, self.empty, arrays)
+
     def finish(self) -> None:
         """Wait for everything launched so far. Raise the first failure not reported before."""
         engine = self._engine

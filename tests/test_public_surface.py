@@ -34,12 +34,12 @@ MEMBERS = {
         "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
         "size strides view"
     ),
-    "Graph": "close dag replay swap update",
+    "Graph": "arrays close dag handles replay save swap update",
     "Handle": "access done event name number wait",
     "Kernel": "access infer_ranges launch_many name native signature",
     "Program": "kernels native",
     "Runtime": (
-        "array build call close context dag device empty explain finish flush launch measure "
+        "array build call close context dag device empty explain finish flush launch load measure "
         "options phase pinned plan prebuild record stats trace zeros"
     ),
 }

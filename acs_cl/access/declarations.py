@@ -42,6 +42,13 @@ class Standing:
                 )
             self._declared[name] = self._parse(parameters[name], text)
 
+    @property
+    def told(self) -> Mapping[str, str] | None:
+        """The declarations by parameter; None where a function declares."""
+        if self._function is not None:
+            return None
+        return {name: one.text for name, one in self._declared.items()}
+
     def _parse(self, parameter: Parameter, text: str) -> Declaration:
         where = f"kernel {self._kernel.name!r}, parameter {parameter.name!r}"
         if not parameter.is_pointer and parameter.space != "image":

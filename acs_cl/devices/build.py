@@ -23,6 +23,16 @@ def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ..
     return cut_at_blanks(words.decode())
 
 
+def asked_options(context: cl.Context, words: Sequence[str]) -> tuple[str, ...]:
+    """What a program asked for, of options as the driver gets them: those that PyOpenCL adds are
+    of this machine."""
+    added = driver_options(context, [])
+    own = len(words) - len(added)
+    if added and tuple(words[own:]) == added:
+        words = words[:own]
+    return tuple(word for word in words if word)
+
+
 def cut_at_blanks(options: str) -> tuple[str, ...]:
     """The text of options in parts; blanks between them give it back as it was."""
     return tuple(options.split(" "))

@@ -26,7 +26,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,8 @@ class Graph:
         self._lock = threading.RLock()
         self._state = "not recorded yet"
         self.is_capturing = False
+        self.arrays: Mapping[str, Array] = {}
+        """The named arrays of a graph that was loaded."""
         self._calls: list[Call] = []
         self._places: list[range] = []
         """Where the launches of each call are."""
@@ -264,6 +266,28 @@ class Graph:
                 routes.append("lane")
         launches = [(one.command, one.access) for one in self._launches]
         save(of_recorded(launches, routes), path)
+
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """Return what names the launches to `update`, in their order."""
+        return tuple(
+            RecordedHandle(self, number, one.command.name, one.access)
+            for number, one in enumerate(self._launches, 1)
+        )
+
+    def save(self, path: str | Path, **arrays: Array) -> None:
+        """Write what was recorded to a file, which `Runtime.load` makes a graph of, in another
+        program and on another device.
+
+        Arrays that are given get names there, and no contents. Other memory keeps the contents that
+        it has now, where the graph reads it. Host tasks cannot be saved, nor arguments that are
+        not arrays of the runtime, numbers or NumPy values.
+        """
+        from .saving import save
+
+        self._check("save")
+        with self._lock:
+            save(self.engine, path, self._calls, self._access, {**self.arrays, **arrays})
 
     # ---- changing ------------------------------------------------------------------------------
 

@@ -1,0 +1,108 @@
+"""Loading: the calls of a file, made again in a recording.
+
+In: what `files.read` found, and a runtime's ways to build programs and to make arrays. Out: a
+`Graph` as if the program had recorded it here, whose arrays have names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..conditions import size
+from ..errors import UsageError
+from ..memory.array import Array
+from ..program import Program
+from .files import File, Said, Size, View
+from .graph import Graph
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+Build = Callable[[str, Sequence[str]], Program]
+"""Builds a program from its source and options."""
+
+TRANSFERS: Mapping[str, Callable[..., object]] = {
+    "set": Array.set,
+    "fill": Array.fill,
+    "copy": Array.copy_from,
+}
+"""By their names in a file."""
+
+
+def load(
+    engine: Engine,
+    file: File,
+    build: Build,
+    empty: Callable[..., Array],
+    given: Mapping[str, Array],
+) -> Graph:
+    """Record the calls of a file. `given`: arrays in the place of those of their names."""
+    for name in given:
+        if name not in file.arrays:
+            raise UsageError(
+                f"load: the graph has no array {name!r}; it has {', '.join(file.arrays) or 'none'}"
+            )
+    made = _Made(file, build, empty)
+    graph = Graph(engine)
+    with graph:
+        for number, said in enumerate(file.calls, 1):
+            try:
+                made.call(said)
+            except UsageError as error:
+                raise UsageError(f"load: call {number} of the file: {error}") from error
+    for name, array in given.items():
+        try:
+            graph.swap(made.arrays[name], array)
+        except UsageError as error:
+            raise UsageError(f"load: {name}=: {error}") from error
+    graph.arrays = {**made.arrays, **given}
+    return graph
+
+
+class _Made:
+    """The programs and arrays of a file, in a runtime."""
+
+    def __init__(self, file: File, build: Build, empty: Callable[..., Array]) -> None:
+        self._programs = [build(source, options) for source, options in file.programs]
+        self._memory: list[Array] = []
+        for nbytes, contents in file.memory:
+            piece = empty(nbytes, np.uint8)
+            self._memory.append(piece)
+            if contents is None:
+                piece.fill(0)
+            else:
+                piece.set(np.frombuffer(contents, np.uint8))
+        self._nothing = empty(1, np.uint8)
+        self.arrays = {name: self._view(view) for name, view in file.arrays.items()}
+
+    def call(self, said: Said) -> None:
+        """Make a call of the file."""
+        args = tuple(map(self._value, said.args))
+        if isinstance(said.what, str):
+            TRANSFERS[said.what](*args)
+            return
+        try:  # not as an attribute: a kernel may have the name of one that a program has
+            kernel = self._programs[said.what.program].__getattr__(said.what.name)
+        except AttributeError as error:
+            raise UsageError(str(error)) from None
+        if said.what.access is not None and kernel.standing is None:
+            kernel.access(**said.what.access)
+        if said.what.infer_ranges is not kernel.infer_ranges:
+            kernel.infer_ranges = said.what.infer_ranges
+        kernel(*args, **{name: self._value(value) for name, value in said.keywords.items()})
+
+    def _view(self, view: View) -> Array:
+        piece = self._nothing if view.memory is None else self._memory[view.memory]
+        return piece.view_at(view.offset, view.shape, view.strides, view.dtype)
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, View):
+            return self._view(value)
+        if isinstance(value, Size):
+            return size(self._value(value.cell), value.upto)
+        if type(value) is tuple:
+            return tuple(map(self._value, value))
+        return value

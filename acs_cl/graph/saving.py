@@ -1,0 +1,202 @@
+"""Saving: the calls of a graph, written to a file.
+
+In: the calls of a graph, and names for its arrays. Out: a file as `files` describes it. Invariant:
+what a file cannot hold is a `UsageError` that names the call, and leaves no file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+import pyopencl as cl
+
+from .. import transfers
+from ..access.arguments import describe
+from ..conditions import size
+from ..devices.build import asked_options
+from ..errors import UsageError
+from ..kernel import Kernel
+from ..memory.array import Array
+from ..memory.blocks import Base
+from ..records import EVERYTHING, Access, Span
+from .calls import Call
+from .files import VERSION
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+
+Json = object
+"""What JSON can say: numbers, texts, lists, dictionaries, None."""
+
+KINDS: Mapping[object, str] = {
+    transfers.write: "set",
+    transfers.fill: "fill",
+    transfers.copy: "copy",
+}
+"""What transfers are called in a file."""
+
+
+def save(
+    engine: Engine,
+    path: str | Path,
+    calls: Sequence[Call],
+    access: Access,
+    names: Mapping[str, Array],
+) -> None:
+    """Write the calls of a graph. `access`: all that its launches touch."""
+    path = Path(path)
+    scratch = path.with_name(f".{path.name}-{os.getpid()}.part")
+    try:
+        with zipfile.ZipFile(scratch, "w", zipfile.ZIP_STORED) as archive:
+            with archive.open("data", "w", force_zip64=True) as data:
+                text = json.dumps(_Writer(engine, data, access).file(calls, names))
+            archive.writestr("graph.json", text)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+class _Writer:
+    """Turns calls into JSON; long values go to `data`."""
+
+    def __init__(self, engine: Engine, data: IO[bytes], access: Access) -> None:
+        self._engine = engine
+        self._data = data
+        self._at = 0
+        self._read = {span.base for span in access.reads}
+        self._programs: dict[Span, dict[str, Json]] = {}
+        self._declared: list[dict[str, Json]] = []
+        """What was said of the kernels of each program, by name."""
+        self._memory: dict[int, int] = {}
+        self._bases: list[Array] = []
+        self._where = ""
+
+    def file(self, calls: Sequence[Call], names: Mapping[str, Array]) -> Json:
+        said = []
+        for number, call in enumerate(calls, 1):
+            self._where = f"save: call {number} of the graph"
+            said.append(self._call(call))
+        used = set(self._memory)
+        for name, array in names.items():
+            if not isinstance(array, Array) or array.engine is not self._engine:
+                raise UsageError(
+                    f"save: got {name}={describe(array)}, expected an array of the graph's runtime"
+                )
+            if array.nbytes and _base(array).number not in used:
+                raise UsageError(f"save: the graph does not use {name}={array!r}")
+        arrays = {name: self._view(array) for name, array in names.items()}
+        named = {_base(array).number for array in names.values() if array.nbytes}
+        return {
+            "acs_cl_graph": VERSION,
+            "programs": list(self._programs.values()),
+            "memory": [self._contents(number, named) for number in self._memory],
+            "arrays": arrays,
+            "calls": said,
+        }
+
+    def _contents(self, number: int, named: set[int]) -> Json:
+        """Memory that the program has no name for, and that the graph reads, keeps its values."""
+        whole = self._bases[self._memory[number]]
+        if number in named or not self._read & {number, EVERYTHING}:
+            return {"nbytes": whole.nbytes, "contents": None}
+        return {"nbytes": whole.nbytes, "contents": self._keep(whole.get().tobytes())}
+
+    def _keep(self, value: bytes) -> Json:
+        at, self._at = self._at, self._at + len(value)
+        self._data.write(value)
+        return [at, len(value)]
+
+    def _call(self, call: Call) -> Json:
+        function, args, keywords = call.function, call.args, call.keywords
+        if isinstance(function, Kernel):
+            said = {name: self._value(value) for name, value in keywords.items()}
+            return {
+                "kernel": [self._program(function), function.name],
+                "args": [self._value(value) for value in args],
+                "keywords": said,
+            }
+        if isinstance(function, partial):
+            args = (*args, function.keywords["source"])
+            function = function.func
+        kind = KINDS.get(function)
+        if kind is None:
+            raise UsageError(
+                f"{self._where} is a host task; a file holds no Python. Record what comes before "
+                "and behind it as two graphs"
+            )
+        return {kind: self._value(args[1]), "from": self._value(args[2])}
+
+    def _program(self, kernel: Kernel) -> int:
+        """The number of a kernel's program, with what was declared for the kernel."""
+        if not kernel.source or kernel.name.startswith("_"):
+            raise UsageError(
+                f"{self._where}: kernel {kernel.name!r} is not of a program that Runtime.build made"
+            )
+        key = kernel.globals_span()  # kernels of one program share its variables
+        if key not in self._programs:
+            self._declared.append({})
+            self._programs[key] = {
+                "source": kernel.source,
+                "options": list(asked_options(self._engine.context, kernel.options)),
+                "kernels": self._declared[-1],
+            }
+        number = list(self._programs).index(key)
+        declared = None
+        if kernel.standing is not None:
+            declared = kernel.standing.told
+            if declared is None:
+                raise UsageError(
+                    f"{self._where}: a function declares what kernel {kernel.name!r} touches; a "
+                    "file holds no Python. Declare it by parameter"
+                )
+        self._declared[number][kernel.name] = {
+            "access": declared,
+            "infer_ranges": kernel.infer_ranges,
+        }
+        return number
+
+    def _view(self, array: Array) -> Json:
+        dtype = np.lib.format.dtype_to_descr(array.dtype)
+        place = [array.offset, list(array.shape), list(array.strides), dtype]
+        if not array.nbytes:
+            return {"view": [None, *place]}
+        base = _base(array)
+        if base.number not in self._memory:
+            self._memory[base.number] = len(self._bases)
+            self._bases.append(array.view_at(0, (base.nbytes,), (1,), np.dtype(np.uint8)))
+        return {"view": [self._memory[base.number], *place]}
+
+    def _value(self, value: object) -> Json:
+        """An argument."""
+        if value is None or type(value) in (bool, int, float):
+            return value
+        if isinstance(value, Array):
+            return self._view(value)
+        if isinstance(value, (tuple, list)):
+            return [self._value(one) for one in value]
+        if isinstance(value, bytes):
+            return {"bytes": self._keep(value)}
+        if isinstance(value, size):
+            return {"size": self._value(value.count), "upto": value.upto}
+        if isinstance(value, cl.LocalMemory):
+            return {"local": value.size}
+        if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            dtype = np.lib.format.dtype_to_descr(value.dtype)
+            return {"values": [dtype, list(value.shape), self._keep(value.tobytes())]}
+        raise UsageError(
+            f"{self._where} has {describe(value)}, which a file cannot hold; arrays of the "
+            "runtime, numbers, NumPy values and local memory can be saved"
+        )
+
+
+def _base(array: Array) -> Base:
+    base = array.live().base
+    assert base is not None  # an array of no bytes has none; nobody asks for it
+    return base
