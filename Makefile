@@ -16,7 +16,7 @@ ARGS ?=
 export ACS_CL_POCL_CPU ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test check lint signals fuzz traps sanitize wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
+.PHONY: help venv test check lint signals fuzz traps sanitize proofs wheels demo bench measure figures pictures stamp bundle clients drivers docs clean
 
 help:
 	@echo "make venv    the virtual environment in $(VENV)"
@@ -26,6 +26,7 @@ help:
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
+	@echo "make proofs  $(PROOFS) random graphs, each proven (PROOFS=n)"
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
@@ -96,6 +97,10 @@ fuzz: $(STAMP)
 	ACS_CL_FUZZ=$(FUZZ) $(PYTEST) -s -k "random or word_by_word" tests/test_random_programs.py \
 	    tests/test_core.py tests/test_quick.py
 	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
+
+PROOFS ?= 10000
+proofs: $(STAMP)
+	ACS_CL_PROOFS=$(PROOFS) $(PYTEST) -n $(JOBS) tests/test_proof.py $(ARGS)
 
 # All of them, each in a program of its own, in every form; `make test` has a short form. What was
 # cut off goes on with ARGS=--continue, as long as the library's sources are the same.

@@ -2,8 +2,9 @@
 
 In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
 run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
-to), `ACS_CL_CHECK` (checks, besides those asked for), `ACS_CL_NO_PLANS` (every launch goes through
-Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the program names none.
+to), `ACS_CL_CHECK` (checks, besides those asked for), `ACS_CL_VERIFY` (a file to write proofs of
+recorded graphs to), `ACS_CL_NO_PLANS` (every launch goes through Python's planning, for tests of
+it); `PYOPENCL_CTX` chooses the device where the program names none.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def options(
         asked if asked != backend else None,
         checks,
         variable("ACS_CL_NO_PLANS") in ("", "0"),
+        variable("ACS_CL_VERIFY") or None,
     )
 
 

@@ -125,6 +125,8 @@ class Options(NamedTuple):
     check: Modes = Modes()
     plans: bool = True
     """Whether the core may make launches by itself, from plans of earlier ones."""
+    proofs_file: str | None = None
+    """Where graphs tell what was proven of them when they were recorded."""
 
 
 class Plan(NamedTuple):

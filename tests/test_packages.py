@@ -61,7 +61,7 @@ FOLDERS_MAY_IMPORT = {
 BENCHMARKS = ("workloads", "peers", "suite", "validation", "figures")
 
 # Pure: values in, values out. Nothing here may reach a driver, a thread or a clock.
-PURE = {"host.intervals", "records", "ranges", "launch.poison", "errors"}
+PURE = {"host.intervals", "records", "ranges", "launch.poison", "errors", "scheduler.proof"}
 PURE |= {f"emu.reference.{name}" for name in ("hazards", "footprints", "lanes", "table", "window")}
 IMPURE = {"pyopencl", "threading", "time", "datetime", "asyncio", "concurrent", "queue", "random"}
 

@@ -34,7 +34,7 @@ MEMBERS = {
         "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
         "size strides view"
     ),
-    "Graph": "arrays close dag handles replay save swap update",
+    "Graph": "arrays close dag handles replay save swap update verify",
     "Handle": "access done event name number wait",
     "Kernel": "access infer_ranges launch_many name native signature",
     "Program": "kernels native",
@@ -49,7 +49,7 @@ INNER = {
         "address argument base engine holders home lead live offset overwrites place span spans "
         "view_at where"
     ),
-    "Graph": "capture engine explain is_capturing keep take",
+    "Graph": "capture engine explain is_capturing keep pieces take",
     "Handle": "engine",
     "Kernel": (
         "convert_slowly engine globals_span guards label lessons narrowing native_for offsets_of "

@@ -45,8 +45,10 @@ from ..ranges import merged
 from ..records import Access, Command
 from ..scheduler.cutting import Single
 from ..scheduler.segment import Segment
+from . import verify
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
+from .verify import Verified
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -95,6 +97,11 @@ class Graph:
     def __len__(self) -> int:
         return len(self._launches)
 
+    @property
+    def pieces(self) -> tuple[Segment | Single, ...]:
+        """Return what a replay runs: segments, and launches by themselves."""
+        return tuple(self._pieces)
+
     def __repr__(self) -> str:
         if self._state:
             return f"<acs_cl.Graph {self._state}>"
@@ -131,6 +138,8 @@ class Graph:
             self._let_go("discarded: it could not be compiled")
             raise
         self._state = ""
+        if self.engine.options.proofs_file:
+            verify.note(self.verify(), self.engine.options.proofs_file)
 
     def capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
         """Make a call of the program now, without running what it launches, and keep it."""
@@ -252,6 +261,21 @@ class Graph:
         handle = engine.launch(segment.command(), access, None, None, footprint)
         engine.counts.segments += 1
         numbers.append(handle.number)
+
+    def verify(self) -> Verified:
+        """Prove that its replays keep program order, from the words that are on the device.
+
+        Waits for everything launched so far. What is not proven is an `InternalError`.
+        """
+        self._check("verify")
+        with self._lock:
+            self.engine.drain()
+            proofs = [
+                (piece.first, piece.prove(self.engine.backend.queues[0]))
+                for piece in self._pieces
+                if isinstance(piece, Segment) and not piece.broken
+            ]
+            return verify.judged(proofs, [one.command.name for one in self._launches])
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the recorded launches: '.dot', '.graphml' or '.json'."""

@@ -6,7 +6,9 @@ environment, so that one table tells all that can change a program from outside.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -23,6 +25,11 @@ VARIABLES = (
     Variable("ACS_CL_TRACE", "no trace", "trace, and write the timeline to this file at the end"),
     Variable("ACS_CL_RANGES", "inferred", "`off`: every launch counts with all of its views"),
     Variable("ACS_CL_CHECK", "none", "checks, besides those that the program asks for"),
+    Variable(
+        "ACS_CL_VERIFY",
+        "no proofs",
+        "prove each graph when it was recorded, and add a line about it to this file",
+    ),
     Variable(
         "ACS_CL_CACHE",
         "the user's cache folder",
@@ -56,3 +63,17 @@ def variable(name: str) -> str:
     if name not in _NAMES:
         raise KeyError(f"{name} is not in the table of variables")
     return os.environ.get(name, "").strip()
+
+
+@contextlib.contextmanager
+def changed(values: Mapping[str, str]) -> Iterator[None]:
+    """Let variables have these values in the block, also for processes that are started there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

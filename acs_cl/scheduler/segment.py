@@ -21,9 +21,10 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
+from ..devices import driver
 from ..errors import DeviceError
 from ..records import Access, Command
-from . import layout
+from . import layout, proof
 from .builds import Scheduler
 from .task import Task
 
@@ -182,6 +183,28 @@ class Segment:
         while self._changes and self._changes[0][0] <= version:
             found += self._changes.popleft()[1]
         return found
+
+    # ---- proofs --------------------------------------------------------------------------------
+
+    def prove(self, queue: cl.CommandQueue) -> proof.Proof:
+        """Prove the words that are on the device, with what the next run writes there before it
+        starts. No run of it is under way."""
+        words = np.empty(self.region.size // 4, np.uint32)
+        whole = driver.Place(self.region, 0, words.nbytes)
+        driver.wait_for_event(driver.read(queue, words, whole, None))
+        for _, batch in self._changes:
+            for at, new in batch:
+                words[at : at + len(new)] = new
+        for at, many in self._changed.items():
+            words[at : at + many] = self._words[at : at + many]
+        levels, image = self.image.levels, self.image
+        if levels:
+            words[image.block : image.block + len(self.fresh)] = self.fresh
+        sent = proof.Sent(
+            min(self.scheduler.limits.groups, image.width), MOST_LAUNCHES,
+            len(self.scheduler.bodies), self._block, levels,
+        )  # fmt: skip
+        return proof.prove(words, self.accesses, sent)
 
     # ---- runs ----------------------------------------------------------------------------------
 

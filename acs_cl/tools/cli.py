@@ -100,8 +100,17 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.html",
         help="write a page: timeline, graph, advice, why no overlap",
     )
+    _program_options(parser, "a script of PyOpenCL's")
+
+
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", metavar="NAME", help="the backend of its runtimes")
+    _program_options(parser, "a script that records graphs")
+
+
+def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
-    parser.add_argument("program", metavar="PROGRAM", help="a script of PyOpenCL's")
+    parser.add_argument("program", metavar="PROGRAM", help=what)
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its own")
 
 
@@ -160,6 +169,11 @@ COMMANDS: dict[str, Command] = {
         "run a program of PyOpenCL's on our queues, and say what it gained",
         _run_options,
         _runs("acs_cl.tools.run_script"),
+    ),
+    "verify": Command(
+        "run a program, and prove that the graphs it records keep program order",
+        _verify_options,
+        _runs("acs_cl.tools.verify"),
     ),
     "report": Command(
         "make a page of a saved timeline: where time went, why launches did not overlap",

@@ -120,8 +120,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"there is no program {args.program!r}")
     if not args.module and program.is_dir() and not (program / "__main__.py").exists():
         raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
-    for device in devices.devices():
-        devices.repair(device)
+    repair_devices()
     if args.report and (args.no_trace or args.compare):
         raise UsageError("--report needs a trace: leave out --no-trace and --compare")
     options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}
@@ -132,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
     with replaced_queues(options) as account:
         account.keeps = bool(args.report)
         began = perf_counter()
-        code = _run(args.program, args.module, args.arguments)
+        code = as_python_does(args.program, args.module, args.arguments)
         took_s = perf_counter() - began
         text = report(account)
         if args.report:
@@ -183,10 +182,9 @@ def _seconds_of_its_own(args: argparse.Namespace) -> float | None:
 
 def alone(program: str, module: str, out: str, arguments: list[str]) -> int:
     """Run it on its own queues, and write to a file how long it took."""
-    for device in devices.devices():
-        devices.repair(device)
+    repair_devices()
     began = perf_counter()
-    code = _run(program, bool(module), arguments)
+    code = as_python_does(program, bool(module), arguments)
     Path(out).write_text(repr(perf_counter() - began), "ascii")
     return code
 
@@ -199,8 +197,14 @@ def compared(took_s: float, own_s: float | None) -> str:
     return f"  took {took_s:.3f} s, on its own queues {own_s:.3f} s: {ratio:.2f}x (one run each)\n"
 
 
-def _run(program: str, is_module: bool, arguments: list[str]) -> int:
-    """As Python runs it."""
+def repair_devices() -> None:
+    """A program of PyOpenCL's asks nobody to."""
+    for device in devices.devices():
+        devices.repair(device)
+
+
+def as_python_does(program: str, is_module: bool, arguments: list[str]) -> int:
+    """Run a program; its exit code."""
     argv, path = sys.argv[:], sys.path[:]
     sys.argv[:] = [program, *arguments]
     sys.path.insert(0, "" if is_module else str(Path(program).resolve().parent))

@@ -1,0 +1,57 @@
+"""Verdicts: what was proven of a graph, for people and for files.
+
+In: the proofs of its segments. Out: a `Verified`; or an `InternalError`, since words that do not
+keep program order are a fault of this library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import InternalError
+from ..scheduler.proof import MOST_TOLD, Proof
+
+NONE = "no segments: each replay launches one by one, and the runtime orders these by their bytes"
+
+
+class Verified(NamedTuple):
+    """Tell what was proven of a graph. `proofs`: of each segment."""
+
+    launches: int
+    proofs: tuple[Proof, ...]
+
+    def __str__(self) -> str:
+        text = f"graph of {self.launches:,} launches: "
+        if not self.proofs:
+            return text + NONE
+        text += "; ".join(f"segment {n}: {one}" for n, one in enumerate(self.proofs, 1))
+        if (alone := self.launches - sum(one.tasks for one in self.proofs)) > 0:
+            text += f"; by themselves: {alone:,}, which the runtime orders by their bytes"
+        return text
+
+
+def judged(proofs: Sequence[tuple[int, Proof]], names: Sequence[str]) -> Verified:
+    """The verdict on a graph. `proofs`: with the first launch of each; `names`: of its launches."""
+    faults = []
+    for number, (first, proof) in enumerate(proofs, 1):
+        for fault in proof.faults[:MOST_TOLD]:
+            who = "; ".join(
+                f"task {task} is launch {first + task + 1} of the graph ({names[first + task]})"
+                for task in fault.tasks
+            )
+            faults.append(f"segment {number}: {fault.text}" + (f"; {who}" if who else ""))
+    if faults:
+        raise InternalError(
+            f"the words of a graph of {len(names):,} launches are not proven:\n  "
+            + "\n  ".join(faults)
+            + "\ndo not replay it; please report this"
+        )
+    return Verified(len(names), tuple(proof for _, proof in proofs))
+
+
+def note(verified: Verified, path: str) -> None:
+    """Add a line to a file."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{verified}\n")

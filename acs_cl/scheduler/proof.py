@@ -1,0 +1,467 @@
+"""Proofs: the words of an epoch keep the order that the bytes of its launches ask for.
+
+In: the words as the device has them, the bytes that each launch touches, and how the scheduler will
+be launched. Out: a `Proof`, or the faults that were found. Pure, and written a second time on
+purpose: nothing here is shared with what makes the words, so that one mistake is not made twice.
+The layout is that of `kernels_cl/descriptor.h`.
+
+What is proven of every run, in whatever order groups take their tiles:
+
+- No word names a place outside of the region, and no two parts of it share a word.
+- Edges lead from lower to higher tasks, so there is no circle.
+- A task starts when all of its upstream has ended, and it starts once: its count is what others
+  count down, an heir is counted by nobody, and the ring holds at first what waits for nothing.
+- The ring has a slot for every ticket that can be given out.
+- Of two launches that touch a common byte, one of them writing, the earlier one ends before the
+  later one starts.
+"""
+
+# Long because: the parts of an epoch are proven in the order in which they lie in it.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ranges import overlap
+from ..records import EVERYTHING, Access, Span
+
+Words = npt.NDArray[np.uint32]
+Longs = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+VERSION = 0xAC500001
+HEADER_WORDS, RECORD_WORDS = 32, 32
+H_CHECK = 14
+B_TAIL, B_UNFINISHED, B_STATE = 32, 64, 192
+TASK_BITS, TASK_MASK = 20, 0xFFFFF
+F_FUSED, F_GANG, F_PLAIN = 0x100, 0x200, 0x400
+S_WORDS = 10
+INLINE_WORDS = 16
+MOST_TILES = 4096
+
+MOST_TOLD = 16
+"""Faults that are told one by one."""
+
+
+class Sent(NamedTuple):
+    """Say how the scheduler is launched for an epoch."""
+
+    groups: int
+    """Groups of a launch at most."""
+    launches: int
+    """Launches of the scheduler for one run at most."""
+    bodies: int
+    """Functions that the scheduler can call."""
+    block: int = 0
+    """Which of the blocks the run uses."""
+    levels: tuple[tuple[int, int], ...] = ()
+    """Where the entries of each launch are, and how many, on a device that orders nothing inside a
+    launch."""
+
+
+class Fault(NamedTuple):
+    """Say what is wrong: `kind` is a part of the proof, `tasks` are those concerned."""
+
+    kind: str
+    text: str
+    tasks: tuple[int, ...] = ()
+
+
+class Proof(NamedTuple):
+    """Say what was proven of the words of an epoch, or why nothing was."""
+
+    tasks: int
+    edges: int
+    pairs: int
+    """Pairs of launches that touch a common byte, one of them writing."""
+    slots: int
+    """Of the ring."""
+    tickets: int
+    """Tickets that can be given out at most."""
+    faults: tuple[Fault, ...]
+
+    def __str__(self) -> str:
+        if self.faults:
+            return "; ".join(fault.text for fault in self.faults[:MOST_TOLD])
+        return (
+            f"{self.tasks:,} launches, {self.edges:,} edges without a circle, counts right, "
+            f"{self.pairs:,} pairs that share bytes in order, {self.slots:,} slots for at most "
+            f"{self.tickets:,} tickets"
+        )
+
+
+class _Epoch(NamedTuple):
+    """The parts of an epoch, all of them inside of its words."""
+
+    words: Words
+    tasks: int
+    records: Longs
+    """A row for each task."""
+    successors: Longs
+    initial: Longs
+    counts: Longs
+    window: int
+    stale: int
+    capacity: int
+    parts: tuple[tuple[str, int, int], ...]
+    """Name, place and words of each part but the arguments, which lie between these."""
+    head: Longs
+    """The block up to its state."""
+    state: Longs
+    left: Longs
+    ring: Longs
+
+
+def prove(words: Words, accesses: Sequence[Access], sent: Sent) -> Proof:
+    """Prove an epoch. `accesses`: what each launch touches, in program order."""
+    faults: list[Fault] = []
+    epoch = _opened(words, len(accesses), sent, faults)
+    if epoch is None:
+        return Proof(len(accesses), 0, 0, 0, 0, tuple(faults))
+    faults += _records(epoch, sent)
+    edges = [] if faults else list(_edges(epoch, faults))
+    tickets = int(epoch.records[:, 4].sum()) + 2 * sent.launches * sent.groups
+    if sent.levels:
+        faults += _levels(epoch, sent.levels)
+        before = None if faults else _before_by_level(epoch, sent.levels)
+    else:
+        faults += _counts(epoch, edges)
+        faults += _initial(epoch)
+        faults += _block(epoch)
+        faults += _hand_over(epoch)
+        if epoch.capacity < tickets:
+            faults.append(
+                Fault("ring", f"the ring has {epoch.capacity:,} slots for {tickets:,} tickets")
+            )
+        before = _before(epoch.tasks, edges)
+    pairs = 0
+    if before is not None:
+        pairs, unordered = _order(accesses, before)
+        faults += unordered
+    return Proof(epoch.tasks, len(edges), pairs, epoch.capacity, tickets, tuple(faults))
+
+
+# ---- the region ----------------------------------------------------------------------------------
+
+
+def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch | None:
+    """Take an epoch apart, if no part of it is where it cannot be."""
+
+    def wrong(kind: str, text: str) -> None:
+        faults.append(Fault(kind, text))
+
+    if len(words) < HEADER_WORDS:
+        wrong("header", f"{len(words)} words are too few for a header")
+        return None
+    header = [int(word) for word in words[:HEADER_WORDS]]
+    check = 0
+    for word in header[:H_CHECK]:
+        check = (check ^ word) * 16777619 & 0xFFFFFFFF
+    if header[0] != VERSION or check != header[H_CHECK]:
+        wrong("header", "the header is not one of this version, or not as it was written")
+        return None
+    (_, n, records, successors, n_successors, blocks, block_words, mask, initial, n_initial, counts,
+     window, stale, total) = header[:H_CHECK]  # fmt: skip
+    if n != tasks:
+        wrong("header", f"the header says {n} tasks, there are {tasks} launches")
+    if total != len(words):
+        wrong("header", f"the header says {total} words, there are {len(words)}")
+    capacity, rows = mask + 1, -(-n // 32)
+    if capacity < 32 or capacity & mask:
+        wrong("ring", f"a ring of {capacity} slots is not a power of two from 32 on")
+    if block_words < B_STATE + 64 * rows + capacity:
+        wrong("region", "a block is too small for its counts and its ring")
+    parts = [
+        ("header", 0, HEADER_WORDS),
+        ("records", records, n * RECORD_WORDS),
+        ("successors", successors, n_successors),
+        ("initial entries", initial, n_initial),
+        ("counts", counts, n),
+        ("blocks", blocks, (sent.block + 1) * block_words),
+        *((f"level {i}", at, many) for i, (at, many) in enumerate(sent.levels)),
+    ]
+    parts.sort(key=lambda part: part[1:])
+    end, last = 0, "nothing"
+    for name, at, many in parts:
+        if at < end and many:
+            wrong("region", f"{name} begin inside of {last}")
+        if at + many > len(words):
+            wrong("region", f"{name} end behind the region")
+        end, last = max(end, at + many), name
+    if faults:
+        return None
+    longs = words.astype(np.int64)
+    block = longs[blocks + sent.block * block_words :][:block_words]
+    state, tasks_at = block[B_STATE:], np.arange(n)
+    slots = np.arange(capacity)
+    places = (tasks_at & 31) * rows + (tasks_at >> 5)
+    return _Epoch(
+        words,
+        n,
+        longs[records:][: n * RECORD_WORDS].reshape(n, RECORD_WORDS),
+        longs[successors:][:n_successors],
+        longs[initial:][:n_initial],
+        longs[counts:][:n],
+        window,
+        stale,
+        capacity,
+        tuple(parts),
+        block[:B_STATE],
+        state[places],
+        state[32 * rows + places],
+        state[64 * rows :][((slots & 31) * (capacity >> 5)) + (slots >> 5)],
+    )
+
+
+# ---- tasks ---------------------------------------------------------------------------------------
+
+
+def _each(wrong: Truths, kind: str, text: str) -> Iterator[Fault]:
+    """A fault for each task of which something is true."""
+    for task in np.flatnonzero(wrong)[:MOST_TOLD].tolist():
+        yield Fault(kind, f"task {task}: {text}", (task,))
+
+
+def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
+    """Every record says what a tile of it can do, and names places inside of the region."""
+    records, words = epoch.records, len(epoch.words)
+    body, tiles, items, tile_items, args, shape = (records[:, i] for i in (0, 4, 5, 6, 7, 8))
+    blob = body >> 16
+    yield from _each((body & 0xFF) >= sent.bodies, "record", "there is no such body")
+    bad = (tiles < 1) | (tiles > MOST_TILES)
+    yield from _each(bad, "record", f"its tiles are not 1 to {MOST_TILES}")
+    rest = tiles * tile_items - items
+    yield from _each((rest < 0) | (rest >= tile_items), "record", "its tiles are not its items")
+    outside = (records[:, 2] + records[:, 3]) > len(epoch.successors)
+    yield from _each(outside, "successor", "its successors are outside of the list")
+    yield from _each((args == 0) & (blob > INLINE_WORDS), "record", "its arguments do not fit")
+    yield from _each((args != 0) & (args + blob > words), "record", "its arguments are outside")
+    yield from _each((shape != 0) & (shape + S_WORDS > words), "record", "its sizes are outside")
+    yield from _in_parts(epoch, args, blob * (args != 0), "arguments")
+    yield from _in_parts(epoch, shape, S_WORDS * (shape != 0), "sizes")
+    own = np.flatnonzero(args)
+    own = own[np.argsort(args[own], kind="stable")]
+    shared = args[own][:-1] + blob[own][:-1] > args[own][1:]
+    for one, other in zip(own[:-1][shared].tolist(), own[1:][shared].tolist(), strict=True):
+        text = f"tasks {one} and {other} have arguments in the same words"
+        yield Fault("record", text, (one, other))
+    plain = (body & F_PLAIN) != 0
+    decides = (records[:, [8, 10, 11, 12, 13]] != 0).any(axis=1) | (args != 0)
+    yield from _each(plain & decides, "record", "it is marked plain, and is not")
+
+
+def _in_parts(epoch: _Epoch, places: Longs, many: Longs, what: str) -> Iterator[Fault]:
+    """What records refer to lies in no part of the epoch that means something else."""
+    for name, at, words in epoch.parts:
+        inside = (many > 0) & (places < at + words) & (places + many > at)
+        yield from _each(inside, "record", f"its {what} lie in the {name}")
+
+
+def _edges(epoch: _Epoch, faults: list[Fault]) -> Iterator[tuple[int, int]]:
+    """All edges; what no edge can be is a fault."""
+    n, tiles = epoch.tasks, epoch.records[:, 4].tolist()
+    listed = epoch.successors.tolist()
+    owner: dict[int, int] = {}
+    for task in range(n):
+        heir, first, many = (int(word) for word in epoch.records[task, 1:4])
+        for place in range(first, first + many):
+            if owner.setdefault(place, task) != task:
+                text = f"tasks {owner[place]} and {task} have successor {place} of the list both"
+                faults.append(Fault("successor", text, (owner[place], task)))
+        references = listed[first : first + many]
+        for reference in [*references, heir] if heir else references:
+            below, last = (reference & TASK_MASK) - 1, reference >> TASK_BITS
+            if not 0 <= below < n:
+                text = f"task {task}: its successor {below} is none of {n} tasks"
+                faults.append(Fault("successor", text, (task,)))
+            elif below <= task:
+                text = f"task {task}: its successor {below} does not come behind it"
+                faults.append(Fault("circle", text, (task, below)))
+            elif last != tiles[below] - 1:
+                text = f"task {task}: it publishes {last + 1} tiles of task {below}, not all"
+                faults.append(Fault("successor", text, (task, below)))
+            else:
+                yield task, below
+
+
+def _counts(epoch: _Epoch, edges: list[tuple[int, int]]) -> Iterator[Fault]:
+    """A count is the number of those who count it down; an heir has none."""
+    heirs = epoch.records[:, 1]
+    inherited = np.zeros(epoch.tasks, np.int64)
+    named = heirs[heirs != 0] & TASK_MASK
+    inside = (named >= 1) & (named <= epoch.tasks)
+    np.add.at(inherited, named[inside] - 1, 1)
+    below = np.array([one for _, one in edges], np.int64)
+    counted = np.bincount(below, minlength=epoch.tasks) - inherited
+    if epoch.window:
+        counted[_slots(epoch) :] += 1  # which its insertion counts down
+        yield from _each(inherited != 0, "heir", "it is an heir, and there is a window")
+    yield from _each(inherited > 1, "heir", "it is the heir of several tasks")
+    bad = (inherited == 1) & ((epoch.counts != 0) | (counted != 0))
+    yield from _each(bad, "heir", "it is an heir, and is counted down as well")
+    yield from _each(
+        (inherited != 1) & (epoch.counts != counted), "count", "its count is not its upstream"
+    )
+
+
+def _slots(epoch: _Epoch) -> int:
+    return min(epoch.window, epoch.stale + 1, epoch.tasks)
+
+
+def _initial(epoch: _Epoch) -> Iterator[Fault]:
+    """The ring holds at first every tile of what waits for nothing, and each once."""
+    heirs = epoch.records[:, 1] & TASK_MASK
+    waits = epoch.counts != 0
+    waits[heirs[(heirs >= 1) & (heirs <= epoch.tasks)] - 1] = True
+    yield from _once(epoch, epoch.initial, ~waits, "initial", "it waits for nothing")
+
+
+def _once(epoch: _Epoch, entries: Longs, wanted: Truths, kind: str, why: str) -> Iterator[Fault]:
+    """Entries are all tiles of the tasks that are wanted, each once."""
+    tasks, tile = (entries & TASK_MASK) - 1, entries >> TASK_BITS
+    known = (tasks >= 0) & (tasks < epoch.tasks)
+    if not known.all():
+        yield Fault(kind, f"an entry of the ring names {tasks[~known][0]}, which is no task")
+    tiles = epoch.records[:, 4]
+    outside = known & (tile >= tiles[np.where(known, tasks, 0)])
+    for task in np.unique(tasks[outside])[:MOST_TOLD].tolist():
+        yield Fault(kind, f"task {task}: an entry names a tile that it does not have", (task,))
+    different = np.unique(entries[known & ~outside])
+    each = np.bincount((different & TASK_MASK) - 1, minlength=epoch.tasks)
+    many = np.bincount(tasks[known], minlength=epoch.tasks)
+    yield from _each((many > each) & ~outside.any(), kind, "a tile of it is in the ring twice")
+    yield from _each(wanted & (each != tiles), kind, f"{why}, and not all of it is in the ring")
+    yield from _each(~wanted & (many != 0), kind, "it is in the ring, and waits for others")
+
+
+def _block(epoch: _Epoch) -> Iterator[Fault]:
+    """The block that the run uses is as a run begins."""
+    fresh = np.zeros(B_STATE, np.int64)
+    fresh[B_TAIL], fresh[B_UNFINISHED] = len(epoch.initial), epoch.tasks
+    for place in np.flatnonzero(epoch.head != fresh)[:MOST_TOLD].tolist():
+        text = f"word {place} of the block is {epoch.head[place]}, not {fresh[place]}"
+        yield Fault("block", text)
+    yield from _each(epoch.state != epoch.counts, "block", "its count in the block is another")
+    yield from _each(epoch.left != epoch.records[:, 4], "block", "its tiles in the block differ")
+    ring = np.zeros(epoch.capacity, np.int64)
+    ring[: len(epoch.initial)] = epoch.initial[: epoch.capacity]
+    for slot in np.flatnonzero(epoch.ring != ring)[:MOST_TOLD].tolist():
+        yield Fault("block", f"slot {slot} of the ring is not as a run begins")
+
+
+def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
+    """What goes on without the ring has an heir that alone waits for it, as wide as it is."""
+    records = epoch.records
+    body, heir, others, tiles = (records[:, i] for i in (0, 1, 3, 4))
+    single = (heir >> TASK_BITS) == 0
+    fused, gang = (body & F_FUSED) != 0, (body & F_GANG) != 0
+    bad = fused & ((heir == 0) | (tiles != 1) | ~single | (others != 0))
+    yield from _each(bad, "hand-over", "it is fused with an heir, and more has to be done")
+    bad = gang & ((heir == 0) | (tiles == 1) | single)
+    yield from _each(bad, "hand-over", "its finishers shall wait for an heir of several tiles")
+    if epoch.window:
+        yield from _each(fused | gang, "hand-over", "it hands over, and there is a window")
+
+
+# ---- order ---------------------------------------------------------------------------------------
+
+
+def _levels(epoch: _Epoch, levels: tuple[tuple[int, int], ...]) -> Iterator[Fault]:
+    """Every tile is in one launch of the scheduler."""
+    longs = epoch.words.astype(np.int64)
+    entries = np.concatenate([longs[at : at + many] for at, many in levels])
+    every = np.ones(epoch.tasks, bool)
+    yield from _once(epoch, entries, every, "level", "it has to run")
+
+
+def _before_by_level(epoch: _Epoch, levels: tuple[tuple[int, int], ...]) -> list[int]:
+    """For each task the set of those that have ended before any tile of it starts."""
+    first, last = [len(levels)] * epoch.tasks, [0] * epoch.tasks
+    for level, (at, many) in enumerate(levels):
+        for task in ((epoch.words[at : at + many] & np.uint32(TASK_MASK)) - 1).tolist():
+            first[task], last[task] = min(first[task], level), level
+    ended = [0] * (len(levels) + 1)
+    for task, level in enumerate(last):
+        ended[level + 1] |= 1 << task
+    for level in range(len(levels)):
+        ended[level + 1] |= ended[level]
+    return [ended[level] for level in first]
+
+
+def _before(tasks: int, edges: list[tuple[int, int]]) -> list[int]:
+    """For each task the set of all that end before it starts, as the bits of a number. Edges lead
+    upwards, so that a task's set is whole when it is reached."""
+    above: list[list[int]] = [[] for _ in range(tasks)]
+    for upstream, task in edges:
+        above[task].append(upstream)
+    before: list[int] = []
+    for upstream_tasks in above:
+        found = 0
+        for one in upstream_tasks:
+            found |= before[one] | 1 << one
+        before.append(found)
+    return before
+
+
+def _order(accesses: Sequence[Access], before: list[int]) -> tuple[int, list[Fault]]:
+    """How many pairs touch a common byte, one of them writing; and those of them that nothing
+    orders."""
+    touch, write, everything = _users(accesses)
+    meets = _meeting(list(touch))
+    pairs = 0
+    faults: list[Fault] = []
+    for task, access in enumerate(accesses):
+        needed = everything
+        for span in access.reads:
+            for other in meets[span]:
+                needed |= write.get(other, 0)
+        for span in access.writes:
+            for other in meets[span]:
+                needed |= touch[other]
+        if everything >> task & 1:
+            needed = -1
+        needed &= (1 << task) - 1
+        pairs += needed.bit_count()
+        missing = needed & ~before[task]
+        while missing and len(faults) < MOST_TOLD:
+            last = missing.bit_length() - 1
+            missing ^= 1 << last
+            text = f"tasks {last} and {task} touch common bytes, and nothing orders them"
+            faults.append(Fault("order", text, (last, task)))
+    return pairs, faults
+
+
+def _users(accesses: Sequence[Access]) -> tuple[dict[Span, int], dict[Span, int], int]:
+    """Who touches and who writes each span, and who may touch anything, as bits."""
+    touch: dict[Span, int] = {}
+    write: dict[Span, int] = {}
+    everything = 0
+    for task, access in enumerate(accesses):
+        own = 1 << task
+        for span in access.reads:
+            touch[span] = touch.get(span, 0) | own
+        for span in access.writes:
+            touch[span] = touch.get(span, 0) | own
+            write[span] = write.get(span, 0) | own
+        if any(span.base == EVERYTHING for span in (*access.reads, *access.writes)):
+            everything |= own
+    return touch, write, everything
+
+
+def _meeting(spans: list[Span]) -> dict[Span, list[Span]]:
+    """For each span those that share a byte with it, itself among them."""
+    by_base: dict[int, list[Span]] = {}
+    for span in spans:
+        by_base.setdefault(span.base, []).append(span)
+    found: dict[Span, list[Span]] = {}
+    for several in by_base.values():
+        starts = np.array([span.start for span in several], np.int64)
+        ends = np.array([span.end for span in several], np.int64)
+        for span in several:
+            near = np.flatnonzero((starts < span.end) & (ends > span.start)).tolist()
+            found[span] = [one for one in (several[i] for i in near) if overlap(span, one)]
+    return found

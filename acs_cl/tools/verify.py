@@ -1,0 +1,51 @@
+"""``acs-cl verify``: run a program, and prove every graph that it records.
+
+In: a script, or a module with ``-m``, and its arguments. Out: the program's exit code, or 1; and on
+stderr what was proven. A graph is proven when it was recorded, before its first replay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from ..errors import UsageError
+from ..host.environment import changed
+from . import run_script
+
+NOTHING = "acs-cl verify: the program recorded no graph (`with rt.record() as graph:`)\n"
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the program; its exit code, or 1 where a graph is not proven."""
+    if not args.module and not Path(args.program).exists():
+        raise UsageError(f"there is no program {args.program!r}")
+    run_script.repair_devices()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "proofs")
+        values = {"ACS_CL_VERIFY": str(out)}
+        if args.backend:
+            values["ACS_CL_BACKEND"] = args.backend
+        with changed(values):
+            code = run_script.as_python_does(args.program, args.module, args.arguments)
+        lines = out.read_text("utf-8").splitlines() if out.exists() else []
+    if code:
+        print(f"acs-cl verify: the program ended with exit code {code}", file=sys.stderr)
+    if lines or not code:
+        sys.stderr.write(said(lines))
+    return code
+
+
+def said(lines: list[str]) -> str:
+    """What was proven, for people; graphs that are alike once."""
+    if not lines:
+        return NOTHING
+    text = f"acs-cl verify: {len(lines)} graphs recorded, and proven as far as they are segments\n"
+    for line in dict.fromkeys(lines):
+        count = lines.count(line)
+        text += f"  {line}" + (f" ({count} times)\n" if count > 1 else "\n")
+    if all("segment 1" not in line for line in lines):
+        text += "  --backend device has the scheduler run them, whose words can be proven\n"
+    return text
