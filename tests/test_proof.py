@@ -766,6 +766,19 @@ def test_command_proves_what_a_program_records(
     assert ("--backend device" in err) == (backend == "serial")
 
 
+def test_command_proves_a_file(
+    device: cl.Device, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(device) as rt:
+        prog, x, y = rt.build(SOURCE), rt.zeros(64), rt.zeros(64)
+        with rt.record() as graph:
+            prog.push((64,), None, x, y, 1)
+            prog.push((64,), None, y, x, 1)
+        graph.save(tmp_path / "step.acs", x=x)
+    assert cli.main(["verify", str(tmp_path / "step.acs")]) == 0
+    assert "graph of 2 launches: segment 1: 2 launches, 1 edges" in capfd.readouterr().err
+
+
 def test_command_tells_a_program_without_graphs(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,7 +105,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 def _verify_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="NAME", help="the backend of its runtimes")
-    _program_options(parser, "a script that records graphs")
+    _program_options(parser, "a file of `graph.save`, or a script")
 
 
 def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
@@ -171,7 +171,7 @@ COMMANDS: dict[str, Command] = {
         _runs("acs_cl.tools.run_script"),
     ),
     "verify": Command(
-        "run a program, and prove that the graphs it records keep program order",
+        "prove that a saved graph, or the graphs a program records, keep program order",
         _verify_options,
         _runs("acs_cl.tools.verify"),
     ),
