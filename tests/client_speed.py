@@ -6,7 +6,8 @@ same, and what our queue did. On a machine that has the packages and a device,
 
     python tests/client_speed.py tests/client_programs/nengo_ocl.py --sides auto device serial
 
-prints that and needs nothing else of this folder but `client_worker.py`.
+prints that and needs nothing else of this folder but `client_worker.py`. Processes of one program
+differ as much as queues do, so `--processes 5` has so many of each side, and says their medians.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ROUNDS = 41
 
 
 class Side:
-    """A process that runs the program when told to."""
+    """A process that runs the program when told to, which `began` waits for."""
 
     def __init__(self, python: str, program: Path, side: str) -> None:
         self.name = f"{program.stem} on {side}"
@@ -40,7 +41,10 @@ class Side:
             [python, str(WORKER), str(program), side],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        self.began: dict[str, Any] = self._answer()
+
+    def began(self) -> dict[str, Any]:
+        """What it can run, and where."""
+        return self._answer()
 
     def round(self, order: dict[str, Any]) -> dict[str, Any]:
         """One run."""
@@ -68,61 +72,76 @@ class Side:
             self.process.wait()
 
 
-def measure(python: str, program: Path, sides: list[str], seconds: float) -> dict[str, Any]:
+def measure(
+    python: str, program: Path, sides: list[str], seconds: float, processes: int = 1
+) -> dict[str, Any]:
     """All runs of a program, for about so many seconds each."""
-    made: dict[str, Side] = {}
+    made: dict[str, list[Side]] = {}
     try:
         for side in (PLAIN, *sides):
-            made[side] = Side(python, program, side)
-        began = made[PLAIN].began
+            made[side] = [Side(python, program, side) for _ in range(processes)]
+        began, *_ = [one.began() for group in made.values() for one in group]
         with tempfile.TemporaryDirectory() as folder:
             runs = {
                 name: _in_turns(made, name, Path(folder) / f"{at}.npz", seconds)
                 for at, name in enumerate(began["programs"])
             }
-        return {"device": began["device"], "runs": runs}
+        return {"device": began["device"], "processes": processes, "runs": runs}
     finally:
-        for one in made.values():
+        for one in (one for group in made.values() for one in group):
             one.end()
 
 
-def _in_turns(made: dict[str, Side], name: str, path: Path, seconds: float) -> dict[str, Any]:
-    """Rounds of all sides, in an order that changes."""
-    rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in made}
+Rounds = list[list[dict[str, Any]]]
+"""Of each process of a side."""
+
+
+def _in_turns(made: dict[str, list[Side]], name: str, path: Path, seconds: float) -> dict[str, Any]:
+    """Rounds of all processes of all sides, in an order that changes."""
+    rounds: dict[str, Rounds] = {side: [[] for _ in group] for side, group in made.items()}
     order: dict[str, Any] = {"program": name, "results": str(path)}
-    first = {side: one.round(order) for side, one in made.items()}
+    first = {side: [one.round(order) for one in group] for side, group in made.items()}
+    each = [(one, rounds[side][at]) for side, group in made.items() for at, one in enumerate(group)]
     chance = random.Random(1)
     for _ in range(WARM_ROUNDS - 1):
-        for one in made.values():
+        for one, _heard in each:
             one.round({"program": name})
-    until = perf_counter() + seconds
-    while len(rounds[PLAIN]) < ROUNDS and (perf_counter() < until or len(rounds[PLAIN]) < 3):
-        for side in chance.sample(list(made), len(made)):
-            rounds[side].append(made[side].round({"program": name}))
+    until, counted = perf_counter() + seconds, 0
+    while counted < ROUNDS and (perf_counter() < until or counted < 3):
+        for one, heard in chance.sample(each, len(each)):
+            heard.append(one.round({"program": name}))
+        counted += 1
     plain = _summary(rounds[PLAIN])
     found: dict[str, Any] = {PLAIN: plain}
+    right = first[PLAIN][0]["digest"]
     for side in made:
         if side == PLAIN:
             continue
         found[side] = _summary(rounds[side])
         found[side]["speed"] = plain["median_ms"] / found[side]["median_ms"]
-        found[side]["same_bits"] = first[side]["digest"] == first[PLAIN]["digest"]
-        found[side]["distance"] = first[side].get("distance")
-        both = zip(rounds[PLAIN], rounds[side], strict=True)
+        found[side]["same_bits"] = all(one["digest"] == right for one in first[side])
+        found[side]["distance"] = max(one.get("distance") or 0.0 for one in first[side])
+        both = zip(_all(rounds[PLAIN]), _all(rounds[side]), strict=True)
         pairs = [one["seconds"] / two["seconds"] for one, two in both]
         found[side]["speed_of_pairs"] = _quartiles(pairs)
         found[side]["cpu"] = found[side]["cpu_ms"] / plain["cpu_ms"]
-        found[side]["counts"] = _counts(rounds[side])
+        found[side]["counts"] = _counts(_all(rounds[side]))
     return found
 
 
-def _summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+def _all(of_processes: Rounds) -> list[dict[str, Any]]:
+    return [one for own in of_processes for one in own]
+
+
+def _summary(of_processes: Rounds) -> dict[str, Any]:
+    rounds = _all(of_processes)
     times = [1e3 * one["seconds"] for one in rounds]
-    digests = {one["digest"] for one in rounds}
+    medians = [median(1e3 * one["seconds"] for one in own) for own in of_processes]
     return {
-        "median_ms": median(times), "quartiles_ms": _quartiles(times), "rounds": len(times),
+        "median_ms": median(medians), "quartiles_ms": _quartiles(times), "rounds": len(times),
+        "process_medians_ms": [round(one, 4) for one in sorted(medians)],
         "cpu_ms": median(1e3 * one["cpu"] for one in rounds),
-        "different_results": len(digests),
+        "different_results": len({one["digest"] for one in rounds}),
     }  # fmt: skip
 
 
@@ -144,10 +163,11 @@ def main() -> int:
     parser.add_argument("program", type=Path)
     parser.add_argument("--sides", nargs="+", default=["auto"], help="auto, or backends")
     parser.add_argument("--seconds", type=float, default=20, help="for each run of the program")
+    parser.add_argument("--processes", type=int, default=1, help="of each side")
     parser.add_argument("--python", default=sys.executable, help="of the client's environment")
     parser.add_argument("--out", type=Path, help="write JSON here, too")
     args = parser.parse_args()
-    found = measure(args.python, args.program.resolve(), args.sides, args.seconds)
+    found = measure(args.python, args.program.resolve(), args.sides, args.seconds, args.processes)
     text = json.dumps(found, indent=1)
     if args.out:
         args.out.write_text(text + "\n", encoding="utf-8")
