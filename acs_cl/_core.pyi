@@ -577,11 +577,11 @@ class Queues:
         """Return launches that ended."""
     def poll_up_to(self, number: int) -> Ended:
         """Return those that ended up to a launch."""
-    def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | Handle | None:
+    def read_now(self, engine: Any, array: View, host: npt.NDArray[Any]) -> bool | int | None:
         """Read an array into host memory and wait.
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
-        A handle: the launch exists, and Python has to wait for it."""
+        A number: that launch exists, and Python has to wait for it."""
     def event(self, number: int) -> Any:
         """Return the driver's event of a launch in flight, or None."""
     def oldest(self) -> Any:

@@ -15,10 +15,8 @@ from .graph.many import launch_many
 from .handle import Handle
 from .host.threads import on_host_task
 from .kernel import Kernel
-from .launch.commands import ReadCommand
 from .launch.engine import Engine
 from .memory.array import Array, HostArray
-from .records import Access
 
 
 class Calls:
@@ -40,24 +38,11 @@ class Calls:
             done = queues.read_now(engine, array, host)
             if done is True:
                 return host
-            if isinstance(done, Handle):
-                done.wait()
+            if done is not None and done is not False:
+                engine.wait(done, "read")
                 return host
         transfers.read(engine, array, host).wait()  # which says what failed
         return host
-
-    def finish_read(
-        self,
-        engine: Engine,
-        number: int,
-        upstream: tuple[int, ...],
-        array: Array,
-        host: HostArray,
-    ) -> Handle:
-        """The rest of a read that the core has put into the hazards and that no queue took: it
-        follows an epoch of the scheduler, or a launch that is held, or the driver refused it."""
-        command = ReadCommand(transfers.bytes_of(host), array.where())
-        return engine.hand_over(number, command, Access(array.spans, ()), upstream)
 
     def read(self, engine: Engine, array: Array, out: object) -> Handle:
         """Read back into `out`, or into a new NumPy array."""

@@ -200,22 +200,6 @@ class Kernel(core.native.Caller):
             teach(self, offer, global_size, local_size, access, args, handle.number, variant)
         return handle
 
-    def _finish(
-        self, number: int, upstream: tuple[int, ...], when: Any,
-        global_size: Any, local_size: Any, *args: Any,
-    ) -> Handle:  # fmt: skip
-        """The rest of a launch that the core has put into the hazards and that no queue took: the
-        driver refused it, or it follows an epoch of the scheduler, or one that is held."""
-        native, pointers, values, access = self._convert(self, args)
-        if self.narrowing is not None:
-            access = self.narrowing.access(access, global_size, local_size, None, args)
-        command: Any = _new(
-            KernelCommand, (self.name, native, global_size, local_size, pointers, values, None)
-        )
-        if when is not None:  # which it does not write: it is copied nowhere
-            command, access, _ = Deciding(self, global_size, when).decided(command, access)
-        return self.engine.hand_over(number, command, access, upstream)
-
     def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
         """Whether a launch counts as touching all of its views: where a scheduler has had the
         kernel at these sizes, and nothing else was asked for. With `when=` a runtime may yet send

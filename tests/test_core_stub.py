@@ -32,7 +32,8 @@ OF_OTHERS = {
         "Lock",
         "Passing",
     ),
-    *("Setter", "View", "Access", "Span", "append", "enqueue", "get", "int_ptr", "is_blocking"),
+    *("Setter", "View", "Access", "CoreCommand", "Launch", "Span", "append", "enqueue", "get"),
+    *("int_ptr", "is_blocking"),
     *("read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of

@@ -166,14 +166,14 @@ def test_behind_what_is_held_it_is_a_launch(device: cl.Device) -> None:
         assert y.get().tolist() == [0] * 4
         queues: Any = rt.engine.backend.core_queues
         host = np.zeros(4, "u4")
-        handle = None
+        number = None
         deadline = time.monotonic() + 30
-        while handle is None and time.monotonic() < deadline:  # the worker may have the lock
-            handle = queues.read_now(rt.engine, x, host)
-        assert isinstance(handle, acs.Handle)
-        assert not handle.done
+        while number is None and time.monotonic() < deadline:  # the worker may have the lock
+            number = queues.read_now(rt.engine, x, host)
+        assert type(number) is int
+        assert not rt.engine.is_done(number)
         go.set()
-        handle.wait()
+        rt.engine.wait(number, "read")
         assert host.tolist() == [7] * 4
 
 

@@ -22,11 +22,13 @@ from .. import core
 from ..devices.driver import CommandQueue
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
-from ..launch.commands import KernelCommand
+from ..launch.commands import KernelCommand, ReadCommand
 
 HOST = ("serial", "out_of_order", "lanes")
 
-_CLASSES = (cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, KernelCommand)
+_CLASSES = (
+    cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, KernelCommand, ReadCommand,
+)  # fmt: skip
 
 
 class HostQueues(Backend):

@@ -17,7 +17,6 @@ import pyopencl as cl
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError
-from ..records import Access, Launch, Span
 
 
 class _Kernel(NamedTuple):
@@ -60,13 +59,6 @@ class CoreCommand(NamedTuple):
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Refuse: it is on its way already."""
         raise InternalError(f"{self.name} is on its way already")
-
-
-def made_by_core(
-    number: int, name: str, reads: tuple[Span, ...], writes: tuple[Span, ...]
-) -> Launch:
-    """Return the record of a launch that the core made. Called by the core."""
-    return Launch(number, CoreCommand(name), Access(reads, writes), ())
 
 
 class ReadCommand:

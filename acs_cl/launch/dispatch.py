@@ -19,9 +19,10 @@ from .decision import DecidedCommand
 from .poisoning import fail, stand_in
 
 
-def dispatch(books: Books, number: int = 0) -> None:
+def dispatch(books: Books, number: int = 0, own: int = 0) -> None:
     """Hand launches that are ready to the backend or to a thread, launch `number` first; those that
-    must not run end here."""
+    must not run end here. `own`: that of the user's own call. What the driver refuses of it is
+    raised, and it is as if the launch had never been."""
     table = books.table
     number = number or table.next_ready()
     while number:
@@ -31,29 +32,25 @@ def dispatch(books: Books, number: int = 0) -> None:
         elif launch.command.on_host:
             _run_on_host(books, launch)
         else:
-            _submit(books, launch)
+            _submit(books, launch, number == own)
         number = table.next_ready()
 
 
-def _submit(books: Books, launch: Launch) -> None:
-    """Give a launch that was held to the backend."""
+def _submit(books: Books, launch: Launch, is_own: bool) -> None:
+    """Give a launch to the backend."""
     if books.table.has_stand_ins:
         launch = launch._replace(upstream=books.table.expand(launch.upstream))
     try:
         books.backend.submit(launch)
     except Exception as error:  # or the launch would be waited for for ever
-        fail(books, launch, driver_error(launch, error))
+        if not is_own:
+            fail(books, launch, driver_error(launch, error))
         stand_in(books, launch.number, launch.upstream)
+        if is_own:
+            dispatch(books)
+            raise driver_error(launch, error) from error
     else:
         books.table.start(launch.number)
-
-
-def refused(books: Books, launch: Launch, error: BaseException) -> AcsError:
-    """The driver refused a launch in the user's own call: it is raised there, and it is as if the
-    launch had never been."""
-    stand_in(books, launch.number, launch.upstream)
-    dispatch(books)
-    return driver_error(launch, error)
 
 
 def send_what_there_is(books: Books) -> None:

@@ -29,14 +29,14 @@ from .. import core
 from ..errors import UsageError
 from ..handle import Handle
 from ..host.threads import Progress, on_host_task
-from ..memory.array import Array, HostArray
+from ..memory.array import Array
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
 from ..records import Access, Command, Launch
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
-from .dispatch import dispatch, refused, send_what_there_is
+from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Recorder
@@ -71,16 +71,6 @@ class Calls(Protocol):
 
     def read_now(self, engine: Engine, array: Array, out: object) -> Any:
         """Read an array back, and wait for it."""
-
-    def finish_read(
-        self,
-        engine: Engine,
-        number: int,
-        upstream: tuple[int, ...],
-        array: Array,
-        host: HostArray,
-    ) -> Handle:
-        """The rest of a read that the core has put into the hazards and that no queue took."""
 
     def read(self, engine: Engine, array: Array, out: object) -> Handle:
         """Read an array back."""
@@ -206,27 +196,26 @@ class Engine(Books):
             patient = on_host or self.ready_first
             if gates:
                 self.gates[number] = gates
-            ready = table.insert(launch, on_host, bool(gates), patient, counted)
-            if ready and (on_host or number in self.failures.doomed):
-                dispatch(self, number)
-            elif ready:
-                try:
-                    self.backend.submit(launch)
-                except Exception as error:  # or the launch would be waited for for ever
-                    raise refused(self, launch, error) from error
-                table.start(number)
+            if table.insert(launch, on_host, bool(gates), patient, counted):
+                dispatch(self, number, number)
             # only now: what the driver refused overwrites nothing
             if self.failures.any and not self.failures.knows(number):
                 self.failures.poison.overwrite(access.overwrites)
                 self.note_poison()
-            # gates are looked at seldom, since each of them may have a launch for each event
-            if number % POLL_EVERY == 0 or not (ready or self.gates):
-                pump(self)
-            if table.outside:
-                send_what_there_is(self)
-            if (not ready and table.held) or self.backend.unsent:
-                self.progress.start()
+            self._came(number)
         return Handle(self, number, command.name, access, result)
+
+    def _came(self, number: int) -> None:
+        """The newest launch is in the table: what is due with it."""
+        table = self.table
+        is_held = table.state(number) in ("held", "pending")
+        # gates are looked at seldom, since each of them may have a launch for each event
+        if number % POLL_EVERY == 0 or (is_held and not self.gates):
+            pump(self)
+        if table.outside:
+            send_what_there_is(self)
+        if (is_held and table.held) or self.backend.unsent:
+            self.progress.start()
 
     def end_sections(self, own: Section | None = None) -> None:
         """Make launches of what queues gave to the driver. Called under the lock. `own`: the
@@ -236,11 +225,15 @@ class Engine(Books):
 
     # ---- the way back --------------------------------------------------------------------------
 
-    def completed(self, ended: Ended | None = None) -> None:
+    def completed(self, ended: Ended | None = None, launched: int = 0) -> None:
         """Take note of launches that the core's queues have seen to end. None: the core makes
-        launches by itself, and it is time to look what is due, and what has ended."""
+        launches by itself, and it is time to look what is due, and what has ended. `launched`: the
+        launch of the call that is under way is in the table, and goes on from there."""
         with self.lock:
-            if ended is not None:
+            if launched:
+                dispatch(self, own=launched)
+                self._came(launched)
+            elif ended is not None:
                 if retire(self, self.backend.from_queues(ended)):
                     self.lock.notify()
             elif not self.state:
@@ -389,12 +382,6 @@ class Engine(Books):
     def read_now(self, array: Array, out: object) -> Any:
         """Read an array back, and wait for it."""
         return self.calls.read_now(self, array, out)
-
-    def finish_read(
-        self, number: int, upstream: tuple[int, ...], array: Array, host: HostArray
-    ) -> Handle:
-        """The rest of a read that the core has put into the hazards and that no queue took."""
-        return self.calls.finish_read(self, number, upstream, array, host)
 
     def read(self, array: Array, out: object) -> Handle:
         """Read an array back."""

@@ -71,13 +71,14 @@ inline void *address(nb::handle number) {
     return found;
 }
 
-// Python's classes of arguments and of the command.
+// Python's classes of arguments, and of commands.
 struct Classes {
     explicit Classes(nb::tuple all)
-        : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]) {}
+        : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]),
+          read(all[5]) {}
     PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
 
-    nb::object svm, memory, local, sampler, command;
+    nb::object svm, memory, local, sampler, command, read;
 };
 
 inline bool is_a(nb::handle object, const nb::object &type) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,18 +103,22 @@ public:
     }
 
     // A launch of the core's own, which is in the hazards from now on. False: no queue has it, since
-    // what it follows is held, or the driver refuses it, and Python has to finish it.
+    // what it follows is held or in an epoch, or the driver refuses it. Then `command` says what it is, and
+    // the table keeps that, for `completed` to go on with. Without one Python has to finish it.
+    template <typename Command = std::nullptr_t>
     bool launch(const Touched &touched, const QueueKernel &kernel, const Sizes &sizes,
-                PyObject *name, const nb::object &reason) {
-        return launch(touched, name, reason, [&](Lane &lane, void *&event) {
+                PyObject *name, const nb::object &reason, Command &&command = nullptr) {
+        return launch_by(touched, name, reason, command, [&](Lane &lane, void *&event) {
             return enqueue(lane, kernel, sizes, event);
         });
     }
 
     // The same of a read, which has an event.
-    bool launch(const Touched &touched, const From &from, void *&event, PyObject *name) {
+    template <typename Command = std::nullptr_t>
+    bool launch(const Touched &touched, const From &from, void *&event, PyObject *name,
+                Command &&command = nullptr) {
         static PyObject *const reason = PyUnicode_InternFromString("a read runs on a lane");
-        return launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&made) {
+        return launch_by(touched, name, nb::borrow(reason), command, [&](Lane &lane, void *&made) {
             std::int32_t failed = from.enqueue(lane.queue, wait_for_, &made);
             if (!failed) driver.retain_event(event = made);
             return failed;
@@ -121,10 +126,12 @@ public:
     }
 
     // The same of a write.
-    bool launch(const Touched &touched, const Into &into, PyObject *name) {
+    template <typename Command = std::nullptr_t>
+    bool launch(const Touched &touched, const Into &into, PyObject *name,
+                Command &&command = nullptr) {
         static PyObject *const reason = PyUnicode_InternFromString("a write runs on a lane");
         bool is_on_queue =
-            launch(touched, name, nb::borrow(reason), [&](Lane &lane, void *&event) {
+            launch_by(touched, name, nb::borrow(reason), command, [&](Lane &lane, void *&event) {
                 return into.enqueue(lane.queue, wait_for_, &event);
             });
         if (is_on_queue) find(table_->number)->bytes = Py_NewRef(into.from.ptr());
@@ -232,10 +239,26 @@ public:
     }
 
 private:
-    template <typename Enqueue>
-    bool launch(const Touched &touched, PyObject *name, const nb::object &reason,
-                Enqueue &&enqueue_on) {
+    // The way of all of these. Whatever is raised: it is nowhere then, or a lane has it.
+    template <typename Command, typename Enqueue>
+    bool launch_by(const Touched &touched, PyObject *name, const nb::object &reason,
+                   Command &&command, Enqueue &&enqueue_on) {
         edges_ = &table_->enter(touched);
+        if (go_on(touched, name, reason, enqueue_on)) return true;
+        if constexpr (!std::is_null_pointer_v<std::decay_t<Command>>) {
+            try {
+                table_->keep(command(), touched, *edges_);
+            } catch (...) {
+                table_->hazards->retire(table_->number);
+                throw;
+            }
+        }
+        return false;
+    }
+
+    template <typename Enqueue>
+    bool go_on(const Touched &touched, PyObject *name, const nb::object &reason,
+               Enqueue &&enqueue_on) {
         if (!table_->may_follow(*edges_)) return false;
         wait_for_.clear();
         upstream_.clear();

@@ -2,11 +2,13 @@
 
 #include <new>
 
+#include "table/ends.hpp"
+
 namespace acs_cl {
 
 namespace {
 
-PyObject *call_name, *finish_name, *completed_name, *when_name;
+PyObject *call_name, *when_name;
 
 nb::object new_handle() {
     return nb::steal(handle_type->tp_alloc(handle_type, 0));
@@ -51,11 +53,9 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
 }
 
 // A plain launch for a queue, with the runtime's lock, so that the driver may be waited for without
-// the GIL. Where the queue does not take it after all, it is in the hazards already and Python has
-// to finish it: `left` is what it has to know, and the lock is still taken, or another thread would
-// see a launch that is nowhere.
-PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when,
-                  PyObject *&left) {
+// the GIL. `kept`: no lane took it, and it is in the table; the lock is still taken, or another thread
+// would see a launch that nobody goes on with.
+PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
     ToQueues &to = *self->to_queues;
     ToQueues::Use use(to);
     Table &table = *to.table;
@@ -67,6 +67,7 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     Sizes sizes;
     OnQueues *size = take_sizes(args[0], args[1], sizes) ? to.known.find(sizes) : nullptr;
     if (!size || !handle.is_valid()) return nullptr;
+    PyObject *const global = args[0], *const local = args[1];
     args += 2;
     char values[8 * MOST_PARAMETERS] = {};
     Touched touched;
@@ -86,14 +87,12 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     handle = nb::steal(filled(std::move(handle), self->engine, to, touched));  // holds the spans
     if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
     to.stay.use();
-    bool is_on_queue = to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason);
+    kept = !to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason, [&] {
+        return to.command(global, local, values, args, when ? &flag : nullptr);
+    });
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
-    if (is_on_queue) return handle.release().ptr();
-    nb::object decides = when ? nb::borrow(when) : nb::none();
-    left = nb::make_tuple(table.number, upstream_of(to.queues->edges()), decides,
-                          nb::handle(self->table)).release().ptr();
-    taken.leave();
-    return nullptr;
+    if (kept) taken.leave();
+    return handle.release().ptr();
 }
 
 PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObject *keywords) {
@@ -101,41 +100,39 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
                     PyTuple_GET_ITEM(keywords, 0) == when_name;
-    PyObject *left = nullptr;
     if ((self->to_scheduler || self->to_queues) && (!keywords || has_when)) {
         PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
         PyObject *handle = nullptr;
         Table *table = self->to_scheduler ? self->to_scheduler->table : self->to_queues->table;
+        bool kept = false;
         try {
             if (self->to_scheduler) handle = launch(self, args, many, when);
             if (!handle && self->to_queues && !PyErr_Occurred())
-                handle = enqueue(self, args, many, when, left);
+                handle = enqueue(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set
             return nullptr;
+        } catch (nb::python_error &error) {
+            return error.restore(), nullptr;
         } catch (const std::exception &error) {
             PyErr_SetString(PyExc_RuntimeError, error.what());
             return nullptr;
         }
         // nothing is on this stack that has to be let go, should the interpreter end
-        if (handle && table->should_look()) {
-            PyObject *looked = PyObject_CallMethodOneArg(self->engine, completed_name, Py_None);
-            if (!looked) Py_CLEAR(handle);
-            Py_XDECREF(looked);
+        if (kept) {
+            Lock *lock = table->lock;  // of the engine, which the kernel holds
+            if (!completed(self->engine, nullptr, reinterpret_cast<Handle *>(handle)->number))
+                Py_CLEAR(handle);
+            lock->give_back();
+        } else if (handle && table->should_look() && !completed(self->engine, nullptr)) {
+            Py_CLEAR(handle);
         }
         if (handle || PyErr_Occurred()) return handle;
     }
     std::vector<PyObject *> all{object};
-    if (left)
-        for (int at = 0; at < 3; at++) all.push_back(PyTuple_GET_ITEM(left, at));
-    std::size_t given = many + (keywords && !left ? PyTuple_GET_SIZE(keywords) : 0);
-    all.insert(all.end(), args, args + given);
-    if (!left) return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
-    PyObject *finished = PyObject_VectorcallMethod(finish_name, all.data(), many + 4, nullptr);
-    nb::cast<Table *>(nb::handle(PyTuple_GET_ITEM(left, 3)))->lock->give_back();
-    Py_DECREF(left);  // and the table, which keeps the lock
-    return finished;
+    all.insert(all.end(), args, args + many + (keywords ? PyTuple_GET_SIZE(keywords) : 0));
+    return PyObject_VectorcallMethod(call_name, all.data(), many + 1, keywords);
 }
 
 PyObject *caller_new(PyTypeObject *type, PyObject *, PyObject *) {
@@ -160,8 +157,6 @@ Caller *caller(nb::handle object) {
 
 void add_caller(nb::module_ &module) {
     call_name = PyUnicode_InternFromString("_call");
-    finish_name = PyUnicode_InternFromString("_finish");
-    completed_name = PyUnicode_InternFromString("completed");
     when_name = PyUnicode_InternFromString("when");
     nb::object type = nb::steal(
         new_type<Caller>("acs_cl._core.Caller", BASE | COLLECTED | CALLED,

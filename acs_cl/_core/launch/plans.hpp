@@ -186,6 +186,30 @@ struct ToQueues : Route, Forgettable<ToQueues> {
         return true;
     }
 
+    // A `commands.KernelCommand` of such a launch.
+    nb::object command(PyObject *global, PyObject *local, const char *values, PyObject *const *args,
+                       const Flag *flag) const {
+        nb::list memory, numbers;
+        for (std::size_t at = 0; at < parameters.size(); at++) {
+            const char code = parameters[at].code;
+            nb::list &turns = code == 'L' || code == 'P' ? memory : numbers;
+            turns.append(at);
+            if (code == 'L') turns.append(nb::handle(args[at]));
+            else if (code == 'P') turns.append(nb::handle(reinterpret_cast<View *>(args[at])->argument));
+            else turns.append(nb::bytes(values + 8 * at, number_bytes(code)));
+        }
+        if (flag) {
+            memory.append(parameters.size());
+            memory.append(nb::handle(flag->memory));
+            numbers.append(parameters.size() + 1);
+            numbers.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset),
+                                     sizeof(flag->offset)));
+        }
+        return queues->classes().command(name, flag ? gated_object : kernel_object,
+                                         nb::handle(global), nb::handle(local), nb::tuple(memory),
+                                         nb::tuple(numbers), nb::none());
+    }
+
     // The same, behind the other parameters of the variant.
     bool set(const Flag &flag) const {
         std::size_t first = parameters.size();

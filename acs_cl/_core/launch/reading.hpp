@@ -8,6 +8,7 @@
 #include "driver/queues.hpp"
 #include "launch/arguments.hpp"
 #include "python/waiting.hpp"
+#include "table/ends.hpp"
 
 namespace acs_cl {
 
@@ -30,13 +31,15 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     if (table.lock->try_take()) {
         Taken taken(table.lock);
         nb::list ended = queues.poll_up_to(number);
-        if (ended.size() || table.has_ready() || !table.is_simple()) engine.attr("completed")(ended);
+        if ((ended.size() || table.has_ready() || !table.is_simple()) &&
+            !completed(engine.ptr(), ended.ptr()))
+            throw PythonError();
     }
     return has_ended_well;
 }
 
 // True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
-// it is no plain read, and nothing has changed. A handle: it is a launch, and has to be waited for.
+// it is no plain read, and nothing has changed. A number: it is a launch, and has to be waited for.
 inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, nb::handle host) {
     static PyObject *const name = PyUnicode_InternFromString("read");
     Table *table = queues.table();
@@ -60,21 +63,23 @@ inline nb::object read_now(Queues &queues, nb::handle engine, nb::handle array, 
     if (!node) return nb::none();
     Touched touched;
     touched.add(node, true, false);
-    nb::object handle;
     void *event = nullptr;
     std::int64_t number = 0;
     {
         // again, for whoever made the buffer may have run code
         if (!table->is_plain() || !table->lock->try_take()) return nb::none();
         Taken taken(table->lock);
-        bool is_on_queue = queues.launch(touched, from, event, name);
+        bool is_on_queue = queues.launch(touched, from, event, name, [&] {
+            return nb::object(queues.classes().read(host, place));
+        });
         number = table->number;
-        if (!is_on_queue)
-            handle = engine.attr("finish_read")(number, upstream_of(queues.edges()), array, host);
+        if (!is_on_queue) {
+            if (!completed(engine.ptr(), nullptr, number)) throw PythonError();
+            return nb::int_(number);
+        }
     }
-    if (handle.is_valid()) return handle;
     bool has_ended_well = wait_for(queues, engine, number, event, host);
-    if (table->should_look()) engine.attr("completed")(nb::none());
+    if (table->should_look() && !completed(engine.ptr(), nullptr)) throw PythonError();
     return nb::bool_(has_ended_well);
 }
 

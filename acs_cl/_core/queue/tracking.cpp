@@ -18,7 +18,7 @@ constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/que
 constexpr std::int64_t HOST = -1;
 constexpr Py_ssize_t MOST_COPIED = 64 << 10;
 
-PyObject *span_name, *find_span_name, *finish_name, *completed_name, *looked_name,
+PyObject *span_name, *find_span_name, *finish_name, *looked_name,
     *trim_name, *transfer_name, *settle_name, *complete_name;
 PyObject *event_kinds;  // of a kernel, a read, a write
 PyObject *host_task;  // tells whether this thread runs one, which must not wait
@@ -261,9 +261,7 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     nb::object ended;
     if (!table.in_epochs() && !table.has_watched()) ended = self->queues->poll(64);
     if (!ended.is_valid() || nb::len(ended) || table.has_ready()) {
-        PyObject *given = ended.is_valid() ? ended.ptr() : Py_None;
-        if (!nb::steal(PyObject_CallMethodOneArg(self->engine, completed_name, given)).is_valid())
-            throw PythonError();
+        if (!completed(self->engine, ended.ptr())) throw PythonError();
     }
     look.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
     launched.looked = look.many >= section->wanted;
@@ -322,14 +320,9 @@ bool call(PyObject *object, PyObject *name) {
     return nb::steal(PyObject_CallMethodNoArgs(object, name)).is_valid();
 }
 
-// Let Python see to what is due, or has ended.
-bool look(PyObject *engine) {
-    return nb::steal(PyObject_CallMethodOneArg(engine, completed_name, Py_None)).is_valid();
-}
-
 // What is due after a launch; false with an error.
 bool after(Joining *self, const Launched &launched) {
-    return !((self->table->should_look() && !look(self->engine)) ||
+    return !((self->table->should_look() && !completed(self->engine, nullptr)) ||
              (launched.trims && !call(self->queue, trim_name)) ||
              (launched.looked && !call(self->queue, looked_name)));
 }
@@ -624,7 +617,6 @@ void add_joining(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
     finish_name = PyUnicode_InternFromString("_finish_kernel");
-    completed_name = PyUnicode_InternFromString("completed");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
     transfer_name = PyUnicode_InternFromString("_finish_transfer");

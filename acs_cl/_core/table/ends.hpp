@@ -25,6 +25,16 @@ struct End {
         : number(of), status(with), event(std::move(by)), lane(on), epoch(whole) {}
 };
 
+// Has Python's engine see to what is under way: `ended` are launches that were seen to end; null: it is
+// time to look. `launched`, if not 0, is the launch that the call under way has put into the table, since no
+// lane took it: it goes on from there. False with an error, as when the driver refuses that launch.
+inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0) {
+    static PyObject *const name = PyUnicode_InternFromString("completed");
+    const nb::object number = nb::steal(PyLong_FromLongLong(launched));
+    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr()};
+    return nb::steal(PyObject_VectorcallMethod(name, all, 3, nullptr)).is_valid();
+}
+
 Recorder *recorder_of(nb::handle object);  // Python's
 
 void add_table(nb::module_ &module);

@@ -63,6 +63,14 @@ nb::list transitions(const Table &self, std::int64_t launch) {
 
 }  // namespace
 
+nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
+                     std::uint32_t reads, std::uint32_t writes, const nb::tuple &upstream) {
+    static nb::handle records = nb::module_::import_("acs_cl.records").release();
+    const nb::object access =
+        records.attr("Access")(spans_of(nodes, many, reads), spans_of(nodes, many, writes));
+    return records.attr("Launch")(number, command, access, upstream);
+}
+
 void refuse_step(std::int64_t number, State from, State to) {
     throw std::logic_error("launch " + std::to_string(number) + " cannot be " + name_of(to) +
                            ": it is " + name_of(from));

@@ -38,6 +38,10 @@ inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
     return nb::tuple(upstream);
 }
 
+// A `records.Launch` of what was bound in the core.
+nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
+                     std::uint32_t reads, std::uint32_t writes, const nb::tuple &upstream);
+
 // A launch in flight on a lane; number 0: it is not, or not any more. `owner`: Python's event, where that
 // is what keeps the launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
 struct Flying {
@@ -124,6 +128,14 @@ public:
             return false;
         }
         return enter(number, row, upstream, gated, patient);
+    }
+
+    // Launch `number` of the core's own is in the hazards, behind `edges`, and no lane took it: what it is
+    // goes into the window, and is dispatched as one that Python made.
+    void keep(const nb::object &command, const Touched &touched, const std::vector<Edge> &edges) {
+        const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
+                                                    touched.reads, touched.writes, upstream_of(edges));
+        if (insert(launch, false, false, ready_first, false)) ready_.push_back(number);
     }
 
     // Something that executes launches has it.
@@ -686,8 +698,8 @@ private:
 
     nb::object record(std::int64_t launch, const Row &row) {
         if (!row.by_core) return nb::borrow(row.object);
-        static nb::handle make = nb::object(nb::module_::import_("acs_cl.launch.commands")
-                                                .attr("made_by_core")).release();
+        static nb::handle made_by_core = nb::object(nb::module_::import_("acs_cl.launch.commands")
+                                                        .attr("CoreCommand")).release();
         const nb::object name = nb::borrow(row.object);
         const std::uint32_t many = row.many, reads = row.reads, writes = row.writes;
         std::vector<NodePointer> held;
@@ -695,7 +707,7 @@ private:
         Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
                                       : on_lanes_[row.first].touched.nodes;
         for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
-        return make(launch, name, spans_of(nodes, many, reads), spans_of(nodes, many, writes));
+        return acs_cl::record_of(launch, made_by_core(name), nodes, many, reads, writes, nb::tuple());
     }
 
     Batch &batch(std::uint32_t epoch) {
