@@ -21,6 +21,7 @@ if typing.TYPE_CHECKING:
     from .conditions import size
     from .errors import AcsError, DeviceError, PoisonedError, UsageError
     from .graph.graph import Graph
+    from .graph.loops import loop
     from .handle import Handle
     from .kernel import Kernel
     from .memory.array import Array
@@ -40,6 +41,7 @@ __all__ = (
     "Queue",
     "Runtime",
     "UsageError",
+    "loop",
     "size",
 )
 
@@ -55,6 +57,7 @@ _HOMES = {
     "Queue": "queue.queue",
     "Runtime": "runtime",
     "UsageError": "errors",
+    "loop": "graph.loops",
     "size": "conditions",
 }
 

@@ -23,11 +23,12 @@ NAMES = (
     "Queue",
     "Runtime",
     "UsageError",
+    "loop",
     "size",
 )
 """Changing this tuple is changing the library's promise."""
 
-MOST = 12
+MOST = 13
 
 MEMBERS = {
     "Array": (
@@ -49,7 +50,10 @@ INNER = {
         "address argument base engine holders home lead live offset overwrites place span spans "
         "view_at where"
     ),
-    "Graph": "capture engine explain is_capturing keep pieces take",
+    "Graph": (
+        "access_of body capture close_loop engine explain is_capturing keep on_device open_loop "
+        "pieces take"
+    ),
     "Handle": "engine",
     "Kernel": (
         "convert_slowly engine globals_span guards label lessons narrowing native_for offsets_of "
@@ -61,7 +65,7 @@ INNER = {
 """Members for the library's own modules. They are no promise, and the reference leaves them out."""
 
 
-def test_there_are_at_most_twelve_names_and_they_are_these() -> None:
+def test_there_are_at_most_thirteen_names_and_they_are_these() -> None:
     assert tuple(acs.__all__) == NAMES
     assert len(NAMES) <= MOST
 

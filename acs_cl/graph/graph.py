@@ -24,9 +24,9 @@ Invariants:
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ from ..scheduler.segment import Segment
 from . import verify
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
+from .loops import Loop, Rounds, Run, check_written, checked, drive
 from .verify import Verified
 
 if TYPE_CHECKING:
@@ -88,8 +89,14 @@ class Graph:
         """{base: the calls that use it}."""
         self._launches: list[Recorded] = []
         self._pieces: list[Segment | Single] = []
+        self._starts: list[int] = []
+        """The first launch of each piece."""
         self._footprints: dict[int, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
+        self._loops: list[Loop] = []
+        """Those that are in no other, in program order; while recording, of what is open inmost."""
+        self._outer: list[tuple[Loop, list[Loop]]] = []
+        """While recording: the loops that are open, and what is next to each."""
         self._owned: list[Base] = []
         self._own: dict[int, tuple[Array, Array]] = {}
         """While recording: {id of the program's array: it, and the graph's view of it}."""
@@ -174,6 +181,21 @@ class Graph:
             self.is_capturing = False
             self._owned = outer
 
+    def open_loop(self, flag: Array, at_most: int) -> None:
+        """Begin the body of a loop: what is recorded from here to `close_loop`."""
+        here = range(len(self._calls), len(self._calls))
+        self._outer.append((Loop(self._view(flag), at_most, here), self._loops))
+        self._loops = []
+
+    def close_loop(self, is_whole: bool) -> None:
+        """End the body of the loop opened last. If it is not whole, the recording ends too."""
+        loop, beside = self._outer.pop()
+        calls = range(loop.calls.start, len(self._calls))
+        loop, self._loops = loop._replace(calls=calls, inner=tuple(self._loops)), beside
+        if is_whole:
+            check_written("acs.loop", loop.flag, self._accesses(calls))
+            self._loops.append(loop)
+
     def take(self, command: Command, access: Access, wait_for: Any) -> Handle:
         """Keep a launch of the call that is being made."""
         if wait_for:
@@ -204,15 +226,37 @@ class Graph:
         launches = [(one.command, one.access) for one in self._launches]
         cutter = self.engine.cutter()
         if cutter is not None:
-            self._pieces = cutter.pieces(launches)
+            self._pieces = cutter.pieces(launches, self._borders())
         else:
             self._pieces = [Single(place, "") for place in range(len(launches))]
+        self._starts = [
+            piece.first if isinstance(piece, Segment) else piece.place for piece in self._pieces
+        ]
         self._footprints = {
             number: self._footprint(piece, number)
             for number, piece in enumerate(self._pieces)
             if isinstance(piece, Segment)
         }
         self._access = union([one.access for one in self._launches])
+
+    def _borders(self) -> set[int]:
+        """Launches at which a loop begins or has ended."""
+        found = set()
+        for outer in self._loops:
+            for loop in (outer, *outer.all_inner):
+                body = self._launches_of(loop.calls)
+                found |= {body.start, body.stop}
+        return found
+
+    def _launches_of(self, calls: range) -> range:
+        """Where the launches of consecutive calls are."""
+        if not calls:
+            return range(0)
+        return range(self._places[calls.start].start, self._places[calls.stop - 1].stop)
+
+    def _accesses(self, calls: range) -> list[Access]:
+        body = self._launches_of(calls)
+        return [one.access for one in self._launches[body.start : body.stop]]
 
     def _footprint(self, segment: Segment, number: int) -> tuple[core.native.Footprint, Access]:
         access = union(segment.accesses)
@@ -224,24 +268,70 @@ class Graph:
 
     # ---- replaying -----------------------------------------------------------------------------
 
-    def replay(self) -> Handle:
-        """Launch all of it. The handle waits for all; failures surface as those of launches do."""
+    def replay(self, *, while_: Array | None = None, at_most: int | None = None) -> ReplayHandle:
+        """Launch all of it. The handle waits for all; failures surface as those of launches do.
+
+        `while_`: one uint32 or int32 on the device: launch all of it again and again, as long as
+        that is not 0. It is read before each round, the first included. `at_most` bounds the
+        rounds. `rounds` of the handle says how many there were. On backend 'device' the device
+        reads the word; on others this call does, and comes back when the loop is over.
+        """
         self._check("replay")
+        loop = None
+        if while_ is not None or at_most is not None:
+            flag, most = checked("replay(while_=)", self.engine, while_, at_most)
+            loop = Loop(flag, most, range(len(self._calls)), tuple(self._loops))
+            check_written("replay(while_=)", flag, [one.access for one in self._launches])
         numbers: list[int] = []
         self.engine.called()
-        trace = self.engine.tracer
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
                 self._compile()
-            for number, piece in enumerate(self._pieces):
-                if trace is not None:
-                    trace.goes_on()
-                if isinstance(piece, Single):
-                    numbers.append(self._single(piece.place))
-                else:
-                    self._segment(number, piece, numbers)
+            if loop is None:
+                self._run(range(len(self._calls)), self._loops, numbers)
+                rounds = Rounds(1)
+            else:
+                rounds = drive(self, loop, numbers)
             self.engine.counts.replays += 1
-            return ReplayHandle(self, tuple(numbers), self._access)
+            return ReplayHandle(self, tuple(numbers), self._access, rounds)
+
+    def _run(self, calls: range, loops: Iterable[Loop], numbers: list[int]) -> None:
+        """Launch consecutive calls, with the loops among them."""
+        at = calls.start
+        for loop in loops:
+            self._straight(range(at, loop.calls.start), numbers)
+            drive(self, loop, numbers)
+            at = loop.calls.stop
+        self._straight(range(at, calls.stop), numbers)
+
+    def _straight(self, calls: range, numbers: list[int]) -> None:
+        """Launch consecutive calls, none of which is in a loop."""
+        launches, trace = self._launches_of(calls), self.engine.tracer
+        first = bisect_left(self._starts, launches.start)
+        for number in range(first, bisect_left(self._starts, launches.stop)):
+            piece = self._pieces[number]
+            if trace is not None:
+                trace.goes_on()
+            if isinstance(piece, Single):
+                numbers.append(self._single(piece.place))
+            else:
+                self._segment(number, piece, numbers)
+
+    # ---- what loops ask ------------------------------------------------------------------------
+
+    def body(self, loop: Loop) -> list[int]:
+        """Launch the body of a loop once; gives the launches."""
+        numbers: list[int] = []
+        self._run(loop.calls, loop.inner, numbers)
+        return numbers
+
+    def access_of(self, loop: Loop) -> Access:
+        """Say what a loop touches, its word included."""
+        return union([Access(loop.flag.spans, ()), *self._accesses(loop.calls)])
+
+    def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
+        """Launch up to `most` rounds at once, where the device can run them."""
+        return None
 
     def _single(self, place: int) -> int:
         command, access, number = self._launches[place]
@@ -304,12 +394,14 @@ class Graph:
         program and on another device.
 
         Arrays that are given get names there, and no contents. Other memory keeps the contents that
-        it has now, where the graph reads it. Host tasks cannot be saved, nor arguments that are
-        not arrays of the runtime, numbers or NumPy values.
+        it has now, where the graph reads it. Host tasks and loops cannot be saved, nor arguments
+        that are not arrays of the runtime, numbers or NumPy values.
         """
         from .saving import save
 
         self._check("save")
+        if self._loops:
+            raise UsageError("save: the graph holds loops, for which files have no place")
         with self._lock:
             save(self.engine, path, self._calls, self._access, {**self.arrays, **arrays})
 
@@ -373,9 +465,11 @@ class Graph:
             if not used:
                 raise UsageError(f"swap: the graph does not use the memory of {old!r}")
             changed = {n: self._calls[n].with_arrays(change) for n in sorted(used)}
+            loops = [one.with_flag(change) for one in self._loops]
             # a shift of all that uses a base changes nothing between these, but `to` may be in use
             meets = base is not to and bool(self._users.get(to.number))
             self._change(changed, Move(base.number, to.number, by), meets)
+            self._loops = loops
             self._users.setdefault(to.number, set()).update(self._users.pop(base.number))
 
     def _change(
@@ -433,14 +527,12 @@ class Graph:
         """Have the segments know of launches that differ in arguments. False if one cannot."""
         self._launches = [*self._launches]
         cutter = self.engine.cutter()
-        starts = [piece.first if isinstance(piece, Segment) else piece.place
-                  for piece in self._pieces]  # fmt: skip
         moved = set()
         fits = True
         for number, several in made.items():
             for place, new in zip(self._places[number], several, strict=True):
                 self._launches[place] = new
-                at = bisect_right(starts, place) - 1
+                at = bisect_right(self._starts, place) - 1
                 piece = self._pieces[at]
                 if isinstance(piece, Segment) and cutter is not None and fits:
                     with self.engine.lock:
@@ -477,7 +569,10 @@ class Graph:
     def _let_go(self, state: str) -> None:
         self._state = state
         self._pieces = []
+        self._starts = []
         self._footprints = {}
+        self._loops = []
+        self._outer = []
         self._calls = []
         self._places = []
         self._users = {}

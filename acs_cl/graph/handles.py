@@ -20,6 +20,7 @@ from ..handle import Handle
 from ..launch.waits import wait
 from ..observe.explain import Explanation
 from ..records import Access
+from .loops import Rounds
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -135,11 +136,20 @@ class SeveralHandle(Handle):
 class ReplayHandle(SeveralHandle):
     """A replay under way or done."""
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_graph", "_rounds")
 
-    def __init__(self, graph: Replayed, numbers: tuple[int, ...], access: Access) -> None:
+    def __init__(
+        self, graph: Replayed, numbers: tuple[int, ...], access: Access, rounds: Rounds
+    ) -> None:
         super().__init__(graph.engine, (numbers,), "replay", access)
         self._graph = weakref.ref(graph)
+        self._rounds = rounds
+
+    @property
+    def rounds(self) -> int:
+        """How often the graph ran: of a replay with `while_=` the rounds, else 1. Waits for it."""
+        self.wait()
+        return self._rounds.count
 
     def explain(self) -> Explanation:
         """Say how its graph is replayed."""

@@ -36,6 +36,12 @@ class Recorder(Protocol):
     def keep(self, base: Base) -> None:
         """Keep memory that was allocated in the recording."""
 
+    def open_loop(self, flag: Array, at_most: int) -> None:
+        """What is recorded from here to `close_loop` is the body of a loop."""
+
+    def close_loop(self, is_whole: bool) -> None:
+        """The body of the loop opened last ends."""
+
 
 class Checker(Protocol):
     """Checks around each launch."""

@@ -50,6 +50,15 @@ def meet_poison(books: Books, launch: Launch) -> None:
         _keep_foreign(books, launch)
 
 
+def lose(books: Books, access: Access) -> None:
+    """A decision could not be read: all that depends on it is lost with what decides."""
+    with books.lock:
+        failure = books.failures.reads_poison(access)
+        if failure is not None:
+            books.failures.poison.add(access.writes, failure)
+            books.note_poison()
+
+
 def stand_in(books: Books, number: int, upstream: tuple[int, ...]) -> None:
     """Launch `number` will never run: until its upstream has ended, that stands in for it."""
     books.table.never_ran(number, upstream)

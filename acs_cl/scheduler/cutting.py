@@ -9,7 +9,7 @@ Invariant: pieces one after another are the launches in program order, each of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -55,8 +55,11 @@ class Cutter:
         self._settings = settings
         self._refusal = refusal
 
-    def pieces(self, launches: Sequence[Recorded]) -> list[Segment | Single]:
-        """All of them, in order. Waits for schedulers to be built."""
+    def pieces(
+        self, launches: Sequence[Recorded], borders: Container[int] = ()
+    ) -> list[Segment | Single]:
+        """All of them, in order. No segment goes across a launch of `borders`. Waits for schedulers
+        to be built."""
         if not self._prepare(launches):
             return [Single(index, TOO_FEW) for index in range(len(launches))]
         found: list[Segment | Single] = []
@@ -72,7 +75,8 @@ class Cutter:
                 reason = unfit.reason
             tiles = max((task.tiles for task in tasks.values()), default=0)
             left = [scheduler for scheduler in common if scheduler in tasks]
-            if not left or len(run) >= layout.MOST_TASKS or entries + tiles > MOST_ENTRIES:
+            is_full = len(run) >= layout.MOST_TASKS or entries + tiles > MOST_ENTRIES
+            if not left or is_full or index in borders:
                 found += self._close(launches, index, run, common)
                 run, entries = [], 0
                 left = list(tasks)

@@ -1,0 +1,209 @@
+"""Loops: a body of recorded launches that runs as long as a word on the device is not zero.
+
+In: the word, the most rounds, the launches of the body. Out: launches, round by round, and how many
+rounds there were. docs/design/loops.md has the meaning; this is its one implementation: the host
+reads the word before each round. Where the scheduler on the device has the whole body, it reads the
+word itself, and `Driven.on_device` runs many rounds by one launch.
+
+Invariants:
+- A loop ends at the first of: the word is zero, `at_most` rounds, a round in which a launch failed,
+  a word whose value is lost. In the last case all that the body writes is lost.
+- A round begins when the round before it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from ..access.arguments import describe
+from ..errors import UsageError
+from ..launch.decision import LARGEST, WIDTH
+from ..launch.poisoning import lose
+from ..memory.array import Array
+from ..ranges import overlap
+from ..records import EVERYTHING, Access, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..launch.engine import Engine
+
+_DTYPES = np.dtype(np.uint32), np.dtype(np.int32)
+
+
+class Loop(NamedTuple):
+    """A loop of a graph."""
+
+    flag: Array
+    at_most: int
+    calls: range
+    """The body: the calls of the graph that it repeats."""
+    inner: tuple[Loop, ...] = ()
+    """The loops in it, in program order."""
+
+    def with_flag(self, change: Callable[[Array], Array]) -> Loop:
+        """The same loop with another word, and so for all that are in it."""
+        inner = tuple(one.with_flag(change) for one in self.inner)
+        return self._replace(flag=change(self.flag), inner=inner)
+
+    @property
+    def all_inner(self) -> Iterator[Loop]:
+        """The loops in it, and in these."""
+        for loop in self.inner:
+            yield loop
+            yield from loop.all_inner
+
+
+class Run(Protocol):
+    """Rounds that one launch on the device runs."""
+
+    rounds: int
+    """How many there were, once the launch has ended."""
+
+
+class Rounds:
+    """How many rounds a loop had: those that were counted, and those of a launch under way."""
+
+    def __init__(self, counted: int = 0, run: Run | None = None) -> None:
+        self._counted, self._run = counted, run
+
+    @property
+    def count(self) -> int:
+        """All of them, if nothing of the loop is under way."""
+        return self._counted + (self._run.rounds if self._run is not None else 0)
+
+
+class Driven(Protocol):
+    """What a graph does for its loops."""
+
+    engine: Engine
+
+    def body(self, loop: Loop) -> list[int]:
+        """Launch the body once; gives the launches."""
+
+    def access_of(self, loop: Loop) -> Access:
+        """What a loop touches, its word included."""
+
+    def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
+        """Launch up to `most` rounds at once: the launch, its rounds, and how many there may be.
+        None where that cannot be."""
+
+
+def drive(graph: Driven, loop: Loop, numbers: list[int]) -> Rounds:
+    """Run a loop; `numbers` gets the launches. Waits for all but the last rounds, where the device
+    counts these itself."""
+    engine, done = graph.engine, 0
+    while done < loop.at_most:
+        found = graph.on_device(loop, loop.at_most - done)
+        if found is not None:
+            number, run, most = found
+            numbers.append(number)
+            if done + most == loop.at_most:
+                return Rounds(done, run)
+            engine.wait_quietly(number)
+            done += run.rounds
+            if run.rounds < most or _any_failed(engine, [number]):
+                break
+        elif not _is_set(graph, loop, numbers):
+            break
+        else:
+            ones = graph.body(loop)
+            numbers += ones
+            done += 1
+            for number in reversed(ones):
+                engine.wait_quietly(number)
+            if _any_failed(engine, ones):
+                break
+    return Rounds(done)
+
+
+def _is_set(graph: Driven, loop: Loop, numbers: list[int]) -> bool:
+    """Read the word. If its value is lost, so is all that the body writes."""
+    engine = graph.engine
+    handle = engine.read(loop.flag, None)
+    engine.wait_quietly(handle.number)
+    if _any_failed(engine, [handle.number]):
+        numbers.append(handle.number)
+        lose(engine, Access(loop.flag.spans, graph.access_of(loop).writes))
+        return False
+    return bool(handle.wait().item())
+
+
+def _any_failed(engine: Engine, numbers: Sequence[int]) -> bool:
+    return engine.failures.any and any(map(engine.failures.knows, numbers))
+
+
+def checked(what: str, engine: Engine | None, flag: object, at_most: object) -> tuple[Array, int]:
+    """The word and the most rounds of a loop, as the program gave them."""
+    if not hasattr(at_most, "__index__") or not 1 <= at_most.__index__() <= LARGEST:
+        raise UsageError(
+            f"{what}: got at_most={at_most!r}, expected 1 to {LARGEST}: a loop on the "
+            "device needs a bound"
+        )
+    if not isinstance(flag, Array) or flag.dtype not in _DTYPES or flag.size != 1:
+        raise UsageError(
+            f"{what}: got {describe(flag)}, expected one uint32 or int32 on the device, such as "
+            "flags[i : i + 1]"
+        )
+    if flag.engine is not engine:
+        raise UsageError(f"{what}: got {describe(flag)}, an array of another runtime")
+    flag.live()
+    if flag.offset % WIDTH:
+        raise UsageError(f"{what}: the word starts at byte {flag.offset}, between words")
+    return flag, at_most.__index__()
+
+
+def check_written(what: str, flag: Array, accesses: Sequence[Access]) -> None:
+    """Refuse a body that cannot change the word: it would run not at all, or `at_most` rounds."""
+    if not any(_meet(flag.spans[0], span) for access in accesses for span in access.writes):
+        raise UsageError(
+            f"{what}: no launch of the body writes the word that decides ({flag!r}); a loop with a "
+            "known count is a Python loop over replays"
+        )
+
+
+def _meet(a: Span, b: Span) -> bool:
+    return EVERYTHING in (a.base, b.base) or (a.base == b.base and overlap(a, b))
+
+
+class loop:  # noqa: N801  read like `size`
+    """Repeats the launches recorded inside `with acs.loop(flag, at_most=n)` while `flag` is not 0.
+
+    `flag` is one uint32 or int32 on the device. It is read before each round, the first included:
+    if it is 0 then, there is no round. `at_most` bounds the rounds. A loop is part of a recording,
+    and may hold others.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime() as rt:
+    ...     prog = rt.build('''kernel void halve(global int *x, global int *go)
+    ...                        { *x /= 2; *go = *x > 10; }''')
+    ...     x, go = rt.array([1000], "i4"), rt.array([1], "i4")
+    ...     with rt.record() as graph:
+    ...         with acs.loop(go, at_most=50):
+    ...             handle = prog.halve((1,), None, x, go)
+    ...     handle = graph.replay()
+    ...     print(x.get())
+    [7]
+    """
+
+    __slots__ = ("_graph", "_what")
+
+    def __init__(self, flag: Array, *, at_most: int) -> None:
+        engine = cast("Engine", flag.engine) if isinstance(flag, Array) else None
+        graph = engine.recorder() if engine is not None else None
+        if engine is not None and graph is None:
+            raise UsageError(
+                "acs.loop outside of a recording: it repeats what `with rt.record()` captures; "
+                "record it, and replay the graph"
+            )
+        self._what = checked("acs.loop", engine, flag, at_most)
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        self._graph.open_loop(*self._what)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._graph.close_loop(is_whole=kind is None)

@@ -1,0 +1,331 @@
+"""Loops over recorded launches, on every backend: rounds, results, what fails and what is refused.
+
+The oracle is a loop of the host, in program order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_loops import SOURCE as RANDOM
+from random_loops import differs, programs
+
+import acs_cl as acs
+
+pytestmark = pytest.mark.rotate("make", 4)
+
+SOURCE = """
+kernel void count(global uint *x) { x[get_global_id(0)] += 1; }
+kernel void below(global const uint *x, global uint *go, uint most) { *go = *x < most; }
+kernel void early(global uint *x, global uint *go) { *go = 0; *x += 1; }
+kernel void late(global const uint *x, global uint *go, uint most) { *go = *x < most; }
+kernel void up(global uint *x, global const uint *by) { *x += *by; }
+kernel void sure(global uint *x, global uint *n) { *n = *x; }
+kernel void copy(global const uint *x, global uint *y)
+{ size_t i = get_global_id(0); y[i] = x[i]; }
+"""
+FUZZ = int(os.environ.get("ACS_CL_FUZZ") or 0)
+
+
+@pytest.fixture
+def prog(rt: acs.Runtime) -> acs.Program:
+    return rt.build(SOURCE)
+
+
+def counted(
+    rt: acs.Runtime, prog: acs.Program, most: int, start: int = 0, wide: int = 1
+) -> tuple[acs.Graph, acs.Array, acs.Array]:
+    """A graph that counts `x` up by one and goes on while it is below `most`."""
+    x, go = rt.array(np.full(wide, start, "u4")), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((wide,), None, x)
+        prog.below((1,), None, x[0:1], go, most)
+    return graph, x, go
+
+
+# ---- rounds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 17, 100])
+def test_a_graph_runs_as_long_as_the_word_is_not_zero(
+    rt: acs.Runtime, prog: acs.Program, most: int
+) -> None:
+    graph, x, go = counted(rt, prog, most)
+    handle = graph.replay(while_=go, at_most=1000)
+    assert handle.rounds == most
+    assert handle.done
+    assert x.get().tolist() == [most]
+    assert go.get().tolist() == [0]
+
+
+def test_there_is_no_round_if_the_word_is_zero_at_first(rt: acs.Runtime, prog: acs.Program) -> None:
+    graph, x, go = counted(rt, prog, 5)
+    go.fill(0)
+    assert graph.replay(while_=go, at_most=10).rounds == 0
+    assert x.get().tolist() == [0]
+    assert graph.replay(while_=go, at_most=10).rounds == 0
+    go.fill(7)
+    assert graph.replay(while_=go, at_most=10).rounds == 5
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 9])
+def test_a_loop_ends_after_as_many_rounds_as_it_may_have(
+    rt: acs.Runtime, prog: acs.Program, at_most: int
+) -> None:
+    graph, x, go = counted(rt, prog, 10)
+    handle = graph.replay(while_=go, at_most=at_most)
+    assert handle.rounds == at_most
+    assert x.get().tolist() == [at_most]
+    assert go.get().tolist() == [1]
+    assert graph.replay(while_=go, at_most=100).rounds == 10 - at_most
+
+
+def test_a_replay_without_a_loop_is_one_round(rt: acs.Runtime, prog: acs.Program) -> None:
+    graph, x, _ = counted(rt, prog, 10)
+    assert graph.replay().rounds == 1
+    assert x.get().tolist() == [1]
+
+
+def test_loops_replays_and_launches_alternate_in_program_order(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    graph, x, go = counted(rt, prog, 4, wide=1000)
+    kept = []
+    for _ in range(5):
+        handle = graph.replay(while_=go, at_most=100)
+        y = rt.empty(1000, "u4")
+        prog.copy((1000,), None, x, y)
+        kept.append((handle, y))
+        x.fill(1)
+        go.fill(1)
+        graph.replay()
+    for i, (handle, y) in enumerate(kept):
+        assert handle.rounds == (4 if i == 0 else 2)
+        assert (y.get() == 4).all()
+    assert (x.get() == 2).all()
+
+
+def test_a_word_that_is_zero_for_a_while_within_a_round_ends_nothing(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, y, go = rt.zeros(1, "u4"), rt.zeros(5000, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.early((1,), None, x, go)
+        prog.count((5000,), None, y)
+        prog.late((1,), None, x, go, 30)
+    assert graph.replay(while_=go, at_most=100).rounds == 30
+    assert (y.get() == 30).all()
+
+
+def test_the_word_may_be_any_element_of_an_array(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, words = rt.zeros(1, "u4"), rt.zeros(100, "i4")
+    go = words[37:38]
+    go.fill(-1)
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, go, 6)
+    assert graph.replay(while_=go, at_most=50).rounds == 6
+
+
+def test_another_word_may_decide_in_another_replay(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, one, two = rt.zeros(1, "u4"), rt.array([1], "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, one, 3)
+        prog.below((1,), None, x, two, 8)
+    assert graph.replay(while_=one, at_most=50).rounds == 3
+    assert graph.replay(while_=two, at_most=50).rounds == 5
+
+
+def test_update_and_swap_reach_the_rounds_of_later_loops(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, go, other = rt.zeros(1, "u4"), rt.array([1], "u4"), rt.zeros(1, "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        below = prog.below((1,), None, x, go, 3)
+    assert graph.replay(while_=go, at_most=50).rounds == 3
+    graph.update(below, most=9)
+    go.fill(1)
+    assert graph.replay(while_=go, at_most=50).rounds == 6
+    graph.swap(x, other)
+    go.fill(1)
+    assert graph.replay(while_=go, at_most=50).rounds == 9
+    assert x.get().tolist() == [9]
+
+
+# ---- loops in a recording ------------------------------------------------------------------------
+
+
+def test_loops_nest(rt: acs.Runtime, prog: acs.Program) -> None:
+    i, j, n = (rt.zeros(1, "u4") for _ in range(3))
+    outer, inner = rt.array([1], "u4"), rt.zeros(1, "u4")
+    with rt.record() as graph:
+        with acs.loop(outer, at_most=50):
+            j.fill(0)
+            inner.fill(1)
+            with acs.loop(inner, at_most=50):
+                prog.count((1,), None, j)
+                prog.count((1,), None, n)
+                prog.below((1,), None, j, inner, 7)
+            prog.count((1,), None, i)
+            prog.below((1,), None, i, outer, 5)
+        prog.count((1,), None, n)
+    assert graph.replay().rounds == 1
+    assert (i.get()[0], j.get()[0], n.get()[0]) == (5, 7, 36)
+
+
+def test_loops_beside_one_another_and_at_the_ends(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        for most in (3, 8):
+            with acs.loop(go, at_most=20):
+                prog.count((1,), None, x)
+                prog.below((1,), None, x, go, most)
+            if most == 3:
+                go.fill(1)
+    graph.replay()
+    assert x.get().tolist() == [8]
+
+
+def test_the_word_of_a_loop_moves_with_a_swap(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, go, other = rt.zeros(1, "u4"), rt.array([1], "u4"), rt.array([1], "u4")
+    with rt.record() as graph, acs.loop(go, at_most=20):
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, go, 4)
+    graph.replay()
+    graph.swap(go, other)
+    x.fill(0)
+    graph.replay()
+    assert x.get().tolist() == [4]
+    assert (go.get()[0], other.get()[0]) == (0, 0)
+
+
+def test_a_host_task_may_be_in_the_body(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, go, seen = rt.zeros(1, "u4"), rt.array([1], "u4"), []
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        rt.call(lambda value: seen.append(int(value[0])), reads=x)
+        prog.below((1,), None, x, go, 3)
+    assert graph.replay(while_=go, at_most=20).rounds == 3
+    assert seen == [1, 2, 3]
+
+
+# ---- what fails ----------------------------------------------------------------------------------
+
+
+def test_a_word_that_is_lost_ends_the_loop_with_its_error(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    graph, x, go = counted(rt, prog, 5)
+    y = rt.zeros(1, "u4")
+    rt.call(lambda go: 1 / 0, writes=go)
+    handle = graph.replay(while_=go, at_most=50)
+    with pytest.raises(acs.PoisonedError, match="division"):
+        handle.wait()
+    with pytest.raises(acs.PoisonedError):  # which rounds wrote it is not known
+        x.get()
+    assert y.get().tolist() == [0]
+    x.fill(0)
+    go.fill(1)
+    assert graph.replay(while_=go, at_most=50).rounds == 5
+
+
+def test_a_launch_of_the_body_that_fails_ends_the_loop_behind_its_round(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, y, go = rt.zeros(1, "u4"), rt.zeros(1, "u4"), rt.array([1], "u4")
+
+    def task(value: Any, out: Any) -> None:
+        out[0] = 10 // (3 - int(value[0]))
+
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        rt.call(task, reads=x, writes=y)
+        prog.below((1,), None, x, go, 9)
+    handle = graph.replay(while_=go, at_most=50)
+    with pytest.raises(acs.PoisonedError, match="division"):
+        handle.wait()
+    assert x.get().tolist() == [3]
+    with pytest.raises(acs.PoisonedError):
+        y.get()
+
+
+def test_a_count_that_is_refused_ends_the_loop(rt: acs.Runtime, prog: acs.Program) -> None:
+    x, y, n, go = rt.zeros(1, "u4"), rt.zeros(64, "u4"), rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.count((1,), None, x)
+        prog.sure((1,), None, x, n)
+        prog.count((acs.size(n, upto=4),), None, y)
+        prog.below((1,), None, x, go, 9)
+    handle = graph.replay(while_=go, at_most=50)
+    with pytest.raises(acs.PoisonedError):
+        handle.wait()
+    assert x.get().tolist() == [5]
+    with pytest.raises(acs.PoisonedError):
+        y.get()
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+def test_a_loop_says_what_is_wrong_with_what_it_was_given(
+    rt: acs.Runtime, prog: acs.Program, make: Callable[..., acs.Runtime]
+) -> None:
+    graph, x, go = counted(rt, prog, 5)
+    with pytest.raises(acs.UsageError, match="at_most=None, expected 1 to"):
+        graph.replay(while_=go)
+    with pytest.raises(acs.UsageError, match="at_most=0"):
+        graph.replay(while_=go, at_most=0)
+    with pytest.raises(acs.UsageError, match=r"at_most=2\.5"):
+        graph.replay(while_=go, at_most=2.5)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match="expected one uint32 or int32"):
+        graph.replay(at_most=3)
+    for wrong in (rt.zeros(1, "f4"), rt.zeros(2, "u4"), rt.zeros(1, "u8"), 1, np.ones(1, "u4")):
+        with pytest.raises(acs.UsageError, match="expected one uint32 or int32"):
+            graph.replay(while_=wrong, at_most=3)  # type: ignore[arg-type]
+    with pytest.raises(acs.UsageError, match="another runtime"):
+        graph.replay(while_=make().zeros(1, "u4"), at_most=3)
+    with pytest.raises(acs.UsageError, match="no launch of the body writes the word"):
+        graph.replay(while_=rt.zeros(1, "u4"), at_most=3)
+    with pytest.raises(acs.UsageError, match="outside of a recording"):
+        acs.loop(go, at_most=3)
+    assert x.get().tolist() == [0]
+    assert graph.replay(while_=go, at_most=9).rounds == 5
+
+
+def test_a_loop_whose_word_nothing_writes_ends_the_recording(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    graph = rt.record()
+    with pytest.raises(acs.UsageError, match="no launch of the body writes the word"):  # noqa: SIM117
+        with graph, acs.loop(go, at_most=3):
+            prog.count((1,), None, x)
+    with pytest.raises(acs.UsageError, match="discarded"):
+        graph.replay()
+
+
+def test_a_graph_with_loops_is_not_saved(
+    rt: acs.Runtime, prog: acs.Program, tmp_path: Path
+) -> None:
+    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
+    with rt.record() as graph, acs.loop(go, at_most=3):
+        prog.below((1,), None, x, go, 1)
+    with pytest.raises(acs.UsageError, match="the graph holds loops"):
+        graph.save(tmp_path / "graph.acs", x=x)
+
+
+# ---- random programs -----------------------------------------------------------------------------
+
+
+def test_random_loop_programs_end_as_numpy_says(rt: acs.Runtime) -> None:
+    prog = rt.build(RANDOM)
+    for seed, program in programs(0, 12 + FUZZ):
+        found = differs(rt, prog, program)
+        assert not found, f"seed {seed}: {found}"
