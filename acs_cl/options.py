@@ -16,7 +16,7 @@ from .errors import UsageError
 from .factory import Settings
 from .host.environment import variable
 from .records import Options
-from .scheduler.layout import ORDERS
+from .scheduler.orders import ORDERS
 
 ISSUE = ("eager", "ready_first")
 MEMORY = ("svm", "buffers")
@@ -32,6 +32,7 @@ def options(
     memory: str | None,
     trace: bool,
     check: Any = None,
+    order: str = "first_in",
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
@@ -47,6 +48,8 @@ def options(
     for name, value, least in (("window", window, 1), ("lanes", lanes, 1), ("backlog", backlog, 2)):
         if value is not None and (not isinstance(value, int) or value < least):
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
+    if order not in ORDERS:
+        raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
     return Options(
         backend,
         issue,
@@ -60,15 +63,14 @@ def options(
         checks,
         variable("ACS_CL_NO_PLANS") in ("", "0"),
         variable("ACS_CL_VERIFY") or None,
+        order,
     )
 
 
-def scheduler_settings(groups: Any, slice_ms: Any, order: Any, window: int | None) -> Settings:
+def scheduler_settings(groups: Any, slice_ms: Any, order: str, window: int | None) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
-    if order not in ORDERS:
-        raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
     return Settings(groups, slice_ms / 1e3, order=order, window=window or 0)

@@ -127,6 +127,8 @@ class Options(NamedTuple):
     """Whether the core may make launches by itself, from plans of earlier ones."""
     proofs_file: str | None = None
     """Where graphs tell what was proven of them when they were recorded."""
+    order: str = "first_in"
+    """Which of the launches of a graph that are ready at the same time goes first."""
 
 
 class Plan(NamedTuple):

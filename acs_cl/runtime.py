@@ -104,7 +104,7 @@ class Runtime:
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
     ) -> None:
-        asked = options(backend, issue, window, lanes, backlog, memory, trace, check)
+        asked = options(backend, issue, window, lanes, backlog, memory, trace, check, order)
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)

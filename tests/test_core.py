@@ -28,6 +28,7 @@ from acs_cl.memory.array import Array
 from acs_cl.ranges import overlap
 from acs_cl.records import EVERYTHING, Access, Span
 from acs_cl.scheduler import layout
+from acs_cl.scheduler.orders import ORDERS
 
 EACH = 30
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "300"))
@@ -209,7 +210,7 @@ def test_epochs_are_the_same_word_by_word(seed: int) -> None:
         assert python.add(record, blob, shape, upstream) == task
         assert native.add(record, blob, shape, upstream) == task
     assert python.tasks == native.tasks
-    critical = layout.ORDERS["critical_path"]
+    critical = ORDERS["critical_path"]
     hows: tuple[dict[str, Any], ...] = (
         {}, {"window": 16}, {"order": critical}, {"with_levels": True}, {"blocks": 2},
         {"gang": False}, {"stale": 7},

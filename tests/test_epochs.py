@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from acs_cl.scheduler import layout
+from acs_cl.scheduler.orders import ORDERS
 
 SPARE = 128
 SEEDS = range(12)
@@ -186,7 +187,7 @@ def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, 
     nodes = graph(seed)
     n = len(nodes)
     model = Model(nodes, *options)
-    image = record(nodes).image(SPARE, layout.ORDERS[order], window, stale, gang=gang)
+    image = record(nodes).image(SPARE, ORDERS[order], window, stale, gang=gang)
     read = Read(image)
     assert (read.n, read.window, read.stale) == (n, window, stale)
     assert image.tasks == n
@@ -320,7 +321,7 @@ def test_of_a_wavefront_a_row_of_tiles_is_ready_at_a_time() -> None:
                       if (at >= side or back == 1) and (at % side or back == side)))
         for at in range(side * side)
     ]  # fmt: skip
-    for order in layout.ORDERS.values():
+    for order in ORDERS.values():
         assert record(nodes).image(SPARE, order).width == side
 
 
@@ -485,7 +486,7 @@ def test_run_in_any_order_every_tile_runs_once_behind_its_upstream(
 ) -> None:
     order, window, stale, gang = options
     nodes = graph(seed)
-    read = Read(record(nodes).image(SPARE, layout.ORDERS[order], window, stale, gang=gang))
+    read = Read(record(nodes).image(SPARE, ORDERS[order], window, stale, gang=gang))
     runner = Runner(read, random.Random(seed))
     runner.run()
     every = [(task, tile) for task, node in enumerate(nodes) for tile in range(node.tiles)]

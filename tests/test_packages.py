@@ -39,7 +39,7 @@ ROOMS = {
     "waiting": "base host devices access launch",
     "kernel": "base host devices opencl_c memory access launch scheduler",
     "observe": "base host access launch waiting kernel emu",
-    "graph": "base devices memory access launch scheduler waiting kernel observe",
+    "graph": "base host devices opencl_c memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
     "options": "base host devices launch backends scheduler check",
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"

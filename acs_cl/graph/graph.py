@@ -44,8 +44,10 @@ from ..observe.explain import Explanation
 from ..ranges import merged
 from ..records import Access, Command
 from ..scheduler.cutting import Single
+from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
 from . import verify
+from .arranging import arranged, keeps_order
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Loop, Rounds, Run, check_written, checked, drive
@@ -53,6 +55,7 @@ from .verify import Verified
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
+    from .costs import Profile
 
 MOST_REASONS = 4
 """Reasons for cuts that `explain` lists."""
@@ -90,7 +93,12 @@ class Graph:
         self._launches: list[Recorded] = []
         self._pieces: list[Segment | Single] = []
         self._starts: list[int] = []
-        """The first launch of each piece."""
+        """The first turn of each piece."""
+        self._order = engine.options.order
+        self._profile: Profile | None = None
+        self._turns: list[int] = []
+        """The launches in the order in which a replay sends them, which is that of the pieces. A
+        launch stays between the borders of loops where it is."""
         self._footprints: dict[int, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
         self._loops: list[Loop] = []
@@ -223,15 +231,25 @@ class Graph:
 
     def _compile(self) -> None:
         """Pieces of what was recorded."""
-        launches = [(one.command, one.access) for one in self._launches]
+        recorded = [(one.command, one.access) for one in self._launches]
+        if self._order != "first_in" and self._profile is None:
+            from .profile import known
+
+            self._profile = known(self.engine, recorded)
+        work = [cost.work for cost in self._profile or ()]
+        self._turns = arranged(recorded, self._order, work, self._borders())
+        launches = [recorded[place] for place in self._turns]
         cutter = self.engine.cutter()
         if cutter is not None:
             self._pieces = cutter.pieces(launches, self._borders())
         else:
-            self._pieces = [Single(place, "") for place in range(len(launches))]
+            self._pieces = [Single(turn, "") for turn in range(len(launches))]
         self._starts = [
             piece.first if isinstance(piece, Segment) else piece.place for piece in self._pieces
         ]
+        for piece in self._pieces:
+            if isinstance(piece, Segment):
+                piece.places = self._turns[piece.first : piece.first + len(piece)]
         self._footprints = {
             number: self._footprint(piece, number)
             for number, piece in enumerate(self._pieces)
@@ -313,7 +331,7 @@ class Graph:
             if trace is not None:
                 trace.goes_on()
             if isinstance(piece, Single):
-                numbers.append(self._single(piece.place))
+                numbers.append(self._single(self._turns[piece.place]))
             else:
                 self._segment(number, piece, numbers)
 
@@ -345,8 +363,7 @@ class Graph:
         engine = self.engine
         footprint, access = self._footprints[number]
         if may_be_poisoned(engine, access):
-            places = range(segment.first, segment.first + len(segment))
-            numbers += map(self._single, places)
+            numbers += map(self._single, segment.places)
             return
         handle = engine.launch(segment.command(), access, None, None, footprint)
         engine.counts.segments += 1
@@ -361,23 +378,23 @@ class Graph:
         with self._lock:
             self.engine.drain()
             proofs = [
-                (piece.first, piece.prove(self.engine.backend.queues[0]))
+                (piece.places, piece.prove(self.engine.backend.queues[0]))
                 for piece in self._pieces
                 if isinstance(piece, Segment) and not piece.broken
             ]
-            return verify.judged(proofs, [one.command.name for one in self._launches])
+            recorded = [(one.command, one.access) for one in self._launches]
+            keeps = keeps_order(recorded, self._turns)
+            return verify.judged(proofs, [one.command.name for one in self._launches], keeps)
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the recorded launches: '.dot', '.graphml' or '.json'."""
         from ..observe.dag import of_recorded, save
 
         self._check("dag")
-        routes = []
+        routes = ["lane"] * len(self)
         for number, piece in enumerate(self._pieces, 1):
-            if isinstance(piece, Segment):
-                routes += [f"segment {number} of the scheduler"] * len(piece)
-            else:
-                routes.append("lane")
+            for place in piece.places if isinstance(piece, Segment) else ():
+                routes[place] = f"segment {number} of the scheduler"
         launches = [(one.command, one.access) for one in self._launches]
         save(of_recorded(launches, routes), path)
 
@@ -406,6 +423,47 @@ class Graph:
             save(self.engine, path, self._calls, self._access, {**self.arrays, **arrays})
 
     # ---- changing ------------------------------------------------------------------------------
+
+    def arrange(self, order: str) -> None:
+        """Send the launches in another order from the next replay on. Of those that are ready at
+        the same time, `order` says which goes first: the names are those of `Runtime(order=...)`.
+
+        What a launch waits for stays as it is.
+        """
+        self._check("arrange")
+        if order not in ORDERS:
+            raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
+        with self._lock:
+            before, self._order = self._order, order
+            try:
+                self._compile()
+            except BaseException:
+                self._order = before
+                self._compile()
+                raise
+
+    def profile(self, fresh: bool = False) -> Profile:
+        """Say what each launch asks of the device: its time alone, bytes, operations, and whether
+        it computes or waits for memory. Orders use it from the next replay on.
+
+        Times that were kept on disk are believed, unless `fresh`. Else all launches run some times,
+        one after another, and arrays get back what they had.
+        """
+        from .profile import known, measured
+
+        self._check("profile")
+        with self._lock:
+            recorded = [(one.command, one.access) for one in self._launches]
+            found = None if fresh else known(self.engine, recorded)
+            if found is None:
+                if may_be_poisoned(self.engine, self._access):
+                    raise UsageError("profile: launches have failed that these depend on")
+                arrays = [array for call in self._calls for array in call.arrays()]
+                found = measured(self.engine, recorded, arrays, self._single)
+            self._profile = found
+            if self._order != "first_in":
+                self._compile()
+            return found
 
     def update(self, handle: Handle, /, **values: Any) -> None:
         """Give a recorded launch of a kernel other numbers, by the names of its parameters.
@@ -500,6 +558,7 @@ class Graph:
             self._calls[number] = call
         try:
             if meets or owns or not alike:
+                self._profile = None
                 self._put_together(made)
                 self._compile()
             elif not self._patch(made, move):
@@ -529,14 +588,16 @@ class Graph:
         cutter = self.engine.cutter()
         moved = set()
         fits = True
+        turn_of = {place: turn for turn, place in enumerate(self._turns)}
         for number, several in made.items():
             for place, new in zip(self._places[number], several, strict=True):
                 self._launches[place] = new
-                at = bisect_right(self._starts, place) - 1
+                turn = turn_of[place]
+                at = bisect_right(self._starts, turn) - 1
                 piece = self._pieces[at]
                 if isinstance(piece, Segment) and cutter is not None and fits:
                     with self.engine.lock:
-                        fits = cutter.patch(piece, place, (new.command, new.access))
+                        fits = cutter.patch(piece, turn, (new.command, new.access))
                     moved.add(at)
         if move is not None and fits:
             for at in moved:
@@ -570,6 +631,7 @@ class Graph:
         self._state = state
         self._pieces = []
         self._starts = []
+        self._turns = []
         self._footprints = {}
         self._loops = []
         self._outer = []
@@ -630,6 +692,8 @@ class Graph:
             reasons = Counter(piece.reason for piece in singles).most_common()
             for reason, count in reasons[:MOST_REASONS]:
                 text += f"; {reason}: {count:,}"
+        if self._order != "first_in":
+            text += f"; in order {self._order!r}"
         return Explanation(text, False, ())
 
 

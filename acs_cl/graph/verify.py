@@ -32,13 +32,16 @@ class Verified(NamedTuple):
         return text
 
 
-def judged(proofs: Sequence[tuple[int, Proof]], names: Sequence[str]) -> Verified:
-    """The verdict on a graph. `proofs`: with the first launch of each; `names`: of its launches."""
-    faults = []
-    for number, (first, proof) in enumerate(proofs, 1):
+def judged(
+    proofs: Sequence[tuple[Sequence[int], Proof]], names: Sequence[str], keeps: bool = True
+) -> Verified:
+    """The verdict on a graph. `proofs`: with the launches of each; `names`: of its launches;
+    `keeps`: the order in which they are sent keeps that of the program."""
+    faults = [] if keeps else ["they are sent in an order that is not the program's"]
+    for number, (places, proof) in enumerate(proofs, 1):
         for fault in proof.faults[:MOST_TOLD]:
             who = "; ".join(
-                f"task {task} is launch {first + task + 1} of the graph ({names[first + task]})"
+                f"task {task} is launch {places[task] + 1} of the graph ({names[places[task]]})"
                 for task in fault.tasks
             )
             faults.append(f"segment {number}: {fault.text}" + (f"; {who}" if who else ""))

@@ -36,8 +36,8 @@ from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..memory.blocks import Store
 from ..records import Launch
-from . import layout
 from .builds import Scheduler, Schedulers
+from .orders import first_in
 from .policy import FEW, HOT, Choice
 from .segment import SegmentCommand
 from .segment import Settings as SegmentSettings
@@ -651,12 +651,12 @@ class Device(Backend):
     # ---- the rest ------------------------------------------------------------------------------
 
     def cutter(self) -> Cutter:
-        """What cuts recorded launches into segments for this backend."""
+        """What cuts recorded launches into segments for this backend. Graphs arrange them."""
         from .cutting import Cutter
 
         settings, choice = self.settings, self._choice
         how = SegmentSettings(
-            layout.ORDERS[settings.order], settings.window, settings.stale,
+            first_in, settings.window, settings.stale,
             settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 

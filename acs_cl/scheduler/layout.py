@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from struct import Struct
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import core
+from .orders import Order, Tasks, first_in, priorities
 
 VERSION = 0xAC500001
 HEADER_WORDS = 32
@@ -60,46 +61,6 @@ Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 _HEAD = Struct("<16I")
 _SHAPE = Struct("<10I")
-
-
-class Order(Protocol):
-    """A dispatch order: which of the tasks that are ready at the same time goes first.
-
-    It is given what the graph says of the tasks, and how much of the device each takes, which is
-    the one resource that they have to share here. A class of tasks is a priority."""
-
-    def __call__(self, upstream: Words, downstream: Words, tiles: Words) -> Words | None:
-        """A priority for each task, higher first, from the edges and the tiles that each task has;
-        None for program order."""
-
-
-def first_in(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
-    """Program order."""
-    return None
-
-
-def critical_path_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
-    """The task with the longest way to the end goes first."""
-    height = np.zeros(len(tiles), np.uint32)
-    for above, below in zip(upstream[::-1].tolist(), downstream[::-1].tolist(), strict=True):
-        # edges are in order of `below`, and every edge out of `below` ends later
-        if height[above] <= height[below]:
-            height[above] = height[below] + 1
-    return height
-
-
-def narrow_first(upstream: Words, downstream: Words, tiles: Words) -> Words | None:
-    """Two classes: tasks that one group runs go before those that take several, so that a chain of
-    them gets under way while wide tasks fill the other groups."""
-    narrow: Words = (tiles == 1).astype(np.uint32)
-    return narrow
-
-
-ORDERS: dict[str, Order] = {
-    "first_in": first_in,
-    "critical_path": critical_path_first,
-    "narrow_first": narrow_first,
-}
 
 
 class Image(NamedTuple):
@@ -234,10 +195,12 @@ def arranged(
         upstream, downstream = _all_edges(heirs, upstream, downstream)
         counts = np.bincount(downstream, minlength=n).astype(np.uint32)
         heirs = np.zeros(n, np.uint32)
-        priority = order(upstream, downstream, tiles)
-        if priority is not None:
-            initial = initial[np.argsort(-priority[initial].astype(np.int64), kind="stable")]
-            by_priority = np.argsort(-priority[downstream].astype(np.int64), kind="stable")
+        tasks = Tasks(upstream.tolist(), downstream.tolist(), tiles.tolist())
+        found = priorities(tasks, order)
+        if found is not None:
+            priority = np.array(found)
+            initial = initial[np.argsort(-priority[initial], kind="stable")]
+            by_priority = np.argsort(-priority[downstream], kind="stable")
             upstream, downstream = upstream[by_priority], downstream[by_priority]
         if window:
             slots = min(window, stale + 1, n)

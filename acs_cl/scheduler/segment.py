@@ -26,6 +26,7 @@ from ..errors import DeviceError
 from ..records import Access, Command
 from . import layout, proof
 from .builds import Scheduler
+from .orders import Order
 from .task import Task
 
 MOST_LAUNCHES = 17
@@ -41,7 +42,7 @@ Recorded = tuple[Command, Access]
 class Settings(NamedTuple):
     """Say how segments are compiled: see `layout.Recorder.image`."""
 
-    order: layout.Order
+    order: Order
     window: int
     stale: int
     gang: bool
@@ -99,6 +100,8 @@ class Segment:
         levels: bool,
     ) -> None:
         self.first = first
+        self.places: Sequence[int] = range(first, first + len(launches))
+        """Where its launches are in the graph, which may have them in another order."""
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
         self.counted = {
@@ -219,7 +222,7 @@ class Segment:
         tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
         first = tasks[0]
         command: Any = self.counted[first]
-        wrong = command.wrong(self.first + first + 1, layout.told_counts(status).get(first))
+        wrong = command.wrong(self.places[first] + 1, layout.told_counts(status).get(first))
         return SegmentError(f"of the graph, {wrong}", tasks)
 
 

@@ -34,6 +34,7 @@ from ..memory.blocks import Store
 from . import layout
 from .builds import Scheduler
 from .compiling import launch_arguments
+from .orders import ORDERS
 from .segment import MOST_LAUNCHES, Segment, SegmentCommand
 from .status import Landings
 
@@ -213,7 +214,7 @@ class Sender:
         groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
         image = epoch.recorder.image(
-            spare, layout.ORDERS[settings.order], settings.window, settings.stale,
+            spare, ORDERS[settings.order], settings.window, settings.stale,
             gang=settings.gang and self.polls > 0, with_levels=self._levels,
         )  # fmt: skip
         epoch.region = self._region(image.words.nbytes)

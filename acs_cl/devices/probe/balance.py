@@ -1,0 +1,114 @@
+"""How much arithmetic and how much memory a device does in a microsecond, at best.
+
+In: a device and a context. Out: a `Balance`, kept beside the probes. It tells kernels that compute
+from those that wait for memory: which of the two would take longer at these rates.
+
+Invariant: every loop has a bound. The arithmetic is multiply-adds in single precision, of which
+each item has several under way; the memory is a copy of more than caches hold.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from acs_cl.devices import key, kind
+from acs_cl.devices.driver import CommandQueue, wait_for_event
+from acs_cl.devices.probe.facts import build
+from acs_cl.host import files
+from acs_cl.host.digest import digest
+
+FORMAT = 1
+_KIND = "probe"
+
+RUNS = 3
+GROUP = 256
+ROUNDS = 4096
+"""Turns of the loop, each with `OPERATIONS`."""
+OPERATIONS = 16
+COPY_BYTES = {True: 1 << 25, False: 1 << 28}
+"""By 'is a CPU'."""
+
+_SOURCE = """
+kernel void acs_balance_compute(global float *out, uint rounds, float by) {
+    float a = get_global_id(0), b = a + 1, c = a + 2, d = a + 3;
+    float e = a + 4, f = a + 5, g = a + 6, h = a + 7;
+    for (uint i = 0; i < rounds; ++i) {
+        a = a * by + b; b = b * by + c; c = c * by + d; d = d * by + e;
+        e = e * by + f; f = f * by + g; g = g * by + h; h = h * by + a;
+    }
+    out[get_global_id(0)] = a + b + c + d + e + f + g + h;
+}
+kernel void acs_balance_copy(global const float4 *from, global float4 *to) {
+    size_t i = get_global_id(0);
+    to[i] = from[i];
+}
+"""
+
+
+class Balance(NamedTuple):
+    """Rates of a whole device."""
+
+    operations_per_us: float
+    bytes_per_us: float
+
+
+def balance(device: cl.Device, context: cl.Context) -> Balance:
+    """Give what was kept of the device, else measure it now, in some tens of milliseconds."""
+    found = kept(device)
+    if found is None:
+        found = measure(device, context)
+        text = json.dumps({"format": FORMAT, **found._asdict()})
+        files.replace(_KIND, _name(device), text)
+    return found
+
+
+def kept(device: cl.Device) -> Balance | None:
+    """Give what was kept, if it can be believed."""
+    text = files.read(_KIND, _name(device))
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        if document.pop("format") != FORMAT:
+            return None
+        found = Balance(**{name: float(value) for name, value in document.items()})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if min(found) > 0 else None
+
+
+def measure(device: cl.Device, context: cl.Context) -> Balance:
+    """Measure both rates."""
+    program = build(device, context, _SOURCE)
+    queue = CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)
+    is_cpu = kind(device) == "CPU"
+    items = GROUP * device.max_compute_units * (4 if is_cpu else 16)
+    out = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * items)
+    nbytes = min(COPY_BYTES[is_cpu], device.max_mem_alloc_size // 4) // 4096 * 4096
+    one, two = (cl.Buffer(context, cl.mem_flags.READ_WRITE, nbytes) for _ in range(2))
+    compute = cl.Kernel(program, "acs_balance_compute")
+    rounds = ROUNDS // (8 if is_cpu else 1)
+    compute.set_args(out, np.uint32(rounds), np.float32(0.5))
+    copy = cl.Kernel(program, "acs_balance_copy")
+    copy.set_args(one, two)
+    compute_us = _shortest_us(queue, compute, items)
+    copy_us = _shortest_us(queue, copy, nbytes // 16)
+    return Balance(OPERATIONS * rounds * items / compute_us, 2 * nbytes / copy_us)
+
+
+def _shortest_us(queue: cl.CommandQueue, kernel: cl.Kernel, items: int) -> float:
+    found = []
+    for _ in range(RUNS + 1):  # the first finishes the compilation
+        event = cl.enqueue_nd_range_kernel(queue, kernel, (items,), (GROUP,))
+        queue.flush()
+        wait_for_event(event)
+        found.append((event.profile.end - event.profile.start) / 1e3)
+    return max(min(found[1:]), 1e-3)
+
+
+def _name(device: cl.Device) -> str:
+    return digest(f"balance | {key(device)} | PyOpenCL {cl.VERSION_TEXT}", 32) + ".json"

@@ -1,0 +1,173 @@
+"""Profile: what each launch of a graph asks of its device, measured once.
+
+In: recorded launches, and a way to run one that is no plain kernel. Out: a `Profile`, of the time
+of each launch alone and of what `costs` says of it.
+
+Times are kept by what the kernel is (source, options, sizes, numbers, bytes) and by device, beside
+what the doctor measured. A program that records the same launches again has them without a run.
+
+Invariant: each launch runs alone, behind the end of the one before. Arrays have what they had
+before, when it is over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyopencl as cl
+
+from ..devices import key
+from ..devices.driver import CommandQueue, wait_for_event
+from ..devices.probe.balance import balance
+from ..devices.probe.balance import kept as kept_balance
+from ..errors import InternalError
+from ..host import files
+from ..host.digest import digest
+from ..launch.commands import KernelCommand
+from ..ranges import merged
+from ..records import EVERYTHING, Access, Command
+from ..transfers import HostArray
+from .costs import Profile, Recorded, bytes_of, profile_of
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+    from ..memory.array import Array
+
+FORMAT = 1
+_KIND = "profile"
+MOST_KEPT = 4096
+"""Launches whose times are kept on disk."""
+
+RUNS = 3
+TRIES = 100
+"""Times that other threads' launches are waited for, before a launch is measured."""
+
+
+def known(engine: Engine, launches: Sequence[Recorded]) -> Profile | None:
+    """A profile of what was kept of these launches; None if something is missing. Runs nothing."""
+    rates = kept_balance(engine.device)
+    if rates is None:
+        return None
+    times = _kept_times(engine, launches)
+    if any(us is None for us in times):
+        return None
+    return profile_of(engine.device, launches, [us or 0.0 for us in times], rates)
+
+
+def measured(
+    engine: Engine,
+    launches: Sequence[Recorded],
+    arrays: Sequence[Array],
+    run: Callable[[int], int],
+) -> Profile:
+    """Run all launches alone, `RUNS` times, and put the arrays back. `run` launches the one at a
+    place in the ordinary way, and gives its number."""
+    rates = balance(engine.device, engine.context)
+    saved = _saved(launches, arrays)
+    try:
+        taken = [_times(engine, launches, run) for _ in range(RUNS)]
+    finally:
+        for part, values in saved:
+            part.set(values)
+        engine.drain()
+    times = [min(all_of_one) for all_of_one in zip(*taken, strict=True)]
+    names = [_name(engine.device, *launch) for launch in launches]
+    least: dict[str, float] = {}
+    for name, us in zip(names, times, strict=True):
+        if name:
+            least[name] = min(us, least.get(name, us))
+    for name, us in least.items():
+        files.replace(_KIND, name, json.dumps({"format": FORMAT, "us": us}))
+    files.trim(_KIND, MOST_KEPT)
+    times = [least.get(name, us) for name, us in zip(names, times, strict=True)]
+    return profile_of(engine.device, launches, times, rates)
+
+
+# ---- times ---------------------------------------------------------------------------------------
+
+
+def _times(engine: Engine, launches: Sequence[Recorded], run: Callable[[int], int]) -> list[float]:
+    queue = CommandQueue(
+        engine.context, engine.device, cl.command_queue_properties.PROFILING_ENABLE
+    )
+    found = []
+    for place, (command, _) in enumerate(launches):
+        if type(command) is KernelCommand:
+            found.append(_alone_us(engine, command, queue))
+        else:
+            engine.wait_quietly(run(place))
+            found.append(0.0)
+    return found
+
+
+def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) -> float:
+    """One kernel, while nothing else is under way."""
+    for _ in range(TRIES):
+        engine.drain()
+        with engine.lock:
+            if len(engine.table):
+                continue  # another thread was quicker
+            event = command.enqueue(queue, None)
+            queue.flush()
+            wait_for_event(event)
+            return float(event.profile.end - event.profile.start) / 1e3
+    raise InternalError("profile: other threads never stopped launching")
+
+
+def _saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
+    """What the launches overwrite of the program's arrays, as bytes."""
+    written = [span for _, access in launches for span in access.writes]
+    everything = any(span.base == EVERYTHING for span in written)
+    by_base = {array.base.number: array for array in arrays if array.base is not None}
+    saved = []
+    for number, array in by_base.items():
+        assert array.base is not None
+        spans = [(0, array.base.nbytes)]
+        if not everything:
+            spans = [(one.start, one.end) for one in merged(s for s in written if s.base == number)]
+        for start, end in spans:
+            part = array.view_at(start, (end - start,), (1,), np.dtype(np.uint8))
+            saved.append((part, part.get()))
+    return saved
+
+
+# ---- what is kept --------------------------------------------------------------------------------
+
+
+def _kept_times(engine: Engine, launches: Sequence[Recorded]) -> list[float | None]:
+    read: dict[str, float | None] = {}
+    found: list[float | None] = []
+    for command, access in launches:
+        if type(command) is not KernelCommand:
+            found.append(0.0)
+            continue
+        name = _name(engine.device, command, access)
+        if name not in read:
+            read[name] = _read(name)
+        found.append(read[name])
+    return found
+
+
+def _read(name: str) -> float | None:
+    text = files.read(_KIND, name) if name else None
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        us = float(document["us"])
+        return us if document["format"] == FORMAT and 0 <= us < float("inf") else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _name(device: cl.Device, command: Command, access: Access) -> str:
+    """The file of a kernel at a size; empty where nobody knows which kernel it is."""
+    if type(command) is not KernelCommand or getattr(command.kernel, "origin", None) is None:
+        return ""
+    numbers = [value.hex() for value in map(bytes, command.values[1::2])]
+    sizes = command.global_size, command.local_size, command.offset
+    parts = (key(device), command.kernel.origin, sizes, numbers, bytes_of(access))
+    return digest(repr(parts), 32) + ".json"
