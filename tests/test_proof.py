@@ -26,6 +26,7 @@ from acs_cl.errors import InternalError
 from acs_cl.ranges import intervals
 from acs_cl.records import EVERYTHING, Access, Span
 from acs_cl.scheduler import layout, proof
+from acs_cl.scheduler.orders import ORDERS
 from acs_cl.scheduler.segment import Segment
 from acs_cl.testing.scheduler import level_by_level
 from acs_cl.tools import cli
@@ -96,7 +97,7 @@ def made(
         levels = window == 0 and rng.random() < 0.2
     order = order or rng.choice(("first_in", "first_in", "critical_path", "narrow_first"))
     image = recorder.image(
-        2 * GROUPS * LAUNCHES, layout.ORDERS[order], window, rng.choice((2, 1000)),
+        2 * GROUPS * LAUNCHES, ORDERS[order], window, rng.choice((2, 1000)),
         rng.choice((1, 2)), rng.random() < 0.8, levels,
     )  # fmt: skip
     return Made(image.words.copy(), touched, proof.Sent(GROUPS, LAUNCHES, BODIES, 0, image.levels))
