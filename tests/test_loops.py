@@ -329,3 +329,14 @@ def test_random_loop_programs_end_as_numpy_says(rt: acs.Runtime) -> None:
     for seed, program in programs(0, 12 + FUZZ):
         found = differs(rt, prog, program)
         assert not found, f"seed {seed}: {found}"
+
+
+@pytest.mark.parametrize("order", ["critical_path", "narrow_first", "opara"])
+def test_no_order_moves_a_launch_across_the_end_of_a_loop(
+    make: Callable[..., acs.Runtime], order: str
+) -> None:
+    rt = make(order=order)
+    prog = rt.build(RANDOM)
+    for seed, program in programs(100, 8 + FUZZ):
+        found = differs(rt, prog, program)
+        assert not found, f"seed {seed}: {found}"
