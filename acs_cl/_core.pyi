@@ -441,8 +441,14 @@ class Touches:
     """Hold what the launches of one `launch_many` touch."""
 
     @property
+    def first(self) -> int:
+        """Return the number of the first one."""
+    @property
     def many(self) -> int:
         """Count the launches that were made."""
+    @property
+    def error(self) -> BaseException | None:
+        """Return what the launch behind them was refused for."""
     @property
     def reads(self) -> list[Span]: ...
     @property

@@ -219,8 +219,8 @@ class Kernel(core.native.Caller):
         wait_for: Sequence[Any] | None = None,
         when: Any = None,
     ) -> Any:
-        """Launch many times by one call. It does what a loop of calls does, and costs a fraction of
-        it where the scheduler on the device takes the launches.
+        """Launch many times by one call. It does what a loop of calls does, for a fraction of what
+        that costs.
 
         Each argument is one value for all launches, or has one for each: a list or tuple of arrays,
         a NumPy array or list of numbers. Sizes (lists, or NumPy arrays of one or two dimensions)

@@ -258,6 +258,70 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
         assert y.get().tolist() == [3] * 8
 
 
+def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
+    device: cl.Device, backend: str
+) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        program = rt.build(SOURCE)
+        x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
+        for _ in range(2):
+            program.add((8,), None, x, y, 1)
+        acs.core.native.learn_queues(
+            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32],
+            acs.records.Access((), ()), -1, 0, None,
+        )  # fmt: skip
+        number, made = testing.launched(rt), testing.made_by_core(rt)
+        with pytest.raises(
+            acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 0 of 3 of one"
+        ):
+            program.add.launch_many((8,), (1 << 20,), x, y, [1, 2, 3])
+        rt.finish()
+        program.add.launch_many((8,), None, x, y, [1, 2, 3])
+        assert testing.made_by_core(rt) == made + 3
+        assert testing.launched(rt) == number + 4
+        assert y.get().tolist() == [8] * 8
+        rt.finish()
+        assert testing.is_at_rest(rt)
+
+
+@pytest.mark.parametrize("limits", [{}, {"window": 16}, {"issue": "ready_first"}, {"backlog": 8}])
+def test_many_launches_are_the_loop_of_calls(
+    device: cl.Device, backend: str, limits: dict[str, Any]
+) -> None:
+    """Behind host tasks too, where words decide, and where arrays overlap."""
+    for seed in range(max(1, FUZZ // 24)):
+        found = []
+        for is_quick in (True, False):
+            rng = random.Random(seed)
+            with acs.Runtime(device, backend=backend, **limits) as rt:
+                program = rt.build(SOURCE)
+                rows = rt.array(np.arange(4 * ROW, dtype="u4").reshape(4, ROW))
+                flags = rt.array(np.arange(4) % 2, "i4")
+                views = [rows[i, a:b] for i in range(4) for a, b in ((0, 8), (8, 16))]
+                seen: list[int] = []
+                made = testing.made_by_core(rt)
+                for _ in range(12):
+                    many = rng.randrange(1, 40)
+                    x, y = ([rng.choice(views) for _ in range(many)] for _ in range(2))
+                    values: Any = [rng.randrange(100) for _ in range(many)]
+                    if rng.random() < 0.5:
+                        values = np.array(values, rng.choice(["u4", "i8", "u1"]))
+                    when = rng.choice([None, [flags[rng.randrange(4)] for _ in range(many)]])
+                    if rng.random() < 0.3:
+                        rt.call(lambda one, seen=seen: seen.append(int(one[0])), reads=[y[0]])
+                    with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
+                        before = testing.launched(rt)
+                        handle = program.add.launch_many((8,), None, x, y, values, when=when)
+                        assert handle.number == before + many == testing.launched(rt)
+                made = testing.made_by_core(rt) - made
+                assert made if is_quick and limits.get("issue") is None else made >= 0
+                values = rows.get().tolist()
+                rt.finish()
+                assert testing.is_at_rest(rt)
+                found.append((values, sorted(seen)))
+        assert found[0] == found[1], f"seed {seed}"
+
+
 def test_they_are_refused_what_is_not_plain(device: cl.Device, backend: str) -> None:
     with acs.Runtime(device, backend=backend) as rt, acs.Runtime(device) as other:
         program = rt.build(SOURCE)

@@ -68,14 +68,15 @@ def launch_many(
     at = 0
     while at < many:
         if alike and engine.table.usable:
-            first = engine.number + 1
             made = core.native.launch_many(
                 kernel, sizes[0][0], sizes[1][0], columns, at, many, flags
             )
+            at += made.many
+            if made.error is not None:
+                raise _told(made.error, at, many)
             if made.many:
-                runs.append(range(first, first + made.many))
+                runs.append(range(made.first, made.first + made.many))
                 parts.append(made)
-                at += made.many
                 engine.completed()
                 continue
         for _ in range(1 if runs and alike else AT_ONCE):
@@ -84,11 +85,18 @@ def launch_many(
             try:
                 handle = _one(kernel, sizes, columns, wait_for, when, at)
             except UsageError as error:
-                raise UsageError(f"{error} (launch {at} of {many} of one launch_many)") from error
+                raise _told(error, at, many) from error
             runs.append(range(handle.number, handle.number + 1))
             parts.append(handle.access)
             at += 1
     return ManyHandle(engine, kernel.name, runs, parts)
+
+
+def _told(error: BaseException, at: int, many: int) -> BaseException:
+    """What launch `at` was refused for."""
+    if not isinstance(error, UsageError):
+        return error
+    return UsageError(f"{error} (launch {at} of {many} of one launch_many)")
 
 
 def _one(

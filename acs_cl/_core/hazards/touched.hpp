@@ -45,6 +45,17 @@ struct Touched {
     void let_go() const { std::for_each_n(nodes, many, [](Node *node) { node->let_go(); }); }
 };
 
+// Holds what a launch touches while a driver is called without the GIL.
+struct Holding {
+    explicit Holding(const Touched &touched) : touched_(touched) { touched_.hold(); }
+    ~Holding() { touched_.let_go(); }
+    Holding(const Holding &) = delete;
+    Holding &operator=(const Holding &) = delete;
+
+private:
+    const Touched &touched_;
+};
+
 // Spans of some nodes, as Python has them.
 inline nb::tuple spans_of(Node *const *nodes, std::uint32_t many, std::uint32_t which) {
     nb::list chosen;

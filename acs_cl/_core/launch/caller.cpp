@@ -52,44 +52,24 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
     return filled(std::move(handle), self->engine, to, touched);
 }
 
-// A plain launch for a queue, with the runtime's lock, so that the driver may be waited for without
-// the GIL. `kept`: no lane took it, and it is in the table; the lock is still taken, or another thread
-// would see a launch that nobody goes on with.
+// A plain launch for a queue. `kept`: no lane took it, and it is in the table; the lock is still taken,
+// or another thread would see a launch that nobody goes on with.
 PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
-    ToQueues &to = *self->to_queues;
-    ToQueues::Use use(to);
-    Table &table = *to.table;
-    QueueKernel *kernel = when ? to.gated : to.kernel;
-    if (!kernel || !to.stay.lasts(table) || !to.is_new() || many != to.parameters.size() + 2 ||
+    OnQueue bound(*self->to_queues, self->engine);
+    Table &table = bound.table;
+    if (many != bound.to.parameters.size() + 2 || !bound.begin(args[0], args[1], when) ||
         !table.is_plain())
         return nullptr;
     nb::object handle = new_handle();
-    Sizes sizes;
-    OnQueues *size = take_sizes(args[0], args[1], sizes) ? to.known.find(sizes) : nullptr;
-    if (!size || !handle.is_valid()) return nullptr;
-    PyObject *const global = args[0], *const local = args[1];
-    args += 2;
-    char values[8 * MOST_PARAMETERS] = {};
-    Touched touched;
-    const Home home = to.home(self->engine);
-    for (std::size_t at = 0; at < to.parameters.size(); at++) {
-        const Parameter &parameter = to.parameters[at];
-        bool is_plain = parameter.code == 'L'
-                            ? Py_TYPE(args[at]) == to.queues->classes().local_type()
-                            : take(parameter, args[at], home, values, touched);
-        if (!is_plain) return nullptr;
-    }
-    if (!to.narrow(*size, values, args, touched)) return nullptr;
-    Flag flag;
-    if (when && !flag.take(when, home, to.by_address, touched)) return nullptr;
-    if (!table.lock->try_take()) return nullptr;
+    if (!handle.is_valid()) return nullptr;
+    bound.start();
+    for (std::size_t at = 0; at < many - 2; at++)
+        if (!bound.take(at, args[at + 2])) return nullptr;
+    if (!bound.narrow(when) || !table.lock->try_take()) return nullptr;
     Taken taken(table.lock);
-    handle = nb::steal(filled(std::move(handle), self->engine, to, touched));  // holds the spans
-    if (!to.set(kernel, values, args) || (when && !to.set(flag))) return nullptr;
-    to.stay.use();
-    kept = !to.queues->launch(touched, *kernel, sizes, to.name.ptr(), to.stay.reason, [&] {
-        return to.command(global, local, values, args, when ? &flag : nullptr);
-    });
+    handle = nb::steal(filled(std::move(handle), self->engine, bound.to, bound.touched));  // holds the spans
+    if (!bound.set()) return nullptr;
+    kept = !bound.launch();
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
     if (kept) taken.leave();
     return handle.release().ptr();

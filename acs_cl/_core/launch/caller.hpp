@@ -54,6 +54,71 @@ struct Record {
     char *bytes, beside[HEAD_BYTES + MOST_BLOB];
 };
 
+// A launch for queues, from its arguments to its lane. Nothing has changed where a step says false, but
+// for the last one.
+class OnQueue {
+public:
+    ToQueues &to;
+    Table &table;
+    const Home home;
+    Touched touched;
+    char values[8 * MOST_PARAMETERS];
+    PyObject *args[MOST_PARAMETERS];  // those that are memory
+
+    OnQueue(ToQueues &of, PyObject *engine)
+        : to(of), table(*of.table), home(of.home(engine)), use_(of) {}
+
+    // Whether the core has a plan for such launches. `decides`: with `when=`.
+    bool begin(PyObject *global, PyObject *local, bool decides) {
+        kernel_ = decides ? to.gated : to.kernel;
+        decides_ = decides;
+        global_ = global;
+        local_ = local;
+        return kernel_ && is_planned() && take_sizes(global, local, sizes_);
+    }
+    bool is_planned() const { return to.stay.lasts(table) && to.is_new(); }
+
+    // The first argument, or once more for the next launch.
+    void start() {
+        touched = Touched();
+        std::memset(values, 0, 8 * to.parameters.size());
+    }
+
+    bool take(std::size_t at, PyObject *value) {
+        args[at] = value;
+        return to.parameters[at].code == 'L' ? Py_TYPE(value) == to.queues->classes().local_type()
+                                             : acs_cl::take(to.parameters[at], value, home, values, touched);
+    }
+
+    // All arguments are there, and `when`, if it decides.
+    bool narrow(PyObject *when) {
+        OnQueues *size = to.known.find(sizes_);
+        return size && to.narrow(*size, values, args, touched) &&
+               (!decides_ || flag_.take(when, home, to.by_address, touched));
+    }
+
+    // With the runtime's lock, so that the driver may be waited for without the GIL.
+    bool set() const {
+        return to.set(kernel_, values, args) && (!decides_ || to.set(flag_));
+    }
+
+    // Into the hazards, and to a lane. False: no lane took it, and it is in the table.
+    bool launch() {
+        to.stay.use();
+        return to.queues->launch(touched, *kernel_, sizes_, to.name.ptr(), to.stay.reason, [&] {
+            return to.command(global_, local_, values, args, decides_ ? &flag_ : nullptr);
+        });
+    }
+
+private:
+    ToQueues::Use use_;
+    QueueKernel *kernel_ = nullptr;
+    PyObject *global_ = nullptr, *local_ = nullptr;
+    Sizes sizes_;
+    Flag flag_;
+    bool decides_ = false;
+};
+
 void add_caller(nb::module_ &module);
 void add_teaching(nb::module_ &module);
 void add_many(nb::module_ &module);

@@ -7,6 +7,7 @@
 
 #include "hazards/bits.hpp"
 #include "launch/caller.hpp"
+#include "table/ends.hpp"
 
 namespace acs_cl {
 
@@ -124,10 +125,13 @@ public:
     Touches(const Touches &) = delete;
     Touches &operator=(const Touches &) = delete;
 
+    std::int64_t first = 0;  // its number
     Py_ssize_t many = 0;  // launches
+    nb::object error;  // of the one behind them, which was refused
 
-    // Without what the launch before had in the same place.
-    void add(const Touched &touched) {
+    // Launch `number`, without what the one before had in the same place.
+    void add(std::int64_t number, const Touched &touched) {
+        if (!many) first = number;
         for (std::uint32_t at = 0; at < touched.many; at++) {
             Node *node = touched.nodes[at];
             if (many && last_[at] == node) continue;
@@ -152,53 +156,123 @@ private:
     std::vector<NodePointer> reads_, writes_;
 };
 
-// Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
-// what they touch, and how many they are. `columns`: for each parameter its values, and whether they
-// are one for each launch; `when`: the same of what decides, or None.
-std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::handle local,
-                                     nb::list columns, Py_ssize_t first, Py_ssize_t many,
-                                     nb::handle when) {
-    auto made = std::make_unique<Touches>();
-    Caller *self = caller(kernel);
-    if (!self->to_scheduler || !self->to_scheduler->may_launch() ||
-        columns.size() != self->to_scheduler->parameters.size() || self->to_scheduler->has_local())
-        return made;
+// What the parameters are in each of many launches, and what decides; nothing where these are not as many.
+class Columns {
+public:
+    // `columns`: for each parameter its values, and whether they are one for each launch; `when`: the same
+    // of what decides, or None.
+    Columns(nb::list columns, nb::handle when, const std::vector<Parameter> &parameters,
+            Py_ssize_t many) {
+        is_whole_ = columns.size() == parameters.size();
+        for (std::size_t at = 0; is_whole_ && at < columns.size(); at++) {
+            nb::handle column = columns[at];
+            all_.emplace_back(column[0], nb::cast<bool>(column[1]), parameters[at]);
+            is_whole_ = all_.back().has(many);
+        }
+        if (!is_whole_ || when.is_none()) return;
+        flags_.emplace(when[0], nb::cast<bool>(when[1]), Parameter{'P', 0, true, false});
+        is_whole_ = flags_->has(many);
+    }
+
+    bool is_whole() const { return is_whole_; }
+    bool decide() const { return flags_.has_value(); }
+    // Null where the sequence has become shorter.
+    PyObject *flag(Py_ssize_t launch) const { return flags_->item(launch); }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+private:
+    std::list<Column> all_;
+    std::optional<Column> flags_;
+    bool is_whole_ = false;
+};
+
+// As far as they are plain and nobody has to look, launches `first` and those after it, in an epoch.
+void to_scheduler(Caller *self, const Sizes &sizes, nb::list columns, Py_ssize_t first,
+                  Py_ssize_t many, nb::handle when, Touches &made) {
     ToScheduler &to = *self->to_scheduler;
     Table &table = *to.table;
-    Sizes sizes;
-    const Head *head =
-        take_sizes(global.ptr(), local.ptr(), sizes) ? to.heads.find(sizes) : nullptr;
-    if (!head) return made;
-    std::list<Column> taken;
-    for (std::size_t at = 0; at < columns.size(); at++) {
-        nb::handle column = columns[at];
-        taken.emplace_back(column[0], nb::cast<bool>(column[1]), to.parameters[at]);
-        if (!taken.back().has(many)) return made;
-    }
-    std::optional<Column> flags;
-    if (!when.is_none()) {
-        flags.emplace(when[0], nb::cast<bool>(when[1]), Parameter{'P', 0, true, false});
-        if (!flags->has(many)) return made;
-    }
+    const Head *head = to.heads.find(sizes);
+    if (!head || to.has_local()) return;
+    const Columns taken(columns, when, to.parameters, many);
     // PyObject_GetBuffer and the like may have run code
-    if (self->to_scheduler != &to || !to.may_launch() || to.heads.find(sizes) != head) return made;
+    if (!taken.is_whole() || self->to_scheduler != &to || !to.may_launch() ||
+        to.heads.find(sizes) != head)
+        return;
     const Home home = to.home(self->engine);
     for (Py_ssize_t at = first; at < many && table.has_room(); at++) {
-        if (made->many && table.is_due()) break;
+        if (made.many && table.is_due()) break;
         Record record(to, *head);
         Touched touched;
         auto parameter = to.parameters.begin();
         for (const Column &column : taken) {
             column.fetch(at);
-            if (!column.take_at(at, *parameter++, home, record.bytes, touched)) return made;
+            if (!column.take_at(at, *parameter++, home, record.bytes, touched)) return;
         }
-        if (flags) {
-            PyObject *flag = flags->item(at);
-            if (!flag || !take_flag(flag, home, record.bytes, touched)) return made;
+        if (taken.decide()) {
+            PyObject *flag = taken.flag(at);
+            if (!flag || !take_flag(flag, home, record.bytes, touched)) return;
         }
         record.enter(to, *head, touched);
-        made->add(touched);
+        made.add(table.number, touched);
     }
+}
+
+// The same on lanes.
+void to_queues(Caller *self, nb::handle global, nb::handle local, nb::list columns, Py_ssize_t first,
+               Py_ssize_t many, nb::handle when, Touches &made) {
+    OnQueue bound(*self->to_queues, self->engine);
+    ToQueues &to = bound.to;
+    Table &table = bound.table;
+    const Columns taken(columns, when, to.parameters, many);
+    if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide()) ||
+        !table.is_plain() || !table.lock->try_take())
+        return;
+    const Taken lock(table.lock);
+    std::vector<nb::object> held(to.parameters.size() + 1);  // while the GIL is given away
+    for (Py_ssize_t at = first; at < many && table.may_go_on() && bound.is_planned(); at++) {
+        if (made.many && table.should_look()) break;
+        bound.start();
+        std::size_t index = 0;
+        for (const Column &column : taken) {
+            const char code = to.parameters[index].code;
+            PyObject *item = code == 'P' || code == 'L' ? column.item(at) : nullptr;
+            column.fetch(at);
+            bound.args[index] = item;
+            if (item) held[index] = nb::borrow(item);
+            if (item ? !bound.take(index, item)
+                     : !column.take_at(at, to.parameters[index], bound.home, bound.values, bound.touched))
+                return;
+            index++;
+        }
+        PyObject *flag = taken.decide() ? taken.flag(at) : nullptr;
+        if (flag) held[index] = nb::borrow(flag);
+        if ((taken.decide() && !flag) || !bound.narrow(flag) || !bound.set()) return;
+        const Holding holding(bound.touched);
+        const bool is_on_lane = bound.launch();
+        if (!is_on_lane && !completed(self->engine, nullptr, table.number)) {
+            const nb::python_error error;  // which takes it
+            made.error = nb::borrow(error.value());
+            return;
+        }
+        made.add(table.number, bound.touched);
+        if (!is_on_lane) return;
+    }
+}
+
+// Launches `first` and those after it of `many`, as far as they are plain and nobody has to look:
+// what they touch, and how many they are.
+std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::handle local,
+                                     nb::list columns, Py_ssize_t first, Py_ssize_t many,
+                                     nb::handle when) {
+    auto made = std::make_unique<Touches>();
+    Caller *self = caller(kernel);
+    Sizes sizes;
+    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return made;
+    if (self->to_scheduler && self->to_scheduler->may_launch())
+        to_scheduler(self, sizes, columns, first, many, when, *made);
+    if (!made->many && self->to_queues)
+        to_queues(self, global, local, columns, first, many, when, *made);
     return made;
 }
 
@@ -206,7 +280,11 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
 
 void add_many(nb::module_ &module) {
     nb::class_<Touches>(module, "Touches")
+        .def_ro("first", &Touches::first)
         .def_ro("many", &Touches::many)
+        .def_prop_ro("error", [](const Touches &self) {
+            return self.error.is_valid() ? self.error : nb::none();
+        })
         .def_prop_ro("reads", &Touches::reads)
         .def_prop_ro("writes", &Touches::writes);
     module.def("launch_many", launch_many, nb::arg("kernel"), nb::arg("global_size"),

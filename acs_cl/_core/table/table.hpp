@@ -451,7 +451,8 @@ public:
     // ---- both -----------------------------------------------------------------------------------
 
     // Whether nothing is unusual, so that the core may make launches.
-    bool is_plain() const { return usable && !lock->is_held() && has_room() && is_simple(); }
+    bool is_plain() const { return !lock->is_held() && may_go_on(); }
+    bool may_go_on() const { return usable && has_room() && is_simple(); }  // with the lock
 
     bool is_simple() const {
         return !(recording || bypassing || poisoned || counted_) && returned_.empty() &&
