@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .errors import AcsError
 from .records import Access, Launch, Span
 
 Spans: TypeAlias = Iterable[Span]
@@ -708,8 +709,15 @@ def begin_noting(arguments: type, types: tuple[type, ...]) -> None:
 def use_events(events: tuple[Any, ...]) -> None:
     """Say which classes of events there are, and what makes one from a handle."""
 
-def use_kinds(kinds: tuple[Any, ...], on_host_task: Callable[[], bool], /) -> None:
-    """Say how PyOpenCL names a kernel, a read and a write; and who must not wait."""
+def use_kinds(
+    kinds: tuple[Any, ...],
+    native_error: Callable[[AcsError], BaseException],
+    on_host_task: Callable[[], bool],
+    call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
+    /,
+) -> None:
+    """Say how PyOpenCL names what joins; which error a program expects for one of ours; who must
+    not wait; and what makes the record of a transfer."""
 
 def teach_kernel(
     joining: Joining,

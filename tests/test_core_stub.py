@@ -34,7 +34,7 @@ OF_OTHERS = {
     ),
     *("Setter", "View", "Access", "CoreCommand", "Launch", "Span", "append", "enqueue", "get"),
     *("int_ptr", "is_blocking"),
-    *("read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
+    *("copy", "fill", "read", "size", "svm_ptr", "wait", "wait_for", "when", "write"),
 }
 """Public names in the sources that no method of ours has: of classes of the core and of records, of
 Python's and PyOpenCL's objects, of keywords, and of launches."""

@@ -177,6 +177,7 @@ class Driver:
         return REFUSED  # nothing here reads back, or writes
 
     copy_svm = write_buffer = queue_info = device_info = read_buffer
+    copy_buffer = fill_buffer = fill_svm = read_buffer
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -200,6 +201,9 @@ class Driver:
             "retain_event": (VOID,), "wait_for_events": (INT, some),
             "write_buffer": (VOID, VOID, INT, SIZE, SIZE, VOID, INT, some, some),
             "queue_info": info, "device_info": info,
+            "copy_buffer": (VOID, VOID, VOID, SIZE, SIZE, SIZE, INT, some, some),
+            "fill_buffer": (VOID, VOID, VOID, SIZE, SIZE, SIZE, INT, some, some),
+            "fill_svm": (VOID, VOID, VOID, SIZE, SIZE, INT, some, some),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(

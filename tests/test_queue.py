@@ -522,6 +522,95 @@ def test_a_long_write_waits_and_a_short_one_takes_a_copy(queue: acs.Queue) -> No
         assert values_of(queue, target, count)[count - 1] == 3
 
 
+TRANSFERS: dict[str, Callable[[Any, cl.Buffer, cl.Buffer, np.ndarray[Any, Any]], Any]] = {
+    "read": lambda q, x, y, host: cl.enqueue_copy(q, host, x),
+    "read a part": lambda q, x, y, host: cl.enqueue_copy(q, host[:3], x, src_offset=np.int64(8)),
+    "read without waiting": lambda q, x, y, host: cl.enqueue_copy(q, host, x, is_blocking=False),
+    "write": lambda q, x, y, host: cl.enqueue_copy(q, x, host + 1),
+    "write a part": lambda q, x, y, host: cl.enqueue_copy(q, x, host[:5] + 2, dst_offset=12),
+    "write without waiting": lambda q, x, y, host: cl.enqueue_copy(
+        q, x, host + 3, is_blocking=False
+    ),
+    "copy": lambda q, x, y, host: cl.enqueue_copy(q, y, x),
+    "copy a part": lambda q, x, y, host: cl.enqueue_copy(
+        q, y, x, byte_count=16, src_offset=4, dst_offset=40
+    ),
+    "fill": lambda q, x, y, host: cl.enqueue_fill_buffer(q, x, np.int32(7), 0, 4 * N),
+    "fill a part": lambda q, x, y, host: cl.enqueue_fill(
+        q, x, np.arange(4, dtype=np.int32), 32, offset=16
+    ),
+    "sub-buffer": lambda q, x, y, host: cl.enqueue_copy(
+        q, y, x.get_sub_region(2 * N, 2 * N), dst_offset=4
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TRANSFERS)
+def test_the_core_makes_transfers_and_they_leave_the_bytes_of_a_plain_queue(
+    context: cl.Context, what: str
+) -> None:
+    queue = acs.Queue(context, bypass=False)
+    found = []
+    for where in (queue, cl.CommandQueue(context)):
+        x, y = buffer(where, np.arange(N)), buffer(where, np.arange(N) * 2)
+        host = np.full(N, 11, np.int32)
+        before = testing.made_by_core(queue.runtime)
+        events = [TRANSFERS[what](where, x, y, host) for _ in range(3)]
+        if where is queue:
+            assert testing.made_by_core(queue.runtime) == before + 3
+        events[-1].wait()
+        found.append([host.copy(), values_of(where, x), values_of(where, y)])
+    assert all(map(np.array_equal, *found))
+
+
+def test_the_core_makes_transfers_of_shared_memory(context: cl.Context) -> None:
+    from pyopencl.characterize import has_coarse_grain_buffer_svm
+
+    queue = acs.Queue(context, bypass=False)
+    if not has_coarse_grain_buffer_svm(queue.device):
+        pytest.skip("no shared virtual memory")
+    flags = cl.svm_mem_flags.READ_WRITE
+    one, other = (cl.SVMAllocation(context, 4 * N, 64, flags) for _ in range(2))
+    host = np.arange(N, dtype=np.int32)
+    cl.enqueue_copy(queue, one, host)
+    before = testing.made_by_core(queue.runtime)
+    cl.enqueue_svm_memfill(queue, other, np.int32(3))
+    cl.enqueue_svm_memfill(queue, one, np.int32(5), byte_count=8)
+    cl.enqueue_copy(queue, other, one, byte_count=16)
+    cl.enqueue_copy(queue, host, other)
+    assert testing.made_by_core(queue.runtime) == before + 4
+    assert host[:6].tolist() == [5, 5, 2, 3, 3, 3]
+    queue.finish()
+
+
+def test_memory_that_the_program_drops_lives_while_a_transfer_needs_it(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    a = buffer(queue, np.zeros(N))
+    for step in range(4):
+        kernels["slow"](queue, (N,), None, a, np.int32(step), np.int32(ROUNDS // N))
+        cl.enqueue_copy(queue, a, np.full(N // 2, 50 + step, np.int32), is_blocking=False)
+        cl.enqueue_copy(queue, np.empty(N, np.int32), a, is_blocking=False)
+        gc.collect()
+        np.full(N // 2, -1, np.int32)  # where the memory may have been
+    assert values_of(queue, a).tolist() == [53] * (N // 2) + [3] * (N // 2)
+
+
+def test_a_copy_that_follows_what_is_held_goes_on_when_its_turn_comes(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    a, b, c = (buffer(queue, np.full(N, value)) for value in (1, 2, 3))
+    other = acs.Queue(queue.context, runtime=queue.runtime)
+    gate = cl.UserEvent(queue.context)
+    kernels["add"](other, (N,), None, a, np.int32(5), wait_for=[gate])
+    copied = cl.enqueue_copy(queue, b, a)
+    cl.enqueue_fill_buffer(queue, c, np.int32(9), 0, 2 * N)
+    assert copied.command_execution_status != COMPLETE
+    gate.set_status(COMPLETE)
+    assert values_of(queue, b).tolist() == [6] * N
+    assert values_of(queue, c).tolist() == [9] * (N // 2) + [3] * (N // 2)
+
+
 def test_memory_in_fortran_order_and_scalars(queue: acs.Queue) -> None:
     host = np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4))
     target = cl.Buffer(queue.context, READ_WRITE, 48)

@@ -136,6 +136,7 @@ _FUNCTIONS = (
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
+    "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill",
 )  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from pyopencl import _cl
 from .. import core
 from ..devices.driver import status, wait_for_event
 from ..host.threads import on_host_task
-from .events import QueueEvent
+from .calls import call_of
+from .events import QueueEvent, native_error
 
 LATE: Any = object()
 
@@ -44,7 +45,16 @@ _STEADY = (
 )  # fmt: skip
 """Types whose objects stay what they are."""
 
-JOINS = {"enqueue_nd_range_kernel": 1, "_enqueue_read_buffer": 2, "_enqueue_write_buffer": 3}
+JOINS = {
+    name: number
+    for number, name in enumerate(
+        (
+            "enqueue_nd_range_kernel", "_enqueue_read_buffer", "_enqueue_write_buffer",
+            "_enqueue_copy_buffer", "_enqueue_fill_buffer", "_enqueue_svm_memcpy",
+            "_enqueue_svm_memfill",
+        ), 1
+    )
+}  # fmt: skip
 """What the core launches where it does not pass, by its own numbers."""
 
 _unfinished: list[Any] = []
@@ -63,8 +73,12 @@ def begin_noting() -> None:
     core.native.use_events((cl.Event, cl.NannyEvent, QueueEvent, cl.Event.from_int_ptr))
     kinds = cl.command_type
     core.native.use_kinds(
-        (kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER), on_host_task
-    )
+        (
+            kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
+            kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL,
+        ),
+        native_error, on_host_task, call_of,
+    )  # fmt: skip
 
 
 # ---- the way past --------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
 from ..records import Access, Span
 from .bypass import Arguments, arguments_of
+from .calls import COMMANDS, Call
 from .events import Ordered, QueueEvent
-from .patch import COMMANDS
 
 KINDS: Any = cl.command_type
 EVERYTHING = Access((), ALL)
@@ -126,33 +126,6 @@ class Tracked(Ordered, Protocol):
         """Have the next command come here."""
 
 
-class Call:
-    """A call of one of PyOpenCL's functions, to be made when its turn comes. `returned` is what it
-    gave back, `event` what of it is the event."""
-
-    __slots__ = ("event", "function", "given", "name", "returned", "takes_events")
-    on_host = False
-
-    def __init__(self, name: str, function: Any, given: dict[str, Any], takes_events: bool) -> None:
-        self.name = name
-        self.function = function
-        self.given = given
-        self.takes_events = takes_events
-        self.returned: Any = None
-        self.event: Any = None
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Make the call on a queue of the backend."""
-        given = {**self.given, "queue": queue}
-        if self.takes_events:
-            given["wait_for"] = wait_for
-        elif wait_for:
-            cl.wait_for_events(wait_for)
-        returned = self.returned = self.function(**given)
-        self.event = returned[1] if isinstance(returned, tuple) else returned
-        return self.event
-
-
 class KernelAsItIs(NamedTuple):
     """A kernel of the program with the arguments that it has, which nobody knows."""
 
@@ -168,23 +141,6 @@ class KernelAsItIs(NamedTuple):
         return self.function(
             queue, self.kernel, global_size, local_size, offset, wait_for, *self.sizes[3:]
         )
-
-
-class Watched:
-    """A command that may be held back, and whose event is wanted for its times."""
-
-    __slots__ = ("command", "event", "name")
-    on_host = False
-
-    def __init__(self, command: Any) -> None:
-        self.command = command
-        self.name = command.name
-        self.event: Any = None
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Enqueue it, and keep its event."""
-        self.event = self.command.enqueue(queue, wait_for)
-        return self.event
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -230,17 +186,6 @@ def kernel(
     if joining is not None and offset is None and not plan.anywhere and not plan.more:
         _teach(queue, joining, kernel, plan, given, command, event.acs_number)
     return event
-
-
-def finish_kernel(
-    queue: Tracked, kernel: cl.Kernel, global_size: Any, local_size: Any
-) -> Described:
-    """A kernel that the core knows, and that Python launches after all."""
-    plan = plan_of(queue, kernel)
-    assert plan is not None
-    given = arguments_of(kernel, plan.parameters)
-    assert given is not None
-    return described(queue, plan, given, global_size, local_size, None)
 
 
 def described(
@@ -449,23 +394,6 @@ def write_buffer(
     return queue.submit(
         command, access, wait_for, KINDS.WRITE_BUFFER, True, bool(is_blocking), hostbuf
     )
-
-
-def finish_transfer(
-    queue: Tracked, original: Original, mem: Any, hostbuf: Any, offset: int
-) -> tuple[Any, Access, int, Any]:
-    """A blocking read or write that the core has begun, and that Python launches after all: the
-    command, its access, its kind, and what its event keeps."""
-    host = host_array(hostbuf)
-    place = part(queue, mem, offset, host.nbytes)
-    given = {"mem": mem, "is_blocking": False}
-    if original.__name__ == "_enqueue_write_buffer":
-        given.update(hostbuf=host.copy(), dst_offset=offset)
-        access = Access((), (place,), (place,))
-        return Call("write", original, given, True), access, KINDS.WRITE_BUFFER, None
-    given.update(hostbuf=hostbuf, src_offset=offset)
-    access = Access((place,), (host_span(host),))
-    return Call("read", original, given, True), access, KINDS.READ_BUFFER, hostbuf
 
 
 def copy_buffer(

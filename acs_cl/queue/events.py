@@ -19,6 +19,7 @@ import pyopencl as cl
 from pyopencl import _cl
 from pyopencl._monkeypatch import add_get_info
 
+from ..errors import AcsError, UsageError
 from ..runtime import Runtime
 
 
@@ -158,3 +159,16 @@ def native_events(wait_for: Sequence[Any] | None) -> Any:
     if not wait_for:
         return wait_for
     return [event.acs_native() if type(event) is QueueEvent else event for event in wait_for]
+
+
+def native_error(error: AcsError) -> BaseException:
+    """The error that a program of PyOpenCL's expects: what the driver raised, or one like it."""
+    cause = error.__cause__
+    if cause is not None and not isinstance(cause, AcsError):
+        return cause
+    kind = cl.LogicError if isinstance(error, UsageError) else cl.RuntimeError
+    record = _cl._ErrorRecord(
+        msg=str(error), code=cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, routine=""
+    )
+    found: BaseException = kind(record)
+    return found

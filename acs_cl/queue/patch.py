@@ -30,54 +30,8 @@ from pyopencl import _cl
 
 from ..devices import built
 from .bypass import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
+from .calls import COMMANDS, Parameters
 from .events import QueueEvent, native_events
-
-Parameters = tuple[str, ...]
-
-COMMANDS: dict[str, Parameters] = {
-    name: tuple(parameters.split())
-    for name, parameters in {
-        "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size"
-        " global_work_offset wait_for g_times_l allow_empty_ndrange",
-        "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
-        "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
-        "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
-        "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
-        "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
-        " buffer_pitches host_pitches wait_for is_blocking",
-        "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
-        " buffer_pitches host_pitches wait_for is_blocking",
-        "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
-        " dst_pitches wait_for",
-        "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
-        " is_blocking",
-        "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
-        " is_blocking",
-        "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
-        "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
-        "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
-        "enqueue_fill_image": "queue mem color origin region wait_for",
-        "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for"
-        " is_blocking",
-        "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
-        " is_blocking",
-        "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
-        "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
-        "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
-        "_enqueue_svm_unmap": "queue svm wait_for",
-        "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
-        "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
-        "_enqueue_marker": "queue",
-        "_enqueue_marker_with_wait_list": "queue wait_for",
-        "_enqueue_barrier": "queue",
-        "_enqueue_barrier_with_wait_list": "queue wait_for",
-        "_enqueue_wait_for_events": "queue wait_for",
-        "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
-        "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
-        "enqueue_release_gl_objects": "queue mem_objects wait_for",
-    }.items()
-}
-"""PyOpenCL's functions that take a queue, and the names of their parameters."""
 
 _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
 """What never goes to the driver's own queue as it is: its end would not be seen."""

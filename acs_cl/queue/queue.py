@@ -39,22 +39,19 @@ from ..launch.waits import TICK_S, wait
 from ..records import Access, Span
 from ..runtime import Runtime
 from . import patch
+from .calls import Call, Watched
 from .commands import (
     EVERYTHING,
     HANDLERS,
     KINDS,
     NOTHING,
-    Call,
     Plan,
     Unclear,
-    Watched,
     anything,
-    finish_kernel,
-    finish_transfer,
     span_of,
     unmap,
 )
-from .events import QueueEvent, event_of
+from .events import QueueEvent, event_of, native_error
 from .sampling import Section, is_free, may_begin
 
 PLANS = 1024
@@ -339,7 +336,7 @@ class Queue(cl.CommandQueue):
         try:
             handle = engine.launch(command, access, foreign or None, after=after)
         except AcsError as error:
-            raise _native_error(error) from None
+            raise native_error(error) from None
         number = handle.number
         self._note(number, seen)
         if timed is not None:
@@ -391,32 +388,6 @@ class Queue(cl.CommandQueue):
     def _find_span(self, memory: Any) -> None:
         """Have memory know its bytes."""
         span_of(self, memory)
-
-    def _finish_kernel(
-        self, kernel: Any, global_size: Any, local_size: Any, number: int, upstream: tuple[int, ...]
-    ) -> QueueEvent:
-        """The rest of a launch that the core has put into the hazards and that no queue took.
-        Called under the runtime's lock."""
-        command, access, seen = finish_kernel(self, kernel, global_size, local_size)
-        try:
-            self._engine.hand_over(number, command, access, upstream)
-        except AcsError as error:
-            raise _native_error(error) from None
-        self._note(number, seen)
-        return event_of(self, number, KINDS.NDRANGE_KERNEL, None, None)
-
-    def _finish_transfer(
-        self, original: Any, memory: Any, host: Any, offset: int,
-        number: int, upstream: tuple[int, ...],
-    ) -> QueueEvent:  # fmt: skip
-        """The same of a blocking read or write, which still has to be waited for."""
-        command, access, kind, keeps = finish_transfer(self, original, memory, host, offset)
-        try:
-            self._engine.hand_over(number, command, access, upstream)
-        except AcsError as error:
-            raise _native_error(error) from None
-        self._note(number, kind == KINDS.READ_BUFFER)
-        return event_of(self, number, kind, keeps, None)
 
     def _looked(self) -> None:
         """Enough launches were looked at."""
@@ -540,7 +511,7 @@ class Queue(cl.CommandQueue):
             for one in (number, *reversed(waits)):
                 wait(engine, one)
         except AcsError as error:
-            raise _native_error(error) from None
+            raise native_error(error) from None
         self.pretend(number)
         if engine.failures.any:
             self._raise_failed(number)
@@ -553,7 +524,7 @@ class Queue(cl.CommandQueue):
         try:
             self._engine.failures.raise_for_launch(number, f"launch {number}")
         except AcsError as error:
-            raise _native_error(error) from error
+            raise native_error(error) from error
 
     def settle_host(self) -> None:
         """Wait for the commands in flight that use memory of the program."""
@@ -711,16 +682,3 @@ def _retained(value: Any) -> Any:
         found.acs_keeps = value.hostbuf
         return found
     return value
-
-
-def _native_error(error: AcsError) -> BaseException:
-    """The error that a program of PyOpenCL's expects: what the driver raised, or one like it."""
-    cause = error.__cause__
-    if cause is not None and not isinstance(cause, AcsError):
-        return cause
-    kind = cl.LogicError if isinstance(error, UsageError) else cl.RuntimeError
-    record = _cl._ErrorRecord(
-        msg=str(error), code=cl.status_code.EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, routine=""
-    )
-    found: BaseException = kind(record)
-    return found

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from pyopencl import _cl
 
 from .. import core
-from .commands import EVERYTHING, NOTHING, Call
+from .calls import Call
+from .commands import EVERYTHING, NOTHING
 from .trials import Trials
 
 if TYPE_CHECKING:

@@ -43,6 +43,12 @@ struct Driver {
     std::int32_t (*write_buffer)(void *, void *, std::uint32_t, std::size_t, std::size_t,
                                  const void *, std::uint32_t, void *const *, void **);
     Info queue_info, device_info;
+    std::int32_t (*copy_buffer)(void *, void *, void *, std::size_t, std::size_t, std::size_t,
+                                std::uint32_t, void *const *, void **);
+    std::int32_t (*fill_buffer)(void *, void *, const void *, std::size_t, std::size_t, std::size_t,
+                                std::uint32_t, void *const *, void **);
+    std::int32_t (*fill_svm)(void *, void *, const void *, std::size_t, std::size_t, std::uint32_t,
+                             void *const *, void **);
 };
 
 inline Driver driver;
@@ -108,20 +114,6 @@ struct From {
         void *const *events = many ? behind.data() : nullptr;
         if (is_svm) return driver.copy_svm(queue, 0, to, start, nbytes, many, events, event);
         return driver.read_buffer(queue, start, 0, offset, nbytes, to, many, events, event);
-    }
-};
-
-// Bytes as they were, and where in a buffer they go.
-struct Into {
-    void *start;
-    std::size_t offset;
-    nb::bytes from;
-
-    // The driver's status.
-    std::int32_t enqueue(void *queue, const std::vector<void *> &behind, void **event) const {
-        auto many = std::uint32_t(behind.size());
-        return driver.write_buffer(queue, start, 0, offset, from.size(), from.c_str(), many,
-                                   many ? behind.data() : nullptr, event);
     }
 };
 

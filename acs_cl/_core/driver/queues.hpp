@@ -25,6 +25,8 @@
 
 #include "driver/kernel.hpp"
 #include "driver/spread.hpp"
+#include "driver/transfer.hpp"
+#include "python/waiting.hpp"
 #include "table/ends.hpp"
 #include "table/table.hpp"
 
@@ -125,18 +127,47 @@ public:
         });
     }
 
-    // The same of a write.
-    template <typename Command = std::nullptr_t>
-    bool launch(const Touched &touched, const Into &into, PyObject *name,
-                Command &&command = nullptr) {
-        static PyObject *const reason = PyUnicode_InternFromString("a write runs on a lane");
-        bool is_on_queue =
-            launch_by(touched, name, nb::borrow(reason), command, [&](Lane &lane, void *&event) {
-                return into.enqueue(lane.queue, wait_for_, &event);
-            });
-        if (is_on_queue) find(table_->number)->bytes = Py_NewRef(into.from.ptr());
-        return is_on_queue;
+    // How a caller waits for a transfer: by the driver's own blocking call, which is quickest, where nothing
+    // is ahead of it (`has_ended`), or else by `event`, which is the caller's then.
+    struct Waited {
+        void *event = nullptr;
+        bool has_ended = false;
+    };
+
+    // The same of a transfer. `keeps` lives until it has ended; `waited`, if not null: the caller waits.
+    template <typename Command>
+    bool launch(const Touched &touched, const Transfer &transfer, PyObject *name, PyObject *keeps,
+                Waited *waited, Command &&command) {
+        static PyObject *const reason = PyUnicode_InternFromString("a transfer runs on a lane");
+        Lane *on = nullptr;
+        auto enqueue_on = [&](Lane &lane, void *&event) {
+            on = &lane;
+            if (waited && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
+                nb::gil_scoped_release others;
+                const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
+                waited->has_ended = !failed;
+                return failed;
+            }
+            const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, false, &event);
+            if (!failed && waited) driver.retain_event(waited->event = event);
+            return failed;
+        };
+        if (!launch_by(touched, name, nb::borrow(reason), command, enqueue_on)) return false;
+        if (waited && waited->has_ended) end_newest(*on);
+        else if (keeps) find(table_->number)->bytes = Py_NewRef(keeps);
+        return true;
     }
+
+    // An event that says when a launch has ended, which is the caller's; null where no lane has it.
+    void *event_to_wait_for(std::int64_t number) {
+        const Flying *one = find(number);
+        if (one) one = covering(*one);
+        if (one) driver.retain_event(one->event);
+        return one ? one->event : nullptr;
+    }
+
+    // Whether its device is another one than the host's processor.
+    bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
 
     // What the newest of these follows.
     const std::vector<Edge> &edges() const { return *edges_; }
@@ -384,6 +415,18 @@ private:
         unasked_ += unasked_ < UNASKED;
         lane.bare = event ? 0 : lane.bare + 1;
         bare += !event;
+    }
+
+    // The launch that a lane was given last has ended by now: its call was waited for.
+    void end_newest(Lane &lane) {
+        const std::int64_t number = lane.queued.back();
+        lane.queued.pop_back();
+        lane.bare = 0;
+        lane.unflushed = false;
+        bare--;
+        in_flight_--;
+        table_->land(number);
+        table_->end_on_lane(number);
     }
 
     void take(std::int64_t number, std::int32_t status) {

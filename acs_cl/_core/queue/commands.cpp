@@ -232,29 +232,30 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     return true;
 }
 
-// All arguments of a kernel's enqueue, or of a transfer, by position; those that were left out as
-// PyOpenCL has them, and of a transfer's place null.
+// All arguments of a command that can join, by position; null for those that were left out, but for the
+// defaults that a look at the others would need.
 struct Placed {
-    PyObject *args[8];
+    PyObject *args[MOST_PLACED] = {};
 
     // False: some are missing, or called by other names.
     bool place(const Command *self, PyObject *const *given, Py_ssize_t many, PyObject *keywords) {
-        PyObject *const of_kernel[] = {nullptr, nullptr, nullptr, nullptr,
-                                       Py_None, Py_None, Py_False, Py_False};
-        PyObject *const of_transfer[] = {nullptr, nullptr, nullptr, nullptr, Py_None, Py_True};
-        const bool is_kernel = self->joins == KERNEL;
-        const Py_ssize_t all = is_kernel ? 8 : 6, required = is_kernel ? 4 : 3;
-        if (many > all || PyTuple_GET_SIZE(self->parameters) != all) return false;
-        std::copy_n(is_kernel ? of_kernel : of_transfer, all, args);
+        const Form &form = FORMS[self->joins];
+        if (many > form.all || PyTuple_GET_SIZE(self->parameters) != form.all) return false;
+        args[form.waits] = Py_None;
+        if (form.blocks >= 0) args[form.blocks] = Py_True;
+        if (self->joins == KERNEL) {
+            args[4] = Py_None;
+            args[6] = args[7] = Py_False;
+        }
         std::copy_n(given, many, args);
         for (Py_ssize_t at = 0; keywords && at < PyTuple_GET_SIZE(keywords); at++) {
             Py_ssize_t where = many;
-            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < all; where++)
+            for (PyObject *name = PyTuple_GET_ITEM(keywords, at); where < form.all; where++)
                 if (PyTuple_GET_ITEM(self->parameters, where) == name) break;
-            if (where == all) return false;
+            if (where == form.all) return false;
             args[where] = given[many + at];
         }
-        return std::all_of(args, args + required, [](PyObject *one) { return one != nullptr; });
+        return std::all_of(args, args + form.needed, [](PyObject *one) { return one != nullptr; });
     }
 };
 
@@ -306,6 +307,11 @@ PyObject *command_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     self->waits_at = waits_at;
     self->blocks_at = blocks_at;
     self->joins = joins;
+    if (joins < NEVER || joins > SVM_FILL) {
+        Py_DECREF(self);
+        PyErr_SetString(PyExc_ValueError, "no command joins like that");
+        return nullptr;
+    }
     return reinterpret_cast<PyObject *>(self);
 }
 

@@ -1,8 +1,7 @@
-// Kernels and transfers of an `acs.Queue` as launches of the core's own: tracking.hpp says what and when.
+// Kernels of an `acs.Queue` as launches of the core's own, and what they have in common with transfers:
+// tracking.hpp says what and when.
 
 #include "queue/tracking.hpp"
-
-#include "launch/reading.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -14,20 +13,13 @@ namespace {
 constexpr std::size_t PLACES_OF_MEMORY = 256;
 constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/queue.py
 
-// Python's ADDRESS_SPACE, and of its COPIED_BYTES as many as are copied while others wait.
-constexpr std::int64_t HOST = -1;
-constexpr Py_ssize_t MOST_COPIED = 64 << 10;
-
-PyObject *span_name, *find_span_name, *finish_name, *looked_name,
-    *trim_name, *transfer_name, *settle_name, *complete_name;
-PyObject *event_kinds;  // of a kernel, a read, a write
-PyObject *host_task;  // tells whether this thread runs one, which must not wait
+PyObject *span_name, *find_span_name, *looked_name, *trim_name;
+PyObject *event_kinds;  // of what joins, in the order of `Joins`
+PyObject *error_of;  // the one of PyOpenCL's that a program expects for one of ours
 std::unordered_map<PyObject *, Joining *> joinings;
 
-// ---- what a kernel was given -----------------------------------------------------------------------
+}  // namespace
 
-// The bytes of memory, and whether the host may look at them without another command; null where
-// that is not known, or these are all memory.
 Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
     nb::object known = nb::steal(PyObject_GetAttr(memory, span_name));
     if (!known.is_valid()) {
@@ -54,6 +46,10 @@ Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
     is_host = kept.is_host;
     return kept.node.get();
 }
+
+namespace {
+
+// ---- what a kernel was given -----------------------------------------------------------------------
 
 // What an object is for a kernel: a code of `Taught`; 0: left to Python.
 char code_of(const Classes &classes, PyObject *object) {
@@ -150,11 +146,7 @@ bool read_notes(Joining *self, Given *given, Taught &to) {
 
 // ---- a launch ------------------------------------------------------------------------------------
 
-bool is_on_host_task() {
-    nb::object found = nb::steal(PyObject_CallNoArgs(host_task));
-    if (!found.is_valid()) throw PythonError();
-    return found.is(Py_True);
-}
+}  // namespace
 
 bool is_plain(const Joining *self) {
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
@@ -162,7 +154,6 @@ bool is_plain(const Joining *self) {
     return true;
 }
 
-// Whether nothing in a wait list says more than the order of the queue does.
 bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
     if (wait_for == Py_None) return true;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return false;
@@ -181,7 +172,7 @@ bool waits_for_nothing(const Joining *self, PyObject *wait_for) {
     return true;
 }
 
-nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None) {
+nb::object new_event(Joining *self, int joins, PyObject *keeps) {
     static PyObject *nothing = PyTuple_New(0);
     auto *type = reinterpret_cast<PyTypeObject *>(events.own);
     nb::object event = nb::steal(type->tp_new(type, nothing, nullptr));
@@ -192,6 +183,8 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None) {
     for (int which : {TIMED, SETTLED}) *events.slot(event.ptr(), which) = Py_NewRef(Py_None);
     return event;
 }
+
+namespace {
 
 // The bytes of all arguments that are memory.
 bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
@@ -236,12 +229,6 @@ struct Held {
     Held &operator=(const Held &) = delete;
 };
 
-struct Launched {
-    std::int64_t number = 0;
-    nb::object number_object, upstream;  // the second where Python has to finish it
-    bool looked = false, trims = false;
-};
-
 void append(PyObject *list, const nb::object &one) {
     if (PyList_Append(list, one.ptr())) throw PythonError();
 }
@@ -267,30 +254,57 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     launched.looked = look.many >= section->wanted;
 }
 
-// The books of a launch. With `upstream`, it is in the hazards and no queue took it, and the
-// runtime's lock stays taken.
-void note(Joining *self, bool is_on_queue, bool is_seen, Taken &taken, Launched &launched) {
-    const std::vector<Edge> &edges = self->queues->edges();
+// A launch that no lane took is in the table: it goes on from there. False with an error.
+bool go_on(Joining *self, std::int64_t number) {
+    if (completed(self->engine, nullptr, number)) return true;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    const nb::object all[] = {nb::steal(type), nb::steal(value), nb::steal(trace)};
+    const nb::object told = nb::steal(PyObject_CallOneArg(error_of, value));
+    if (told.is_valid()) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(told.ptr())), told.ptr());
+    return false;
+}
+
+}  // namespace
+
+bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
     const std::int64_t number = launched.number = self->table->number;
     launched.number_object = nb::steal(PyLong_FromLongLong(number));
-    if (!is_on_queue) {
-        launched.upstream = upstream_of(edges);
-        taken.leave();
-        return;
-    }
     std::vector<std::int64_t> upstream;
     if (self->section && self->section->satisfied <= 0)
-        for (const Edge &edge : edges) upstream.push_back(edge.upstream);
+        for (const Edge &edge : self->queues->edges()) upstream.push_back(edge.upstream);
     if (self->chains) upstream.assign(1, number - 1);
     append(self->numbers, launched.number_object);
     if (is_seen) append(self->seen, launched.number_object);
     launched.trims = PyList_GET_SIZE(self->numbers) % TRIM_EVERY == 0;
-    if (!self->section) return;
-    self->section->commands++;
-    look(self, number, upstream, launched);
+    if (self->section) self->section->commands++;
+    if (!is_on_lane) return go_on(self, number);
+    if (self->section) look(self, number, upstream, launched);
+    return true;
 }
 
-// False: nothing has changed.
+namespace {
+
+// A `commands.KernelCommand` of such a launch.
+nb::object command_of(const Joining *self, const Taught &to, PyObject *global, PyObject *local) {
+    nb::list memory, values;
+    for (std::size_t at = 0; at < to.parameters.size(); at++) {
+        const bool is_value = to.parameters[at].code == 'v';
+        const Argument &argument = to.arguments[at];
+        nb::list &turns = is_value ? values : memory;
+        turns.append(at);
+        if (is_value) turns.append(nb::bytes(argument.value.data(), argument.value.size()));
+        else turns.append(argument.object);
+    }
+    const auto sizes = [](PyObject *given) {  // as a tuple
+        return given == Py_None ? nb::object(nb::none()) : nb::steal(PySequence_Tuple(given));
+    };
+    return self->queues->classes().command(to.name, to.kernel_object, sizes(global), sizes(local),
+                                           nb::tuple(memory), nb::tuple(values), nb::none());
+}
+
+// False: nothing has changed, or there is an error.
 bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Launched &launched) {
     Taught &to = *given->taught;
     const Taught::Use use(to);
@@ -310,17 +324,18 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     if (!set(to, self->queues->classes())) return false;
     const Held held(to, touched);
     to.stay.use();
-    bool is_on_queue =
-        self->queues->launch(held.touched, *to.kernel, sizes, held.name.ptr(), held.reason);
-    note(self, is_on_queue, is_seen, taken, launched);
-    return true;
+    const bool is_on_lane =
+        self->queues->launch(held.touched, *to.kernel, sizes, held.name.ptr(), held.reason,
+                             [&] { return command_of(self, to, global, local); });
+    return note(self, is_on_lane, is_seen, launched);
 }
 
 bool call(PyObject *object, PyObject *name) {
     return nb::steal(PyObject_CallMethodNoArgs(object, name)).is_valid();
 }
 
-// What is due after a launch; false with an error.
+}  // namespace
+
 bool after(Joining *self, const Launched &launched) {
     return !((self->table->should_look() && !completed(self->engine, nullptr)) ||
              (launched.trims && !call(self->queue, trim_name)) ||
@@ -331,6 +346,8 @@ PyObject *told(nb::object event, Launched &launched) {
     *events.slot(event.ptr(), NUMBER) = launched.number_object.release().ptr();
     return event.release().ptr();
 }
+
+namespace {
 
 PyObject *join(Joining *self, PyObject *const *args) {
     if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
@@ -347,151 +364,7 @@ PyObject *join(Joining *self, PyObject *const *args) {
     nb::object event = new_event(self, KERNEL);
     Launched launched;
     if (!launch(self, given, args[2], args[3], launched)) return nullptr;
-    if (launched.upstream.is_valid()) {
-        PyObject *all[] = {self->queue, args[1], args[2], args[3], launched.number_object.ptr(),
-                           launched.upstream.ptr()};
-        PyObject *finished = PyObject_VectorcallMethod(finish_name, all, 6, nullptr);
-        table.lock->give_back();
-        return finished;
-    }
     return after(self, launched) ? told(std::move(event), launched) : nullptr;
-}
-
-// ---- transfers -------------------------------------------------------------------------------------
-
-// Whether a launch that the host can look behind has not been seen to end; those that have are
-// forgotten.
-bool has_seen(Joining *self) {
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(self->seen); at++)
-        if (self->table->has(whole_number(PyList_GET_ITEM(self->seen, at)))) return true;
-    if (PyList_SetSlice(self->seen, 0, PyList_GET_SIZE(self->seen), nullptr)) throw PythonError();
-    return false;
-}
-
-// A buffer, or the bytes of some object.
-struct Bytes {
-    Py_buffer view = {};
-
-    Bytes(PyObject *object, int flags) {
-        if (PyObject_GetBuffer(object, &view, flags)) PyErr_Clear();
-    }
-    ~Bytes() { PyBuffer_Release(&view); }
-    Bytes(const Bytes &) = delete;
-    Bytes &operator=(const Bytes &) = delete;
-};
-
-// The program believes from now on that everything up to this launch is complete: `_pretend`.
-bool pretend(Joining *self, const nb::object &number) {
-    if (!self->in_order) return true;
-    nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
-    if (!known.is_valid()) return false;
-    return whole_number(known.ptr()) >= whole_number(number.ptr()) ||
-           !PyObject_SetAttr(self->queue, complete_name, number.ptr());
-}
-
-// What no queue took is finished in Python, which then waits for it if it is a read.
-PyObject *finish_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args,
-                          Launched &launched) {
-    nb::object offset = args[3] ? nb::borrow(args[3]) : nb::steal(PyLong_FromLong(0));
-    PyObject *all[] = {self->queue, original, args[1], args[2], offset.ptr(),
-                       launched.number_object.ptr(), launched.upstream.ptr()};
-    nb::object event = nb::steal(PyObject_VectorcallMethod(transfer_name, all, 7, nullptr));
-    self->table->lock->give_back();
-    if (!event.is_valid()) return nullptr;
-    if (writes) return pretend(self, launched.number_object) ? event.release().ptr() : nullptr;
-    PyObject *turns[] = {self->queue, launched.number_object.ptr()};
-    nb::object settled = nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr));
-    return settled.is_valid() ? event.release().ptr() : nullptr;
-}
-
-// A read on its way into the program's memory. Who leaves before it has ended, by an exception, waits
-// for it all the same: that memory may be anything then.
-struct Reading {
-    void *event = nullptr;
-
-    Reading() = default;
-    ~Reading() {
-        if (!event) return;
-        nb::gil_scoped_release others;
-        driver.wait_for_events(1, &event);
-        driver.release_event(event);
-    }
-    Reading(const Reading &) = delete;
-    Reading &operator=(const Reading &) = delete;
-
-    void *take() { return std::exchange(event, nullptr); }
-};
-
-// Where in a buffer, as any whole number says, NumPy's own too; -1 where it is none.
-std::int64_t offset_of(PyObject *object) {
-    const nb::object number = nb::steal(PyNumber_Index(object));
-    if (!number.is_valid()) return PyErr_Clear(), -1;
-    return whole_number(number.ptr());
-}
-
-// A blocking read, or a blocking write of a few bytes, which are copied: what has to be seen of that
-// is that the program's memory is its own again.
-PyObject *join_transfer(Joining *self, bool writes, PyObject *original, PyObject *const *args) {
-    static PyObject *const names[] = {PyUnicode_InternFromString("read"),
-                                      PyUnicode_InternFromString("write")};
-    Table &table = *self->table;
-    if (args[5] != Py_True || !table.is_plain() || !is_plain(self) || is_on_host_task() ||
-        !waits_for_nothing(self, args[4]) || !is_a(args[1], self->queues->classes().memory))
-        return nullptr;
-    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
-    const std::int64_t offset = args[3] ? offset_of(args[3]) : 0;
-    const Bytes host(args[2], PyBUF_ANY_CONTIGUOUS | (writes ? 0 : PyBUF_WRITABLE));
-    const std::int64_t nbytes = host.view.len;
-    bool is_host = false;
-    void *buffer = handle_of(args[1]);
-    Node *whole = nbytes > 0 && buffer && !(writes && nbytes > MOST_COPIED)
-                      ? node_of(self, args[1], is_host)
-                      : nullptr;
-    if (!whole || offset < 0 || offset > whole->span.width - nbytes) return nullptr;
-    const Span all = whole->span;
-    const NodePointer part = nbytes == all.width
-                                 ? NodePointer(whole)
-                                 : table.hazards->node({all.base, all.start + offset, nbytes, 1, nbytes});
-    Touched touched;
-    touched.add(part.get(), !writes, writes);
-    NodePointer target;
-    if (!writes) {
-        auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(host.view.buf));
-        target = table.hazards->node(bounded({HOST, address, nbytes, 1, nbytes}));
-        touched.add(target.get(), false, true);
-    }
-    nb::object event = new_event(self, writes ? WRITE : READ, writes ? Py_None : args[2]);
-    const nb::bytes copied(writes ? host.view.buf : nullptr, writes ? std::size_t(nbytes) : 0);
-    Launched launched;
-    Reading reading;
-    bool has_others = false;
-    {
-        // again, for whoever made the event or the bytes may have run code
-        if (!table.is_plain() || !is_plain(self) || !table.lock->try_take()) return nullptr;
-        Taken taken(table.lock);
-        if (!self->books->try_take()) return nullptr;
-        Taken books(self->books);
-        has_others = has_seen(self);
-        if (writes && has_others) return nullptr;  // which are waited for first
-        const auto at = std::size_t(offset);
-        bool is_on_queue =
-            writes ? self->queues->launch(touched, Into{buffer, at, copied}, names[1])
-                   : self->queues->launch(touched,
-                                          From{args[1], at, host.view.buf, std::size_t(nbytes), buffer},
-                                          reading.event, names[0]);
-        note(self, is_on_queue, !writes, taken, launched);
-    }
-    if (launched.upstream.is_valid()) return finish_transfer(self, writes, original, args, launched);
-    bool is_well = writes || wait_for(*self->queues, self->engine, launched.number, reading.take(),
-                                     args[2]);
-    if (!is_well || has_others) {  // which says what failed
-        PyObject *turns[] = {self->queue, launched.number_object.ptr()};
-        if (!nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr)).is_valid())
-            return nullptr;
-    }
-    if (!pretend(self, launched.number_object) || !after(self, launched)) return nullptr;
-    if (!writes && self->section && !waited(self->section)) return nullptr;
-    return told(std::move(event), launched);
 }
 
 // ---- what Python says -------------------------------------------------------------------------------
@@ -577,6 +450,7 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
     self->section = self->section_object == Py_None
                         ? nullptr
                         : reinterpret_cast<Passing *>(self->section_object);
+    self->waits_first = self->queues->on_own_processor();
     self->known = new std::vector<Joining::Known>(PLACES_OF_MEMORY);
     self->queue = queue;
     joinings[queue] = self;
@@ -603,7 +477,7 @@ Joining *joining_of(PyObject *queue) {
 PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args) {
     try {
         if (joins == KERNEL) return join(joining, args);
-        return join_transfer(joining, joins == WRITE, original, args);
+        return join_transfer(joining, joins, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     } catch (const PythonError &) {  // which is set
@@ -616,19 +490,18 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
 void add_joining(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
-    finish_name = PyUnicode_InternFromString("_finish_kernel");
     looked_name = PyUnicode_InternFromString("_looked");
     trim_name = PyUnicode_InternFromString("_trim");
-    transfer_name = PyUnicode_InternFromString("_finish_transfer");
-    settle_name = PyUnicode_InternFromString("settle");
-    complete_name = PyUnicode_InternFromString("complete");
     module.attr("Joining") = nb::steal(
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
-    module.def("use_kinds", [](nb::tuple kinds, nb::object on_host_task) {
-        Py_XSETREF(event_kinds, kinds.release().ptr());
-        Py_XSETREF(host_task, on_host_task.release().ptr());
-    });
+    module.def("use_kinds",
+               [](nb::tuple kinds, nb::object native_error, nb::object on_host_task, nb::object call) {
+                   Py_XSETREF(event_kinds, kinds.release().ptr());
+                   Py_XSETREF(error_of, native_error.release().ptr());
+                   use_transfers(std::move(on_host_task), std::move(call));
+               });
+    add_transfers();
     module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),
                nb::arg("native"), nb::arg("name"), nb::arg("modes"), nb::arg("pointers"),
                nb::arg("values"), nb::arg("global_size"), nb::arg("local_size").none(),

@@ -1,6 +1,6 @@
-// Kernels that an `acs.Queue` has launched by the core, outside of sections: what a kernel was given,
-// read by the core, and hazards, queues and books as for kernels of the runtime's own. And blocking
-// reads and writes of buffers, which cost a program more than its kernels where those are short.
+// Commands that an `acs.Queue` has launched by the core, outside of sections: what a kernel was given,
+// read by the core, and hazards, queues and books as for kernels of the runtime's own. The same for
+// transfers (transfers.cpp): reads, writes, copies and fills of buffers and of shared memory.
 //
 // Whatever is not plain, of a launch or of the time when it comes, takes the way in Python
 // (acs_cl/queue/commands.py), which finds everything as it was, and teaches what is like it.
@@ -50,6 +50,7 @@ struct Joining {
         *section_object, *empty;
     int in_order;  // as the program made it
     int chains;  // one behind the other whatever they touch, where the runtime has one queue
+    bool waits_first;  // a transfer that the program waits for is quickest where nothing is ahead of it
     Table *table;
     Queues *queues;
     Lock *books;
@@ -74,11 +75,50 @@ struct Joining {
 Joining *joining_of(PyObject *queue);
 
 // Which of PyOpenCL's functions can become launches here, as JOINS in acs_cl/queue/bypass.py has them.
-enum Joins { NEVER, KERNEL, READ, WRITE };
+enum Joins { NEVER, KERNEL, READ, WRITE, COPY, FILL, SVM_COPY, SVM_FILL };
 
-// One of these, PyOpenCL's own `original`, with all arguments. Null without an error: it is not plain.
+// How many parameters one of these has, how many of them it needs, and where `wait_for` and
+// `is_blocking` are.
+struct Form {
+    int all, needed, waits, blocks;
+};
+constexpr int MOST_PLACED = 8;
+constexpr Form FORMS[] = {{},           {8, 4, 5, -1}, {6, 3, 4, 5}, {6, 3, 4, 5},
+                          {7, 3, 6, -1}, {6, 5, 5, -1}, {6, 4, 4, 1}, {5, 3, 4, -1}};
+
+// One of these, PyOpenCL's own `original`, with all arguments; null for those that were left out. Null
+// without an error: it is not plain.
 PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args);
+PyObject *join_transfer(Joining *joining, int joins, PyObject *original, PyObject *const *args);
 
+// ---- what kernels and transfers have in common ---------------------------------------------------------
+
+struct Launched {
+    std::int64_t number = 0;
+    nb::object number_object;
+    bool looked = false, trims = false;
+};
+
+// The bytes of memory, and whether the host may look at them without another command; null where
+// that is not known, or these are all memory.
+Node *node_of(Joining *self, PyObject *memory, bool &is_host);
+// Whether nothing is unusual about a queue now.
+bool is_plain(const Joining *self);
+// Whether nothing in a wait list says more than the order of the queue does.
+bool waits_for_nothing(const Joining *self, PyObject *wait_for);
+nb::object new_event(Joining *self, int joins, PyObject *keeps = Py_None);
+// The books of a launch; one that no lane took goes on from the table. The locks are taken. False with an
+// error.
+bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched);
+// What is due after a launch; false with an error.
+bool after(Joining *self, const Launched &launched);
+// The event of a launch, for the program.
+PyObject *told(nb::object event, Launched &launched);
+
+// `on_host_task` tells whether this thread runs one, which must not wait; `call` makes the record of a
+// transfer.
+void use_transfers(nb::object on_host_task, nb::object call);
+void add_transfers();
 void add_joining(nb::module_ &module);
 
 }  // namespace acs_cl

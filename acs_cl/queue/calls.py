@@ -1,0 +1,119 @@
+"""Calls of PyOpenCL's functions that wait for their turn.
+
+In: a function that takes a queue, and its arguments. Out: a command for the runtime, which makes
+the call on a queue of the backend, behind the events that the runtime says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+from ..devices.driver import Events
+
+Parameters = tuple[str, ...]
+
+COMMANDS: dict[str, Parameters] = {
+    name: tuple(parameters.split())
+    for name, parameters in {
+        "enqueue_nd_range_kernel": "queue kernel global_work_size local_work_size"
+        " global_work_offset wait_for g_times_l allow_empty_ndrange",
+        "_enqueue_read_buffer": "queue mem hostbuf src_offset wait_for is_blocking",
+        "_enqueue_write_buffer": "queue mem hostbuf dst_offset wait_for is_blocking",
+        "_enqueue_copy_buffer": "queue src dst byte_count src_offset dst_offset wait_for",
+        "_enqueue_fill_buffer": "queue mem pattern offset size wait_for",
+        "_enqueue_read_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_write_buffer_rect": "queue mem hostbuf buffer_origin host_origin region"
+        " buffer_pitches host_pitches wait_for is_blocking",
+        "_enqueue_copy_buffer_rect": "queue src dst src_origin dst_origin region src_pitches"
+        " dst_pitches wait_for",
+        "_enqueue_read_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_write_image": "queue mem origin region hostbuf row_pitch slice_pitch wait_for"
+        " is_blocking",
+        "_enqueue_copy_image": "queue src dest src_origin dest_origin region wait_for",
+        "_enqueue_copy_image_to_buffer": "queue src dest origin region offset wait_for",
+        "_enqueue_copy_buffer_to_image": "queue src dest offset origin region wait_for",
+        "enqueue_fill_image": "queue mem color origin region wait_for",
+        "enqueue_map_buffer": "queue buf flags offset shape dtype order strides wait_for"
+        " is_blocking",
+        "enqueue_map_image": "queue img flags origin region shape dtype order strides wait_for"
+        " is_blocking",
+        "_enqueue_svm_memcpy": "queue is_blocking dst src wait_for byte_count",
+        "_enqueue_svm_memfill": "queue dst pattern byte_count wait_for",
+        "_enqueue_svm_map": "queue is_blocking flags svm wait_for size",
+        "_enqueue_svm_unmap": "queue svm wait_for",
+        "_enqueue_svm_migrate_mem": "queue svms flags wait_for",
+        "enqueue_migrate_mem_objects": "queue mem_objects flags wait_for",
+        "_enqueue_marker": "queue",
+        "_enqueue_marker_with_wait_list": "queue wait_for",
+        "_enqueue_barrier": "queue",
+        "_enqueue_barrier_with_wait_list": "queue wait_for",
+        "_enqueue_wait_for_events": "queue wait_for",
+        "enqueue_copy_buffer_p2p_amd": "platform queue src dst byte_count wait_for",
+        "enqueue_acquire_gl_objects": "queue mem_objects wait_for",
+        "enqueue_release_gl_objects": "queue mem_objects wait_for",
+    }.items()
+}
+"""PyOpenCL's functions that take a queue, and the names of their parameters."""
+
+
+class Call:
+    """A call of one of PyOpenCL's functions, to be made when its turn comes. `returned` is what it
+    gave back, `event` what of it is the event."""
+
+    __slots__ = ("event", "function", "given", "name", "returned", "takes_events")
+    on_host = False
+
+    def __init__(self, name: str, function: Any, given: dict[str, Any], takes_events: bool) -> None:
+        self.name = name
+        self.function = function
+        self.given = given
+        self.takes_events = takes_events
+        self.returned: Any = None
+        self.event: Any = None
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
+        """Make the call on a queue of the backend."""
+        given = {**self.given, "queue": queue}
+        if self.takes_events:
+            given["wait_for"] = wait_for
+        elif wait_for:
+            cl.wait_for_events(wait_for)
+        returned = self.returned = self.function(**given)
+        self.event = returned[1] if isinstance(returned, tuple) else returned
+        return self.event
+
+
+class Watched:
+    """A command that may be held back, and whose event is wanted for its times."""
+
+    __slots__ = ("command", "event", "name")
+    on_host = False
+
+    def __init__(self, command: Any) -> None:
+        self.command = command
+        self.name = command.name
+        self.event: Any = None
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
+        """Enqueue it, and keep its event."""
+        self.event = self.command.enqueue(queue, wait_for)
+        return self.event
+
+
+def call_of(name: str, original: Callable[..., Any], args: tuple[Any, ...]) -> Call:
+    """Make the command of a transfer that the core has bound, of all its arguments. None: it was
+    left out."""
+    parameters = COMMANDS[original.__name__]
+    given = {
+        parameter: value
+        for parameter, value in zip(parameters, args, strict=True)
+        if parameter not in ("queue", "wait_for") and value is not None
+    }
+    if "is_blocking" in given:
+        given["is_blocking"] = False
+    return Call(name, original, given, True)
