@@ -3,12 +3,12 @@
 A kernel may never end, and a driver's own handlers at exit wait for it for ever: PoCL's join the
 threads that run it. A program that was interrupted must end all the same. So what is under way gets
 a moment (`GRACE_S`), then stderr names it, and the process ends: by itself, or `LAST_S` later by
-force. Another Ctrl-C ends it at once.
+force. Another Ctrl-C ends it at once. What a watchdog has given up is left in the same way.
 
 In: runtimes, and why they are left. Out: they are closed, or kept for ever with what they run, for
 the device may still write to their memory.
 
-Invariant: without an interrupt everything is waited for, however long that takes.
+Invariant: without an interrupt or a watchdog everything is waited for, however long that takes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 from time import perf_counter
 
 from . import core, waiting
+from .errors import StalledError
 from .launch.engine import Engine
 from .records import Launch
 
@@ -36,6 +37,9 @@ LAST_S = 1.0
 
 INTERRUPTED = 130
 """Exit status of a program that Ctrl-C has ended, as shells have it."""
+
+GIVEN_UP = KeyboardInterrupt, StalledError
+"""Who leaves by one of these waits no longer."""
 
 NAMED = 8
 """Launches that are named on stderr."""
@@ -52,10 +56,14 @@ _again = False
 
 def leave(engine: Engine, kind: type[BaseException] | None) -> None:
     """The end of a `with` block, by an exception of this kind."""
-    if kind is not None and issubclass(kind, KeyboardInterrupt):
+    if kind is not None and issubclass(kind, GIVEN_UP):
         _close_soon(engine)
-    else:
+        return
+    try:
         waiting.close(engine, quiet=kind is not None)
+    except StalledError:
+        _close_soon(engine)
+        raise
 
 
 def collected(engine: Engine) -> None:
@@ -63,6 +71,8 @@ def collected(engine: Engine) -> None:
     is heard right after."""
     try:
         waiting.close(engine, quiet=True)
+    except StalledError:
+        _left.append(engine)  # it has said what runs
     except KeyboardInterrupt:
         _left.append(engine)
         threading.Timer(0.01, signal.raise_signal, (signal.SIGINT,)).start()
@@ -79,6 +89,8 @@ def _close_soon(engine: Engine) -> None:
         if not closed:
             _say(f"waiting {GRACE_S:g} s, until another Ctrl-C, for", engine)
             closed = waiting.close(engine, quiet=True, until=perf_counter() + GRACE_S)
+    except StalledError:
+        pass
     except KeyboardInterrupt:
         _again = True
         raise
@@ -95,7 +107,8 @@ def _say(what: str, engine: Engine) -> None:
     named = [_named(launch) for launch in launches[:NAMED]]
     if len(launches) > NAMED:
         named.append(f"{len(launches) - NAMED} more")
-    text = f"acs_cl: interrupted; {what} {', '.join(named) or 'nothing known'} ({engine!r})"
+    why = "interrupted" if engine.watchdog is None else "given up"
+    text = f"acs_cl: {why}; {what} {', '.join(named) or 'nothing known'} ({engine!r})"
     print(text, file=sys.stderr, flush=True)
 
 
@@ -107,13 +120,13 @@ def _named(launch: Launch) -> str:
 def _at_exit(again: bool = False) -> None:
     """Close every runtime. `again`: Ctrl-C came while this was called before."""
     last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
-    ends = again or interrupted or isinstance(last, KeyboardInterrupt)
+    ends = again or interrupted or isinstance(last, GIVEN_UP)
     try:
         if not ends:
             for engine in waiting.engines():
                 if engine not in _left:
                     waiting.close(engine, quiet=True)
-    except KeyboardInterrupt:
+    except GIVEN_UP:
         ends = True
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # which is noted

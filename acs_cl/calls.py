@@ -34,6 +34,8 @@ class Calls:
         queues = engine.backend.core_queues
         if engine.table.is_counted:  # whether they went well is known when they have been retired
             queues = None
+        if engine.watchdog is not None:  # which ends a wait of Python's
+            queues = None
         if queues is not None and array.nbytes and array.contiguous and not on_host_task():
             done = queues.read_now(engine, array, host)
             if done is True:

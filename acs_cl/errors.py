@@ -5,7 +5,8 @@
     │   └── CheckError       a check found that the program does what it did not declare
     ├── DeviceError      the device or its driver refused or failed
     │   ├── BuildError       a program that does not build, with its log
-    │   └── OutOfMemory      no memory, even after waiting for everything in flight
+    │   ├── OutOfMemory      no memory, even after waiting for everything in flight
+    │   └── StalledError     nothing ended for as long as the watchdog waits, with what runs
     ├── PoisonedError    the data never came to be, because a launch before it failed
     └── InternalError    a promise of this library was broken: a bug, please report it
 
@@ -79,6 +80,13 @@ class BuildError(DeviceError):
 
 class OutOfMemory(DeviceError, MemoryError):  # noqa: N818  as PyOpenCL and CUDA say it
     """The device has no memory left, even after everything in flight had ended."""
+
+
+class StalledError(DeviceError, TimeoutError):
+    """Says that nothing has ended for as long as the watchdog waits, and what runs meanwhile.
+
+    Nothing is lost: what is under way goes on, and may be waited for again.
+    """
 
 
 class PoisonedError(AcsError, RuntimeError):

@@ -3,8 +3,9 @@
 In: what the program passed. Out: checked `Options`. The environment wins, so that a program can be
 run on another backend from outside: `ACS_CL_BACKEND`, `ACS_CL_TRACE` (a file to write the trace
 to), `ACS_CL_CHECK` (checks, besides those asked for), `ACS_CL_VERIFY` (a file to write proofs of
-recorded graphs to), `ACS_CL_NO_PLANS` (every launch goes through Python's planning, for tests of
-it); `PYOPENCL_CTX` chooses the device where the program names none.
+recorded graphs to), `ACS_CL_WATCHDOG` (seconds without an end), `ACS_CL_NO_PLANS` (every launch
+goes through Python's planning, for tests of it); `PYOPENCL_CTX` chooses the device where the
+program names none.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ def options(
     trace: bool,
     check: Any = None,
     order: str = "first_in",
+    watchdog_s: float | None = None,
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
@@ -50,6 +52,11 @@ def options(
             raise UsageError(f"{name}={value!r}: expected an integer of at least {least}")
     if order not in ORDERS:
         raise UsageError(f"unknown order {order!r}; there are: {', '.join(ORDERS)}")
+    said = f"watchdog_s={watchdog_s!r}"
+    if from_outside := variable("ACS_CL_WATCHDOG"):
+        said, watchdog_s = f"ACS_CL_WATCHDOG={from_outside!r}", _seconds(from_outside)
+    if watchdog_s is not None and not (is_number(watchdog_s) and 0 < watchdog_s < 1e6):
+        raise UsageError(f"{said}: expected seconds above 0")
     return Options(
         backend,
         issue,
@@ -64,13 +71,28 @@ def options(
         variable("ACS_CL_NO_PLANS") in ("", "0"),
         variable("ACS_CL_VERIFY") or None,
         order,
+        watchdog_s,
     )
 
 
-def scheduler_settings(groups: Any, slice_ms: Any, order: str, window: int | None) -> Settings:
+def is_number(value: object) -> bool:
+    """Whether a time may be this."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def scheduler_settings(
+    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool = False
+) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
-    return Settings(groups, slice_ms / 1e3, order=order, window=window or 0)
+    return Settings(groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched)

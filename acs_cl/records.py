@@ -129,6 +129,8 @@ class Options(NamedTuple):
     """Where graphs tell what was proven of them when they were recorded."""
     order: str = "first_in"
     """Which of the launches of a graph that are ready at the same time goes first."""
+    watchdog_s: float | None = None
+    """How long nothing may end before the runtime says what runs; None: for ever."""
 
 
 class Plan(NamedTuple):

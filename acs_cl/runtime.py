@@ -70,6 +70,7 @@ class Runtime:
     - `memory`: 'svm' or 'buffers'.
     - `trace`: record a timeline.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
+    - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
@@ -98,13 +99,16 @@ class Runtime:
         memory: str | None = None,
         trace: bool = False,
         check: Any = None,
+        watchdog_s: float | None = None,
         groups: int | None = None,
         slice_ms: float = 50.0,
         order: str = "first_in",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
     ) -> None:
-        asked = options(backend, issue, window, lanes, backlog, memory, trace, check, order)
+        asked = options(
+            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s
+        )
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)
@@ -117,7 +121,7 @@ class Runtime:
             runs = queues(asked.trace or profiling or mixed_on_cpu)
         if planned.scheduler != "no":
             inside = asked.window if planned.backend == "device" else None  # which has its own
-            settings = scheduler_settings(groups, slice_ms, order, inside)
+            settings = scheduler_settings(groups, slice_ms, order, inside, bool(asked.watchdog_s))
             runs = _with_scheduler(runs, used_context, used_device, store, planned, settings, table)
         parts = Parts(
             used_context, used_device, asked, planned, store, runs, table,
@@ -130,6 +134,11 @@ class Runtime:
 
             self._engine.checker = Checker(self._engine, asked.check)
         self._engine.open()
+        if asked.watchdog_s:
+            from .launch.watchdog import Watchdog
+
+            self._engine.watchdog = dog = Watchdog(self._engine, asked.watchdog_s)
+            dog.start()
         register(self._engine)
 
     @property

@@ -73,6 +73,13 @@
 #define acs_wide_barrier() acs_group_barrier()
 #endif
 
+/* ACS_WATCHED: somebody reads along. A task of one tile says in left[t] that it has started and ended;
+   those of several tiles do so in any case. */
+#ifndef ACS_WATCHED
+#define ACS_WATCHED 0
+#endif
+#define ACS_STARTED 0x80000001u
+
 /* What hardly ever runs, kept out of the loop: on an H200 a fused turn takes a fifth less. */
 #if defined(ACS_TIER_PTX)
 #define ACS_COLD __attribute__((noinline))
@@ -310,6 +317,8 @@ inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const a
         if (rank != 1u && polls && (r->body & ACS_F_GANG) && rank <= ACS_RANKS &&
             rank - 1u <= acs_tile_of(r->heir) && acs_wait_for_heir(e, task, rank, polls))
             next = (rank - 1u) << ACS_TASK_BITS | (r->heir & ACS_TASK_MASK);
+    } else if (ACS_WATCHED) {
+        acs_store(acs_left(e, task), 0u);
     }
     if (rank == 1u)
         next = r->heir & ACS_TASK_MASK;
@@ -455,6 +464,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         if (ACS_BIG_ARGS && (ACS_STEADY || record.args))
             acs_group_barrier();
 #endif
+        if (ACS_WATCHED && sane && lane == 0 && record.tiles == 1u)
+            acs_store(acs_left(&e, task), ACS_STARTED);
         if (sane) {
             acs_tile work;
             acs_context context;
@@ -480,6 +491,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
         acs_group_barrier();   /* the tile is done */
         if (fused) {
+            if (ACS_WATCHED && lane == 0)
+                acs_store(acs_left(&e, task), 0u);
             ++finished;
             entry = heir & ACS_TASK_MASK;
             continue;

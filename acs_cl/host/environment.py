@@ -31,6 +31,11 @@ VARIABLES = (
         "prove each graph when it was recorded, and add a line about it to this file",
     ),
     Variable(
+        "ACS_CL_WATCHDOG",
+        "none",
+        "seconds in which nothing ends, after which a runtime says what it runs",
+    ),
+    Variable(
         "ACS_CL_CACHE",
         "the user's cache folder",
         "folder for measurements of devices, signatures and translations; `off` for none",

@@ -1,9 +1,9 @@
-"""Threads: one that moves held launches along, and a few that run host tasks.
+"""Threads: one that moves held launches along, a few that run host tasks, and one that looks on.
 
 In: `Engine.pump` (still needed? moved anything?), called under the runtime's lock. Out: nothing;
-both exist only while there is something for them to do, so a program without host tasks, foreign
+these exist only while there is something for them to do, so a program without host tasks, foreign
 events, `ready_first` or a full window never has a thread of ours. They keep the runtime alive while
-they work, and only then.
+they work, and only then. A `Clock` is for a watchdog, where the program asks for one.
 """
 
 from __future__ import annotations
@@ -104,6 +104,31 @@ class Progress:
                         return
             sleep(pause)
             pause = min(pause * 1.5, LONGEST_SLEEP_S)
+
+
+class Clock:
+    """Calls something every so many seconds, until it returns False or nobody has it any more."""
+
+    def __init__(self, name: str, seconds: float, call: Callable[[], bool]) -> None:
+        self._name = name
+        self._seconds = seconds
+        self._call = weakref.WeakMethod(call)
+
+    def start(self) -> None:
+        """Have it called from now on."""
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        _threads.add(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not _leaves.wait(self._seconds):
+                call = self._call()
+                if call is None or not call():
+                    return
+                del call
+        finally:
+            _threads.discard(threading.current_thread())
 
 
 class HostTasks:

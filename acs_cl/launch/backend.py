@@ -9,7 +9,7 @@ Invariant: an ended launch is reported once, and never before everything upstrea
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import core
 from ..errors import DeviceError
@@ -21,6 +21,13 @@ Ended = list[core.native.End]
 
 DECIDED = -9001
 """Status of a launch that the device did not fail: the scheduler did, or its count was refused."""
+
+
+class Snapshot(NamedTuple):
+    """Say what the device does inside of one command. `words`: change when it gets further."""
+
+    lines: tuple[str, ...]
+    words: bytes
 
 
 class Backend:
@@ -108,6 +115,10 @@ class Backend:
     def about(self) -> dict[str, Any]:
         """What this backend counts beyond what all do."""
         return {}
+
+    def snapshot(self) -> Snapshot | None:
+        """What the oldest epoch on the device does at the moment; None where there is none."""
+        return None
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended launch `number`, reported with `status`, if it did not end well. Asked

@@ -24,7 +24,7 @@ from ..memory.blocks import Store
 from ..records import Options, Plan
 from .backend import Backend, End
 from .failures import Failures
-from .observers import Checker, Recorder, Tracer
+from .observers import Checker, Recorder, Tracer, Watch
 from .sizes import Sizes
 from .user_events import UserEvents
 
@@ -80,6 +80,7 @@ class Books:
         self.timed_queues = parts.timed_queues
         self.tracer = parts.tracer
         self.checker: Checker | None = None
+        self.watchdog: Watch | None = None
         # on one in-order queue only the oldest can run, so that holding others back gains nothing
         self.ready_first = parts.options.issue == "ready_first" and not parts.backend.in_order
         self.lock = core.native.Lock()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyopencl as cl
+
 from ..handle import Handle
 from ..records import Access, Command, Launch
 
@@ -41,6 +43,16 @@ class Recorder(Protocol):
 
     def close_loop(self, is_whole: bool) -> None:
         """The body of the loop opened last ends."""
+
+
+class Watch(Protocol):
+    """A watchdog, which is told of waits."""
+
+    def bark(self, began: float) -> None:
+        """Raise if nothing ends, in a call that waits since `began`."""
+
+    def wait(self, books: Any, event: cl.Event, seconds: float) -> None:
+        """Wait for an event without the lock, and raise if nothing ends."""
 
 
 class Checker(Protocol):

@@ -47,7 +47,7 @@ def wait(books: Books, number: int) -> None:
 
 
 def _wait(books: Books, number: int) -> None:
-    lock, backend = books.lock, books.backend
+    lock, backend, began = books.lock, books.backend, perf_counter()
     with lock:
         if number not in books.table:
             return
@@ -59,10 +59,25 @@ def _wait(books: Books, number: int) -> None:
                 return
             event = backend.to_wait_for(number)
             if event is None:
-                lock.wait(0, TICK_S)
+                _tick(books, began)
         backend.flush()
-        lock.wait(event.int_ptr)
+        _wait_for(books, event)
         retire(books, backend.poll_up_to(number))
+
+
+def _wait_for(books: Books, event: cl.Event, seconds: float = -1) -> None:
+    """Without the lock, until an event has ended, or for so many seconds."""
+    if books.watchdog is None:
+        books.lock.wait(event.int_ptr, seconds)
+    else:
+        books.watchdog.wait(books, event, seconds)
+
+
+def _tick(books: Books, began: float) -> None:
+    """Without the lock for a moment, in a wait since `began` for what the device does not have."""
+    if books.watchdog is not None:
+        books.watchdog.bark(began)
+    books.lock.wait(0, TICK_S)
 
 
 def is_done(books: Books, number: int) -> bool:
@@ -106,11 +121,12 @@ def wait_for_half(books: Books) -> None:
     if len(books.table) < books.backlog or on_host_task():
         return
     books.counts.backlog_waits += 1
+    began = perf_counter()
     patience = Patience(f"launch {books.number + 1}, for which the backlog has no room,")
     while (too_many := len(books.table) - books.backlog // 2) > 0:
         if len(books.table) < books.backlog and all_held(books):
             return
-        _wait_for_any(books, books.table.nth(too_many - 1), patience)
+        _wait_for_any(books, books.table.nth(too_many - 1), patience, began)
         retire(books, books.backend.poll(books.backlog))
 
 
@@ -124,7 +140,7 @@ def drain(
     library's event fails instead. `patience`: what waits for the program itself is an error.
     `until`: a time on `perf_counter` at which waiting ends; False if that came first. Called under
     the lock."""
-    last = books.number
+    last, began = books.number, perf_counter()
     table = books.table
     while 0 < table.oldest() <= last:
         if gives_up:
@@ -132,12 +148,14 @@ def drain(
         left_s = -1.0 if until is None else until - perf_counter()
         if until is not None and left_s <= 0:
             return False
-        _wait_for_any(books, table.newest(last), patience, left_s)
+        _wait_for_any(books, table.newest(last), patience, began, left_s)
         retire(books, books.backend.poll_up_to(books.number))
     return True
 
 
-def _wait_for_any(books: Books, best: int, patience: Patience | None, seconds: float = -1) -> None:
+def _wait_for_any(
+    books: Books, best: int, patience: Patience | None, began: float, seconds: float = -1
+) -> None:
     """Let the lock go until something may have ended: launch `best`, for a thread that wakes up for
     each one takes time from a CPU's kernels, or the oldest while others are held and have to be
     moved along."""
@@ -148,8 +166,8 @@ def _wait_for_any(books: Books, best: int, patience: Patience | None, seconds: f
         event = backend.oldest()
     if event is not None:
         backend.flush()
-        books.lock.wait(event.int_ptr, seconds)
+        _wait_for(books, event, seconds)
     elif len(books.table):
         if patience is not None:
             patience.spend(books, promised())
-        books.lock.wait(0, TICK_S)
+        _tick(books, began)

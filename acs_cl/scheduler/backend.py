@@ -31,7 +31,7 @@ from .. import core
 from ..backends.queues import open_queues
 from ..devices.driver import STATUS, CommandQueue
 from ..errors import DeviceError
-from ..launch.backend import DECIDED, Backend, End, Ended
+from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..memory.blocks import Store
@@ -97,7 +97,7 @@ class Device(Backend):
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
         self._store = store
-        self._schedulers = Schedulers(context, device, tier, settings.groups)
+        self._schedulers = Schedulers(context, device, tier, settings.groups, settings.watched)
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
         self._table = table
@@ -643,6 +643,24 @@ class Device(Backend):
     def _names(self, epoch: Epoch) -> Counter[str]:
         """Of the kernels in it, with how many launches of each there are."""
         return epoch.names + Counter(self._table.names(epoch.number))
+
+    def snapshot(self) -> Snapshot | None:
+        """What the oldest epoch on the device does, read by a queue that is not busy with it."""
+        from .snapshot import snapshot
+
+        epoch = next((one for one in self._sent if one.event is not None), None)
+        if epoch is None:
+            return None
+        numbers = self._table.of_epoch(epoch.number)
+
+        def name(task: int) -> str:
+            segment = epoch.segment
+            if segment is not None:
+                return f"{segment.names[task]}, replayed by launch {numbers[0]}"
+            launch = self._table.launch(numbers[task])
+            return f"launch {numbers[task]} ({launch.command.name if launch else 'ended'})"
+
+        return snapshot(self.queues[0], epoch, name)
 
     def error(self, number: int, status: int) -> BaseException | None:
         """What ended a launch, where the driver's status does not tell."""

@@ -122,10 +122,13 @@ class _Set:
 class Schedulers:
     """All schedulers of a runtime."""
 
-    def __init__(self, context: Any, device: Any, tier: str, groups: int | None) -> None:
+    def __init__(
+        self, context: Any, device: Any, tier: str, groups: int | None, watched: bool = False
+    ) -> None:
         self._context = context
         self._device = device
         self.tier = tier
+        self._watched = watched
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
@@ -434,6 +437,8 @@ class Schedulers:
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
         )  # fmt: skip
         words = build_options(self.tier, options)
+        if self._watched:
+            words.append("-DACS_WATCHED=1")
         if self._apart and not self._waiting:
             self._compile_apart(source, words, group)
         program, registers = build_told(self._context, self._device, source, words, self.tier)

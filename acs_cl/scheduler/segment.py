@@ -104,6 +104,7 @@ class Segment:
         """Where its launches are in the graph, which may have them in another order."""
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
+        self.names = [command.name for command, _ in launches]
         self.counted = {
             index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
         }

@@ -72,6 +72,8 @@ class Settings(NamedTuple):
     window: int = 0
     stale: int = layout.MOST_TASKS
     gang: bool = True
+    watched: bool = False
+    """Whether tasks note in memory that they have started and ended."""
 
 
 class Times(NamedTuple):
@@ -110,6 +112,10 @@ class Epoch:
         """Of its last one."""
         self.launches = 0
         """Of the scheduler."""
+        self.block = self.groups = 0
+        """Which of its blocks the device uses, and the groups of a launch."""
+        self.late_reads: list[tuple[Any, layout.Words]] = []
+        """Reads of its words that had not ended when nobody waited any longer."""
         self.is_clocked = True
         """Whether its queue keeps times."""
         self.names: Counter[str] = Counter()
@@ -254,6 +260,7 @@ class Sender:
         scheduler.declare(self._store.generation, self._store.allocations)
         launches = self.launches_of(image, groups, which, cleans)
         self.launches += len(launches)
+        epoch.block, epoch.groups = which, launches[0][0]
         epoch.launches += len(launches)
         failed, taken, *made = core.native.send_epoch(
             self._pointer, scheduler.queued, epoch.region, scheduler.limits.group,

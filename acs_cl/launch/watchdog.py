@@ -1,0 +1,163 @@
+"""The watchdog: a runtime in which nothing ends says what it runs, and what that waits for.
+
+In: the books of a runtime, and how long nothing has to end. Out: a report on stderr, once for each
+time that this happens; and `StalledError` with the same text in every call that waits.
+
+Only a runtime that asks for one has a watchdog. It has a thread, which looks at counters; it takes
+the lock only when nothing has ended for long enough, to see whether anybody has looked.
+
+Invariant: whatever ends, or has moved on the device, is no stall; so a report is true at the moment
+at which it is made.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from time import perf_counter
+
+import pyopencl as cl
+
+from ..devices import driver
+from ..errors import StalledError
+from ..host.threads import Clock
+from ..records import Launch
+from .books import Books
+from .ends import pump
+
+LOOKS = 8
+"""How often it looks in the time after which it reports."""
+
+NAMED = 8
+"""Launches of a kind that a report names."""
+
+SHORTEST_S, LONGEST_S = 1e-4, 0.01
+"""How long a thread that is not the main one goes without a look at its event."""
+
+STATES = {3: "is with the driver", 2: "is with the device", 1: "runs"}
+"""By the status of its event."""
+
+
+class Watchdog:
+    """Watches one runtime. `seconds`: how long nothing may end."""
+
+    def __init__(self, books: Books, seconds: float) -> None:
+        self.seconds = seconds
+        self.text = ""
+        """The report, while nothing ends."""
+        self._books = weakref.ref(books)
+        self._reported = 0.0
+        self._since = perf_counter()
+        self._ended = -1
+        """How many had ended when it looked last."""
+        self._inside: bytes | None = None
+        """The words of the oldest epoch in the middle of the time; None: not read yet."""
+        self._clock = Clock("acs_cl watchdog", seconds / LOOKS, self.look)
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._clock.start()
+
+    def look(self) -> bool:
+        """Report if nothing has ended for too long. False: nobody has the runtime any more."""
+        books = self._books()
+        if books is None or books.state:
+            return False
+        quiet_s = perf_counter() - self._since
+        if not len(books.table) or books.table.ended != self._ended:
+            self._moved(books)
+        elif quiet_s >= self.seconds and not self.text:
+            self._look_closely(books)
+        elif quiet_s >= self.seconds / 2 and self._inside is None:
+            with books.lock:
+                found = books.backend.snapshot()
+            self._inside = found.words if found is not None else b""
+        return True
+
+    def _moved(self, books: Books) -> None:
+        self._ended, self._since = books.table.ended, perf_counter()
+        self._inside, self.text = None, ""
+
+    def _look_closely(self, books: Books) -> None:
+        """Something may have ended that nobody looked at, or an epoch may have come further."""
+        with books.lock:
+            pump(books)
+            found = books.backend.snapshot()
+            inside = found.words if found is not None else b""
+            if not len(books.table) or books.table.ended != self._ended or inside != self._inside:
+                self._moved(books)
+                return
+            text = report(books, self.seconds, found.lines if found is not None else ())
+        print(text, file=sys.stderr, flush=True)
+        self._reported, self.text = perf_counter(), text
+
+    def bark(self, began: float) -> None:
+        """Raise the report in a call that waits since `began`, if it was made since then, or if
+        that call waits for as long by itself."""
+        if self.text and (self._reported >= began or perf_counter() - began >= self.seconds):
+            raise StalledError(self.text)
+
+    def wait(self, books: Books, event: cl.Event, seconds: float) -> None:
+        """Wait as `Lock.wait` does, and raise the report where there is one."""
+        began, pause = perf_counter(), SHORTEST_S
+        on_main = threading.current_thread() is threading.main_thread()
+        while driver.status(event) > 0:
+            self.bark(began)
+            left = self.seconds / LOOKS
+            if seconds >= 0:
+                left = min(left, seconds - (perf_counter() - began))
+            if left <= 0:
+                return
+            if on_main:
+                books.lock.wait(event.int_ptr, left)
+            else:  # where the core's wait has no end before the event's
+                books.lock.wait(0, min(pause, left))
+                pause = min(2 * pause, LONGEST_S)
+
+
+def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:
+    """What a runtime does at the moment, for people. `inside`: of epochs of the scheduler. Called
+    under the lock."""
+    launches = books.table.later(0)
+    lines = [
+        f"acs_cl: nothing has ended for {seconds:g} s; launches in flight: {len(launches)} "
+        f"({books!r})"
+    ]
+    shown = 0
+    for launch in launches:
+        if books.table.epoch(launch.number):
+            continue
+        if shown == NAMED:
+            lines.append("  and others")
+            break
+        lines.append(f"  {named(launch)} {_does(books, launch)}")
+        shown += 1
+    lines += inside
+    return "\n".join(lines)
+
+
+def named(launch: Launch) -> str:
+    """A launch, for people."""
+    site = getattr(launch.command, "site", "")
+    return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
+
+
+def _does(books: Books, launch: Launch) -> str:
+    """What became of a launch so far."""
+    table, number = books.table, launch.number
+    if gates := books.gates.get(number):
+        return f"waits for events given by wait_for= that have not come: {len(gates)}"
+    above = [table.launch(one) for one in table.blockers(number)]
+    if not above:
+        above = [found for one in launch.upstream if (found := table.launch(one)) is not None]
+    waits = ", ".join(map(named, above[:NAMED]))
+    if table.state(number) != "executing":
+        return f"waits for {waits}" if waits else "waits for room in the window"
+    if launch.command.on_host:
+        return "runs on a thread of the host"
+    event = books.backend.event(number)
+    state = STATES.get(driver.status(event), "has ended") if event is not None else ""
+    if state == "runs" or not waits:
+        return state or "is with the device"
+    return f"waits for {waits}"

@@ -1,0 +1,400 @@
+"""The watchdog names what hangs, on every backend, and never what goes on.
+
+Endless is what lasts several times as long as the watchdog waits: each test ends by itself. What
+hangs waits for a gate, or is a host task that waits for the test.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from time import perf_counter, sleep
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from conftest import Environment
+
+import acs_cl as acs
+from acs_cl.errors import StalledError
+from acs_cl.scheduler import layout, snapshot
+from acs_cl.testing import Gate, hold
+
+BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated")
+WATCHDOG_S = 0.15
+ROUNDS = 500_000_000
+N = 64
+
+SOURCE = """
+kernel void spin(global volatile int *x, int n) { for (int k = 0; k < n; ++k) x[0] += 1; }
+kernel void spin_wide(global volatile int *x, int n)
+{ int i = get_global_id(0) + 8 * get_global_id(1); for (int k = 0; k < n; ++k) x[i] += 1; }
+kernel void spin_together(global volatile int *x, int n, local int *own)
+{ int l = get_local_id(0); own[l] = l; barrier(CLK_LOCAL_MEM_FENCE);
+  if (get_global_id(0) == 0) for (int k = 0; k < n; ++k) x[own[0]] += 1; }
+kernel void add(global const int *x, global int *y) { int i = get_global_id(0); y[i] += x[i]; }
+"""
+
+
+class Setting:
+    """A runtime with a program and arrays, what holds launches back, and how to let them go."""
+
+    def __init__(self, rt: acs.Runtime, gate: Gate) -> None:
+        self.rt, self.gate = rt, gate
+        self.prog = rt.build(SOURCE)
+        self.x, self.y, self.z = (rt.zeros(N, "i4") for _ in range(3))
+        self.released = threading.Event()
+        rt.prebuild(self.prog.spin, self.prog.add)
+        rt.finish()
+
+    def task(self, x: np.ndarray) -> None:
+        assert self.released.wait(60)
+
+
+Plant = Callable[[Setting], acs.Handle]
+"""Plants something endless; the handle of what has to be named."""
+
+
+def alone(at: Setting) -> acs.Handle:
+    return at.prog.spin((1,), None, at.x, ROUNDS)
+
+
+def behind_others(at: Setting) -> acs.Handle:
+    for _ in range(5):
+        at.prog.add((N,), None, at.y, at.x)
+    return alone(at)
+
+
+def with_dependants(at: Setting) -> acs.Handle:
+    handle = alone(at)
+    for _ in range(3):
+        at.prog.add((N,), None, at.x, at.y)
+        at.prog.add((N,), None, at.y, at.z)
+    return handle
+
+
+def beside_others(at: Setting) -> acs.Handle:
+    handle = alone(at)
+    for _ in range(5):
+        at.prog.add((N,), None, at.y, at.z)
+    return handle
+
+
+def one_of_two(at: Setting) -> acs.Handle:
+    handle = at.prog.spin((1,), None, at.x, ROUNDS)
+    at.prog.spin((1,), None, at.y, ROUNDS // 8)
+    return handle
+
+
+def by_a_decision(at: Setting) -> acs.Handle:
+    go = at.rt.array([1], "i4")
+    return at.prog.spin((1,), None, at.x, ROUNDS, when=go)
+
+
+def together(at: Setting) -> acs.Handle:
+    return at.prog.spin_together((32,), (8,), at.x, ROUNDS, cl.LocalMemory(32))
+
+
+def in_two_dimensions(at: Setting) -> acs.Handle:
+    return at.prog.spin_wide((2, 2), (1, 1), at.x, ROUNDS // 2)
+
+
+def one_of_many(at: Setting) -> acs.Handle:
+    parts = [at.x[i : i + 1] for i in range(8)]
+    return at.prog.spin.launch_many((1,), None, parts, [1, 1, 1, ROUNDS, 1, 1, 1, 1])
+
+
+def in_a_graph(at: Setting) -> acs.Handle:
+    with at.rt.record() as graph:
+        at.prog.add((N,), None, at.y, at.x)
+        at.prog.spin((1,), None, at.x, ROUNDS)
+        at.prog.add((N,), None, at.x, at.y)
+    return graph.replay()
+
+
+def gated(at: Setting) -> acs.Handle:
+    return at.prog.add((N,), None, at.y, at.x, wait_for=[at.gate.event])
+
+
+def gated_with_dependants(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.prog.add((N,), None, at.x, at.z)
+    return handle
+
+
+def a_copy_behind_a_gate(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.z.copy_from(at.x)
+    return handle
+
+
+def a_fill_behind_a_gate(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.x.fill(3)
+    return handle
+
+
+def a_read_behind_a_gate(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.x.get(wait=False)
+    return handle
+
+
+def a_host_task(at: Setting) -> acs.Handle:
+    return at.rt.call(at.task, writes=at.x)
+
+
+def behind_a_host_task(at: Setting) -> acs.Handle:
+    handle = a_host_task(at)
+    at.prog.add((N,), None, at.x, at.y)
+    return handle
+
+
+def a_host_task_behind_a_gate(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.released.set()
+    at.rt.call(at.task, reads=at.x)
+    return handle
+
+
+def a_replay_behind_a_host_task(at: Setting) -> acs.Handle:
+    with at.rt.record() as graph:
+        at.prog.add((N,), None, at.x, at.y)
+        at.prog.add((N,), None, at.y, at.z)
+    handle = a_host_task(at)
+    graph.replay()
+    return handle
+
+
+def a_gate_and_a_task(at: Setting) -> acs.Handle:
+    handle = gated(at)
+    at.rt.call(at.task, writes=at.y)
+    return handle
+
+
+class Planted(NamedTuple):
+    """What is planted, what the report says of it, and how the program waits."""
+
+    plant: Plant
+    said: str
+
+
+ENDLESS = (
+    alone, behind_others, with_dependants, beside_others, one_of_two, by_a_decision, together,
+    in_two_dimensions, one_of_many, in_a_graph,
+)  # fmt: skip
+HANGS = (
+    gated, gated_with_dependants, a_copy_behind_a_gate, a_fill_behind_a_gate,
+    a_read_behind_a_gate, a_host_task, behind_a_host_task, a_host_task_behind_a_gate,
+    a_replay_behind_a_host_task, a_gate_and_a_task,
+)  # fmt: skip
+WAITS: dict[str, Callable[[Setting, acs.Handle], object]] = {
+    "finish": lambda at, handle: at.rt.finish(),
+    "wait": lambda at, handle: handle.wait(),
+    "get": lambda at, handle: at.x.get(),
+}
+
+
+def test_twenty_are_planted() -> None:
+    assert len(set(ENDLESS)) + len(set(HANGS)) == 20
+
+
+def wait_to_the_end(rt: acs.Runtime) -> None:
+    until = perf_counter() + 60
+    while perf_counter() < until:
+        try:
+            rt.finish()
+        except StalledError:
+            continue
+        return
+    raise AssertionError("what was planted does not end")
+
+
+@pytest.mark.rotate("plant", 4)
+@pytest.mark.parametrize("plant", [*ENDLESS, *HANGS], ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_hangs_is_named(
+    backend: str, plant: Plant, device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(device, backend=backend, watchdog_s=WATCHDOG_S) as rt, hold(rt) as gate:
+        at = Setting(rt, gate)
+        capfd.readouterr()
+        how = list(WAITS)[([*ENDLESS, *HANGS].index(plant) + BACKENDS.index(backend)) % 3]
+        handle = plant(at)
+        with pytest.raises(StalledError) as caught:
+            WAITS[how](at, handle)
+        text = str(caught.value)
+        gate.open()
+        at.released.set()
+        wait_to_the_end(rt)
+    told = [line for line in text.splitlines() if named_in(line, plant, handle)]
+    assert told, text
+    if plant in ENDLESS and backend != "emulated":
+        assert any("runs" in line for line in told), text
+    assert capfd.readouterr().err.count(text) == 1
+
+
+def named_in(line: str, plant: Plant, handle: acs.Handle) -> bool:
+    """Whether a line tells of what was planted."""
+    if plant in ENDLESS:
+        return "spin" in line or f"replayed by launch {handle.number}" in line
+    return f"launch {handle.number} (" in line and ("wait_for=" in line or "of the host" in line)
+
+
+# ---- no false alarms -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_alarm_while_launches_end(
+    backend: str, device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(device, backend=backend, watchdog_s=0.5) as rt:
+        prog = rt.build(SOURCE)
+        x, y = rt.zeros(N, "i4"), rt.zeros(N, "i4")
+        rt.prebuild(prog.add)
+        until, launched = perf_counter() + 1.2, 0
+        while perf_counter() < until:
+            prog.add((N,), None, x, y)
+            launched += 1
+        assert y.get().tolist() == [0] * N
+        rt.finish()
+    assert "nothing has ended" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_no_alarm_while_the_program_does_something_else(
+    backend: str, device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(device, backend=backend, watchdog_s=WATCHDOG_S) as rt:
+        x = rt.zeros(N, "i4")
+        rt.finish()
+        x.fill(1)  # nobody looks whether it has ended, but for the watchdog
+        rt.flush()
+        sleep(4 * WATCHDOG_S)  # the program's own time is what is tested
+        assert x.get().tolist() == [1] * N
+    assert "nothing has ended" not in capfd.readouterr().err
+
+
+def test_who_goes_on_waiting_gets_the_values(device: cl.Device) -> None:
+    with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt:
+        prog, x = rt.build(SOURCE), rt.zeros(4, "i4")
+        rt.finish()
+        prog.spin((1,), None, x, ROUNDS)
+        with pytest.raises(StalledError):
+            rt.finish()
+        wait_to_the_end(rt)
+        assert x.get()[0] == ROUNDS
+
+
+def test_another_thread_hears_of_it_too(device: cl.Device) -> None:
+    heard: list[str] = []
+    with acs.Runtime(device, watchdog_s=WATCHDOG_S) as rt, hold(rt) as gate:
+        at = Setting(rt, gate)
+
+        def wait(handle: acs.Handle) -> None:
+            try:
+                handle.wait()
+            except StalledError as error:
+                heard.append(str(error))
+
+        thread = threading.Thread(target=wait, args=(alone(at),))
+        thread.start()
+        thread.join(60)
+        wait_to_the_end(rt)
+    assert len(heard) == 1
+    assert "(spin)" in heard[0]
+
+
+# ---- off, and from outside -----------------------------------------------------------------------
+
+
+def test_without_a_watchdog_there_is_no_thread(device: cl.Device) -> None:
+    def threads() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if "watchdog" in one.name]
+
+    before = threads()  # of earlier tests, which look for the last time soon
+    with acs.Runtime(device) as rt:
+        assert rt.engine.watchdog is None
+        assert not set(threads()) - set(before)
+    with acs.Runtime(device, watchdog_s=100):
+        assert len(set(threads()) - set(before)) == 1
+
+
+def test_queue_is_watched_from_outside(
+    device: cl.Device, environment: Environment, capfd: pytest.CaptureFixture[str]
+) -> None:
+    environment(ACS_CL_WATCHDOG=str(WATCHDOG_S))
+    context = cl.Context([device])
+    queue = acs.Queue(context)
+    program = cl.Program(context, SOURCE).build()
+    x = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * N)
+    cl.enqueue_fill_buffer(queue, x, np.int32(0), 0, 4 * N)
+    queue.finish()
+    program.spin(queue, (1,), None, x, np.int32(ROUNDS))
+    with pytest.raises(cl.RuntimeError, match=r"nothing has ended for .*\n  launch 2 \(spin\)"):
+        queue.finish()
+    wait_to_the_end(queue.runtime)
+    assert "(spin)" in capfd.readouterr().err
+
+
+PROGRAM = """
+import acs_cl as acs
+rt = acs.Runtime(backend="{backend}", watchdog_s=0.2)
+prog = rt.build("kernel void spin(global volatile int *x) {{ while (x[0] == 0) ; }}")
+x = rt.zeros(1, "i4")
+prog.spin((1,), None, x)
+print("runs", flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("then", ["x.get()", "rt.close()", "pass", "with rt: pass"])
+def test_program_with_an_endless_kernel_ends(then: str, device: cl.Device) -> None:
+    text = PROGRAM.format(backend="lanes", then=then)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode, done.stderr
+    assert done.stdout == "runs\n"
+    assert "launch 2 (spin) runs" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "ten", True])
+def test_wrong_time_is_refused(device: cl.Device, wrong: object) -> None:
+    with pytest.raises(acs.UsageError, match=r"watchdog_s=.*: expected seconds above 0"):
+        acs.Runtime(device, watchdog_s=wrong)  # type: ignore[arg-type]
+
+
+def test_wrong_time_from_outside_is_refused(device: cl.Device, environment: Environment) -> None:
+    environment(ACS_CL_WATCHDOG="soon")
+    with pytest.raises(acs.UsageError, match="ACS_CL_WATCHDOG='soon': expected seconds"):
+        acs.Runtime(device)
+
+
+# ---- words of an epoch ---------------------------------------------------------------------------
+
+
+def test_words_tell_who_runs_and_who_waits() -> None:
+    recorder = layout.Recorder()
+    for tiles, upstream in ((1, ()), (3, ()), (1, (0,)), (1, (0, 1)), (2, (1,)), (1, ())):
+        recorder.add(layout.head(0, tiles, 10 * tiles, 10, 1, 0), b"", None, list(upstream))
+    image = recorder.image(64)
+    words = image.words.copy()
+    block = words[image.block :]
+    state = block[layout.STATE_WORD :]
+    ring = state[64:]
+    assert snapshot.read(words, block, 6).running.tolist() == [0] * 6
+    state[32 + 0] = snapshot.STARTED | 1  # task 0 runs, and one of the tiles of task 1
+    state[32 + 1 * 1] = 2
+    ring[:] = 0
+    ring[0] = 1 << layout.TASK_BITS | 2  # the other is in the ring
+    found = snapshot.read(words, block, 6)
+    assert found.running.tolist() == [1, 1, 0, 0, 0, 0]
+    assert found.queued.tolist() == [0, 1, 0, 0, 0, 0]
+    said = "\n".join(snapshot.lines(found, 4, lambda task: f"number {task}"))
+    assert "runs: number 0" in said
+    assert "runs: number 1, groups at it: 1, tiles left 2" in said
+    assert "tasks 3, the oldest is number 2, which waits for 1" in said
