@@ -39,6 +39,20 @@ def test_launches_that_use_them_run_in_program_order(keep: Any) -> None:
         np.testing.assert_array_equal(y.get(), first + step)
 
 
+@pytest.mark.parametrize("keep", [{"check": "access"}, {"check": "order"}], indirect=True)
+def test_checks_do_not_run_a_launch_again_that_changes_them(keep: Any) -> None:
+    rt, kernel = keep
+    seen = []
+    for _ in range(6):
+        y = rt.zeros(4, "u4")
+        kernel((4,), (1,), y)
+        seen.append(int(y.get()[0]))
+    assert seen == list(range(seen[0], seen[0] + 6))
+    found = rt.stats()["check"]
+    assert not found["found"]
+    assert sum(found["unchecked"].values()) == 6
+
+
 @pytest.mark.parametrize("keep", [{"backend": "serial", "memory": "buffers"}], indirect=True)
 def test_a_view_inside_a_buffer_is_refused_and_nothing_is_lost(keep: Any) -> None:
     rt, kernel = keep

@@ -185,13 +185,13 @@ class Checker:
 
     def _around(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
         self._take_notes()
-        reason = self._not_now(access, wait_for)
+        kernel = plain_kernel(command)
+        reason = self._not_now(kernel, access, wait_for)
         if reason:
             self.unchecked[reason] += 1
             self._stale = True
             self._spoil()
             return self._plain(command, access, wait_for, result)
-        kernel = plain_kernel(command)
         batch, passes = self._batch, self._passes
         again = not isinstance(command, ReadCommand)
         if batch is not None:
@@ -253,8 +253,13 @@ class Checker:
         finally:
             self._plain_s += perf_counter() - started
 
-    def _not_now(self, access: Access, wait_for: Sequence[Any] | None) -> str:
-        """Why a launch cannot be run alone, if it cannot."""
+    def _not_now(
+        self, kernel: KernelCommand | None, access: Access, wait_for: Sequence[Any] | None
+    ) -> str:
+        """Why a launch cannot be run alone, or more than once, if it cannot."""
+        signature = None if kernel is None else signature_of(kernel)
+        if signature is not None and signature.program_globals:
+            return "uses variables of its program, which nobody can put back"
         engine = self.engine
         for event in wait_for or ():
             if isinstance(event, cl.Event) and status(event) > COMPLETE:
