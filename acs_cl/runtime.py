@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -261,7 +261,7 @@ class Runtime:
         self._engine.check_open()
         return Graph(self._engine)
 
-    def load(self, path: str | Path, **arrays: Array) -> Graph:
+    def load(self, path: str | Path | IO[bytes], /, **arrays: Array) -> Graph:
         """Make a graph of a file that `Graph.save` wrote.
 
         Its named arrays are `graph.arrays`; those given here, of the same shape and dtype, come in

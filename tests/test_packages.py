@@ -22,6 +22,7 @@ TOP = {
     **dict.fromkeys(("waiting", "at_exit"), "waiting"),
     **dict.fromkeys(("options", "configuration", "factory"), "options"),
     **dict.fromkeys(("runtime", "calls"), "runtime"),
+    "dask": "dask",
     "__main__": "tools",
 }
 
@@ -45,6 +46,7 @@ ROOMS = {
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options",
     "queue": "base host devices access launch waiting kernel runtime",
+    "dask": "base memory access graph runtime",
     "testing": "base host devices opencl_c memory access launch scheduler waiting kernel graph"
     " options runtime queue",
     "tools": "base host devices opencl_c memory waiting observe runtime queue benchmarks",
@@ -54,7 +56,7 @@ ROOMS = {
 FOLDERS_MAY_IMPORT = {
     "kernels_cl": "",
     "emu": "base host launch scheduler",
-    "benchmarks": "base host devices opencl_c access launch observe scheduler kernels_cl emu",
+    "benchmarks": "base host devices opencl_c access launch observe scheduler dask kernels_cl emu",
 }
 
 # Rooms of the benchmarks, in the same direction; the modules above them are commands.

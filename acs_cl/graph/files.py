@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -81,7 +81,7 @@ KEYWORDS = "reads", "writes", "offset", "when"
 """Of a recorded kernel."""
 
 
-def read(path: str | Path) -> File:
+def read(path: str | Path | IO[bytes]) -> File:
     """What a file holds, if it is right from its first byte to the last."""
     with _refusing(path):
         with zipfile.ZipFile(path) as archive:
@@ -93,7 +93,7 @@ def read(path: str | Path) -> File:
 
 
 @contextmanager
-def _refusing(path: str | Path) -> Iterator[None]:
+def _refusing(path: str | Path | IO[bytes]) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,

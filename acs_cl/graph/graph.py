@@ -28,7 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
 from ..access.arguments import describe
@@ -406,7 +406,7 @@ class Graph:
             for number, one in enumerate(self._launches, 1)
         )
 
-    def save(self, path: str | Path, **arrays: Array) -> None:
+    def save(self, path: str | Path | IO[bytes], /, **arrays: Array) -> None:
         """Write what was recorded to a file, which `Runtime.load` makes a graph of, in another
         program and on another device.
 

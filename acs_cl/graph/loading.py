@@ -45,14 +45,8 @@ def load(
             raise UsageError(
                 f"load: the graph has no array {name!r}; it has {', '.join(file.arrays) or 'none'}"
             )
-    made = _Made(file, build, empty)
-    graph = Graph(engine)
-    with graph:
-        for number, said in enumerate(file.calls, 1):
-            try:
-                made.call(said)
-            except UsageError as error:
-                raise UsageError(f"load: call {number} of the file: {error}") from error
+    made = Made(file, build, empty)
+    graph = made.record(Graph(engine))
     for name, array in given.items():
         try:
             graph.swap(made.arrays[name], array)
@@ -62,15 +56,17 @@ def load(
     return graph
 
 
-class _Made:
+class Made:
     """The programs and arrays of a file, in a runtime."""
 
     def __init__(self, file: File, build: Build, empty: Callable[..., Array]) -> None:
+        self._calls = file.calls
         self._programs = [build(source, options) for source, options in file.programs]
-        self._memory: list[Array] = []
+        self.memory: list[Array] = []
+        """All of it, as bytes."""
         for nbytes, contents in file.memory:
             piece = empty(nbytes, np.uint8)
-            self._memory.append(piece)
+            self.memory.append(piece)
             if contents is None:
                 piece.fill(0)
             else:
@@ -78,8 +74,18 @@ class _Made:
         self._nothing = empty(1, np.uint8)
         self.arrays = {name: self._view(view) for name, view in file.arrays.items()}
 
-    def call(self, said: Said) -> None:
-        """Make a call of the file."""
+    def record(self, graph: Graph) -> Graph:
+        """Record the calls of the file in a new graph."""
+        with graph:
+            for number, said in enumerate(self._calls, 1):
+                try:
+                    self._call(said)
+                except UsageError as error:
+                    raise UsageError(f"load: call {number} of the file: {error}") from error
+        graph.arrays = self.arrays
+        return graph
+
+    def _call(self, said: Said) -> None:
         args = tuple(map(self._value, said.args))
         if isinstance(said.what, str):
             TRANSFERS[said.what](*args)
@@ -95,7 +101,7 @@ class _Made:
         kernel(*args, **{name: self._value(value) for name, value in said.keywords.items()})
 
     def _view(self, view: View) -> Array:
-        piece = self._nothing if view.memory is None else self._memory[view.memory]
+        piece = self._nothing if view.memory is None else self.memory[view.memory]
         return piece.view_at(view.offset, view.shape, view.strides, view.dtype)
 
     def _value(self, value: object) -> object:

@@ -45,19 +45,26 @@ KINDS: Mapping[object, str] = {
 
 def save(
     engine: Engine,
-    path: str | Path,
+    path: str | Path | IO[bytes],
     calls: Sequence[Call],
     access: Access,
     names: Mapping[str, Array],
 ) -> None:
     """Write the calls of a graph. `access`: all that its launches touch."""
-    path = Path(path)
-    scratch = path.with_name(f".{path.name}-{os.getpid()}.part")
-    try:
-        with zipfile.ZipFile(scratch, "w", zipfile.ZIP_STORED) as archive:
+
+    def write(to: Path | IO[bytes]) -> None:
+        with zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive:
             with archive.open("data", "w", force_zip64=True) as data:
                 text = json.dumps(_Writer(engine, data, access).file(calls, names))
             archive.writestr("graph.json", text)
+
+    if not isinstance(path, (str, Path)):
+        write(path)
+        return
+    path = Path(path)
+    scratch = path.with_name(f".{path.name}-{os.getpid()}.part")
+    try:
+        write(scratch)
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)

@@ -35,6 +35,7 @@ BENCHMARKS = {
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
     "queue": "unmodified programs on acs.Queue, against their own in-order queue",
     "checking": "what checks cost, over the same program without",
+    "dask": "recorded graphs on workers of Dask, which are processes of this machine",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
 }
 

@@ -1,0 +1,137 @@
+"""Graphs on workers of Dask: what a remote replay costs, and what a second worker brings.
+
+In: a device. Out: microseconds from `submit` to the result of a graph of one short kernel, one
+after the other and many in flight; and tasks a second of a graph of some 50 ms, on one worker and
+on two, in turns, with one thread of the CPU each.
+
+Workers are processes of this machine. So the second one brings something where the device is the
+CPU, and that is what is measured.
+
+Invariant: every result is compared with what one runtime here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spread, spreads
+from acs_cl.benchmarks.suite.timing import interleave
+
+SOURCE = """
+kernel void work(global float *x, int turns)
+{ int i = get_global_id(0); float v = x[i]; for (int k = 0; k < turns; ++k) v = v * 0.999f + 0.5f;
+  x[i] = v; }
+"""
+ITEMS, LAUNCHES, GRAPH_MS = 4096, 25, 50.0
+TASKS = {False: 16, True: 6}  # by "is quick"
+ROUNDS = {False: 7, True: 3}
+CALLS = {False: 300, True: 60}
+ONE_THREAD = {"POCL_MAX_PTHREAD_COUNT": "1"}
+TIMEOUT_S = 120
+
+LEAST_GAIN, MOST_US = 1.8, 1000.0
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Both, on workers of this machine."""
+    from distributed import Client, LocalCluster
+
+    import acs_cl.dask as acs_dask
+
+    small, large, expected = _steps(settings)
+    values = np.arange(ITEMS, dtype="f4")
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            env=ONE_THREAD,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(acs_dask.Worker([settings.position]))
+        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        sent = client.scatter([small, large], broadcast=True)
+
+        def tasks(step: Any, many: int, where: list[str], outputs: list[str]) -> list[Any]:
+            """Futures, spread over workers by hand: what is measured is not Dask's choice."""
+            return [
+                client.submit(
+                    acs_dask.replay, step, {"x": values}, outputs, pure=False,
+                    workers=[where[at % len(where)]],
+                )
+                for at in range(many)
+            ]  # fmt: skip
+
+        def rate(where: list[str]) -> float:
+            start = perf_counter()
+            futures = tasks(sent[1], TASKS[settings.quick], where, ["x"])
+            for future in futures:
+                if not np.array_equal(future.result(TIMEOUT_S)["x"], expected):
+                    raise RuntimeError("a worker computed something else than this process")
+            return len(futures) / (perf_counter() - start)
+
+        samplers = {"one": lambda: rate(workers[:1]), "two": lambda: rate(workers)}
+        for name in samplers:
+            samplers[name]()
+        rates = interleave(samplers, ROUNDS[settings.quick])
+        alone, together = [], []
+        for _ in range(CALLS[settings.quick]):
+            start = perf_counter()
+            tasks(sent[0], 1, workers, [])[0].result(TIMEOUT_S)
+            alone.append((perf_counter() - start) * 1e6)
+        for _ in range(ROUNDS[settings.quick]):
+            start = perf_counter()
+            client.gather(tasks(sent[0], 100, workers, []))
+            together.append((perf_counter() - start) * 1e6 / 100)
+    return {
+        "graph_ms": 1000 / spread(rates["one"])["median"],
+        "per_s": spreads(rates),
+        "gain": spread(ratios(rates["two"], rates["one"])),
+        "alone_us": spread(alone[10:]),
+        "in_flight_us": spread(together),
+    }
+
+
+def _steps(settings: Settings) -> tuple[Any, Any, Any]:
+    """A graph of one short kernel, one of so many milliseconds, and what that computes."""
+    import acs_cl.dask as acs_dask
+
+    with acs.Runtime(settings.device, backend="serial") as rt:
+        prog = rt.build(SOURCE)
+        x = rt.zeros(ITEMS)
+
+        def step(launches: int, turns: int) -> acs.Graph:
+            with rt.record() as graph:
+                for _ in range(launches):
+                    prog.work((ITEMS,), (64,), x, turns)
+            return graph
+
+        turns, seconds = 500, 0.0
+        while seconds < 0.01 * GRAPH_MS:  # half of it, since one thread of several does the work
+            turns *= 2
+            graph = step(LAUNCHES, turns)
+            start = perf_counter()
+            graph.replay().wait()
+            seconds = perf_counter() - start
+        x.set(np.arange(ITEMS))
+        graph.replay()
+        return acs_dask.Step(step(1, 1), x=x), acs_dask.Step(graph, x=x), x.get()
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold what was measured against what it has to reach."""
+    gain, alone, flight = (result[name] for name in ("gain", "alone_us", "in_flight_us"))
+    graph = f"graphs of {result['graph_ms']:.0f} ms on two workers of Dask over one"
+    return [
+        target(graph, gain["median"], "at least", LEAST_GAIN, "x", gain),
+        target("a remote replay, from submit to result", alone["median"], "at most", MOST_US, "us",
+               alone),
+        target("a remote replay among 100 in flight", flight["median"], "at most", None, "us",
+               flight),
+    ]  # fmt: skip

@@ -1,0 +1,198 @@
+"""Graphs replayed on the workers of a Dask cluster: processes of this machine, and threads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import acs_cl as acs
+
+pytest.importorskip("distributed")
+
+from dask.distributed import Client, LocalCluster, wait
+
+import acs_cl.dask
+
+SOURCE = """
+kernel void scale(global const float *x, global const float *weights, global float *y)
+{ int i = get_global_id(0); y[i] = x[i] * weights[i] + 1; }
+kernel void count(global float *seen, global float *total)
+{ seen[0] += 1; total[0] = seen[0]; }
+"""
+WEIGHTS = np.arange(64, dtype="f4")
+
+
+def make_step() -> acs.dask.Step:
+    """A graph with a named input, output and total, weights, and memory that each replay changes.
+
+    What it holds when it is sent is 5, so `total` is 6 after a replay, however many came before.
+    """
+    with acs.Runtime(backend="serial") as rt:
+        prog = rt.build(SOURCE)
+        x, y, total = rt.zeros(64), rt.zeros(64), rt.zeros(1)
+        weights, seen = rt.array(WEIGHTS), rt.array([5], "f4")
+        with rt.record() as graph:
+            prog.scale((64,), None, x, weights, y)
+            prog.count((1,), None, seen, total)
+        return acs.dask.Step(graph, x=x, y=y, total=total)
+
+
+def expected(values: Any, times: int = 1) -> Any:
+    values = np.asarray(values, "f4")
+    for _ in range(times):
+        values = values * WEIGHTS + 1
+    return values
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """Two workers, each a process with a runtime."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(acs.dask.Worker(backend="out_of_order"))
+        yield client
+
+
+def test_workers_replay_what_was_recorded_elsewhere(client: Client) -> None:
+    step = make_step()
+    rng = np.random.default_rng(1)
+    inputs = [rng.integers(0, 99, 64).astype("f4") for _ in range(12)]
+    futures = [client.submit(acs.dask.replay, step, {"x": x}) for x in inputs]
+    for x, future in zip(inputs, futures, strict=True):
+        found = future.result(timeout=60)
+        assert set(found) == {"y", "total"}
+        assert np.array_equal(found["y"], expected(x))
+        assert found["total"] == [6], "each replay begins with what the file says"
+
+
+def test_kept_arrays_stay_on_their_worker_and_can_be_sent(client: Client) -> None:
+    step = make_step()
+    first = client.submit(acs.dask.replay, step, {"x": np.ones(64, "f4")}, ["y"], keep=True)
+    wait(first, timeout=60)
+    names = client.who_has(first)[first.key]
+    kind = client.submit(lambda kept: type(kept["y"]).__name__, first, workers=list(names))
+    assert kind.result(timeout=60) == "Kept"
+    again = client.submit(_renamed, step, first, workers=list(names))
+    assert np.array_equal(again.result(timeout=60)["y"], expected(np.ones(64), 2))
+    (other,) = set(client.scheduler_info()["workers"]) - set(names)
+    moved = client.submit(_renamed, step, first, workers=[other])
+    assert np.array_equal(moved.result(timeout=60)["y"], expected(np.ones(64), 2))
+    assert np.array_equal(first.result(timeout=60)["y"], expected(np.ones(64)))
+
+
+def _renamed(step: acs.dask.Step, before: dict[str, Any]) -> Any:
+    return acs.dask.replay(step, {"x": before["y"]}, ["y"])
+
+
+def test_arrays_that_are_not_given_begin_with_zeros(client: Client) -> None:
+    step = make_step()
+    for given in ({"x": np.full(64, 3, "f4")}, {}):
+        found = client.submit(acs.dask.replay, step, given, ["y"], pure=False).result(timeout=60)
+        assert np.array_equal(found["y"], expected(given.get("x", np.zeros(64))))
+
+
+def test_a_worker_that_is_killed_is_made_up_for() -> None:
+    """Some results are lost with it: they are computed again, on the worker that is left or on the
+    one that takes its place, and are the same."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(acs.dask.Worker(backend="serial"))
+        step = make_step()
+        inputs = [np.full(64, number, "f4") for number in range(16)]
+        kept = [client.submit(_kept, step, x) for x in inputs]
+        wait(kept[:6], timeout=60)
+        victim = client.submit(
+            os.getpid, workers=[next(iter(client.who_has(kept[0])[kept[0].key]))]
+        )
+        os.kill(victim.result(timeout=60), signal.SIGKILL)
+        results = [client.submit(_renamed, step, one) for one in kept]
+        for x, result in zip(inputs, results, strict=True):
+            assert np.array_equal(result.result(timeout=120)["y"], expected(x, 2))
+
+
+def _kept(step: acs.dask.Step, x: Any) -> Any:
+    time.sleep(0.05)
+    return acs.dask.replay(step, {"x": x}, ["y"], keep=True)
+
+
+def test_workers_in_one_process_have_runtimes_of_their_own() -> None:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(acs.dask.Worker())
+        step, (one, other) = make_step(), client.scheduler_info()["workers"]
+        first = client.submit(_kept, step, np.ones(64, "f4"), workers=[one])
+        moved = client.submit(_renamed, step, first, workers=[other])
+        assert np.array_equal(moved.result(timeout=60)["y"], expected(np.ones(64), 2))
+        runtimes = client.run(_runtime)
+        assert len(set(runtimes.values())) == 2
+
+
+def _runtime(dask_worker: Any) -> int:
+    return id(acs.dask.runtime_of(dask_worker))
+
+
+def _window(dask_worker: Any) -> int | None:
+    return acs.dask.runtime_of(dask_worker).options.window
+
+
+def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(
+            acs.dask.Worker(devices=[0, device.name], backend="serial", window=7)
+        )
+        windows = client.run(_window)
+        assert set(windows.values()) == {7}
+    with pytest.raises(acs.UsageError, match="at least one"):
+        acs.dask.Worker(devices=[])
+
+
+def test_a_step_travels_as_its_file(tmp_path: Path) -> None:
+    step = make_step()
+    there = pickle.loads(pickle.dumps(step))
+    assert there.data == step.data
+    (tmp_path / "step.acs").write_bytes(step.data)
+    with acs.Runtime() as rt:
+        assert set(rt.load(tmp_path / "step.acs").arrays) == {"x", "y", "total"}
+    assert acs.dask.Step.of(step.data).digest == step.digest
+
+
+def test_wrong_calls_are_refused_where_they_are_made(client: Client) -> None:
+    step = make_step()
+    with pytest.raises(acs.UsageError, match="no array 'z'; it has x, y, total"):
+        client.submit(acs.dask.replay, step, {"z": 1}).result(timeout=60)
+    with pytest.raises(acs.UsageError, match="do not fit"):
+        client.submit(acs.dask.replay, step, {"x": np.zeros(3, "f4")}).result(timeout=60)
+    with pytest.raises(acs.UsageError, match="runs in a task"):
+        acs.dask.replay(step, {})
+    with pytest.raises(acs.UsageError, match="takes a recorded graph"):
+        acs.dask.Step(3)  # type: ignore[arg-type]
+    with (
+        Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as bare,
+        pytest.raises(acs.UsageError, match="register_plugin"),
+    ):
+        bare.submit(acs.dask.replay, step, {}).result(timeout=60)
