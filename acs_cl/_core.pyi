@@ -729,8 +729,11 @@ def teach_kernel(
     values: dict[int, bytes],
     global_size: Sizes,
     local_size: Sizes | None,
+    ranges: tuple[Sequence[int], tuple[int, ...] | None, Access, bool] | None,
     left: int,
     until: int,
     reason: str | None,
 ) -> None:
-    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn_queues`."""
+    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn_queues`. `ranges`: the
+    numbers that its ranges depend on, `covers` and `access`, and whether no more will be worked
+    out; None: launches touch all of their memory."""

@@ -153,6 +153,89 @@ def test_independent_commands_have_no_edges_and_dependent_ones_do(
 # ---- arguments -----------------------------------------------------------------------------------
 
 
+PARTS = """
+kernel void add_from(global int *y, int from, int a) { y[from + get_global_id(0)] += a; }
+kernel void move(global const int *x, global int *y, int from, int to)
+{ int i = get_global_id(0); y[to + i] = x[from + i] * 3 + y[to + i]; }
+"""
+
+
+def test_launches_on_parts_of_one_buffer_are_independent(context: cl.Context) -> None:
+    """By the numbers that they are given, however a launch is made."""
+    queue = acs.Queue(context, bypass=False)
+    if queue.runtime.plan.backend == "serial":
+        pytest.skip("one queue in order")
+    add: Any = cl.Program(context, PARTS).build(cache_dir=False).add_from
+    add.set_scalar_arg_dtypes([None, np.int32, np.int32])
+    y = buffer(queue, np.zeros(16 * N))
+    halves = [y.get_sub_region(8 * N * at, 32 * N) for at in range(2)]
+    found = []
+    for _ in range(2):
+        queue.finish()
+        before, made = edges(queue), testing.made_by_core(queue.runtime)
+        for at in range(16):
+            add(queue, (N,), None, y, N * at, 1)
+        found.append((edges(queue) - before, testing.made_by_core(queue.runtime) - made))
+        queue.finish()
+        before = edges(queue)
+        add(queue, (N,), None, halves[0], N, 1)  # of the second N
+        add(queue, (N,), None, halves[1], 0, 1)  # behind these
+        assert edges(queue) == before
+        add(queue, (N,), None, halves[1], 1 - N, 1)
+        add(queue, (N,), None, y, N, 1)
+        assert edges(queue) > before
+    assert [one for one, _ in found] == [0, 0]
+    assert found[1][1] == 16
+    expected = np.full(16 * N, 2, np.int32)
+    expected[N : 2 * N] += 4
+    expected[2 * N : 3 * N] += 2
+    expected[N + 1 : 2 * N + 1] += 2
+    assert np.array_equal(values_of(queue, y, 16 * N), expected)
+
+
+def test_ever_new_numbers_end_the_search_for_parts(context: cl.Context) -> None:
+    """A kernel that is called with them is soon made by the core, and its bytes are right."""
+    queue = acs.Queue(context, bypass=False)
+    add: Any = cl.Program(context, PARTS).build(cache_dir=False).add_from
+    add.set_scalar_arg_dtypes([None, np.int32, np.int32])
+    y = buffer(queue, np.zeros(2 * N))
+    made = testing.made_by_core(queue.runtime)
+    for step in range(N):
+        add(queue, (N,), None, y, step, 1)
+    assert testing.made_by_core(queue.runtime) - made > N // 2
+    index = np.arange(2 * N)
+    expected = np.minimum(np.minimum(index + 1, 2 * N - 1 - index), N)
+    assert np.array_equal(values_of(queue, y, 2 * N), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_parts_have_the_outcome_of_an_in_order_queue(context: cl.Context, seed: int) -> None:
+    outcomes = []
+    for where in (acs.Queue(context, bypass=False), cl.CommandQueue(context)):
+        choose = random.Random(seed)
+        program: Any = cl.Program(context, PARTS).build(cache_dir=False)
+        add, move = program.add_from, program.move
+        add.set_scalar_arg_dtypes([None, np.int32, np.int32])
+        move.set_scalar_arg_dtypes([None, None, np.int32, np.int32])
+        whole = [buffer(where, np.arange(4 * N) % 100) for _ in range(2)]
+        parts = [one.get_sub_region(4 * N, 8 * N) for one in whole]
+        for step in range(200):
+            x, y = choose.choice(whole + parts), choose.choice(whole)
+            some, size = 32 * choose.randrange(0, N // 32), 32 * choose.randrange(1, 5)
+            what = choose.randrange(4)
+            if what == 0:
+                add(where, (size,), None, x, some, step)
+            elif what == 1 and x is not y:
+                move(where, (size,), None, whole[y is whole[0]], y, some, choose.choice((0, 160)))
+            elif what == 2:
+                cl.enqueue_fill_buffer(where, x, np.int32(step), 4 * some, 4 * size)
+            elif what == 3:
+                host = np.full(size, step, np.int32)
+                cl.enqueue_copy(where, x, host, dst_offset=4 * some, is_blocking=step % 3 > 0)
+        outcomes.append([values_of(where, one, 4 * N) for one in whole])
+    assert all(map(np.array_equal, *outcomes))
+
+
 def test_arguments_are_those_at_the_time_of_the_call(queue: acs.Queue, kernels: Kernels) -> None:
     add = kernels["add"]
     a, b = buffer(queue, np.zeros(N)), buffer(queue, np.zeros(N))

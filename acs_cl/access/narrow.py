@@ -73,6 +73,7 @@ class Narrow:
         self._reads = [index for index, parameter in memory if "r" in parameter.mode]
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
         self._covered = self._test()
+        self.runs = 0  # of the outline
         self._covers: _Kept = {}
         self._reached: _Kept = {}
         self._accesses: _Kept = {}
@@ -84,17 +85,17 @@ class Narrow:
         local_size: tuple[int, ...] | None,
         offset: tuple[int, ...] | None,
         args: tuple[Any, ...],
+        most: int | None = None,
     ) -> Access:
-        """The access of a launch whose arguments, as they are, are all that `whole` says."""
+        """The access of a launch whose arguments, as they are, are all that `whole` says. What is
+        not known after `most` runs of the outline stays whole."""
         try:
             if self._covered(self._covers, global_size, local_size, offset, args):
                 return whole
         except (LookupError, TypeError, AttributeError):  # new sizes, or no plain arguments
             pass
-        for index in self.memory:
-            value = args[index]
-            if not ((type(value) is Array and value.span is not None) or _is_one_span(value)):
-                return whole
+        if not all(_is_one_span(args[index]) for index in self.memory):
+            return whole
         if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
             return whole
         key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
@@ -102,6 +103,8 @@ class Narrow:
             return self._accesses[key]  # type: ignore[no-any-return]
         except (KeyError, TypeError):  # a TypeError: a number that is an array
             pass
+        if most is not None and self.runs >= most:
+            return whole
         try:
             reached = self.reached(global_size, local_size, offset, args)
         except (TypeError, ValueError):  # sizes and numbers that are none: the launch says so
@@ -112,8 +115,7 @@ class Narrow:
             _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
             whole.overwrites,
         )
-        if found == whole:
-            found = whole
+        found = whole if found == whole else found
         _keep(self._accesses, key, found)
         return found
 
@@ -208,6 +210,7 @@ class Narrow:
         numbers: dict[int, int],
         groups: Groups | None,
     ) -> dict[int, Reached]:
+        self.runs += 1
         group = local_size or self._group
         axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
         try:
@@ -282,7 +285,7 @@ def _cut(spans: Sequence[Span], reached: Sequence[Any]) -> tuple[Span, ...]:
 
 def _is_one_span(value: Any) -> bool:
     if type(value) is Array:
-        return len(value.spans) == 1
+        return value.span is not None or len(value.spans) == 1
     return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
 
 

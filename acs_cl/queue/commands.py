@@ -13,8 +13,10 @@ this module does not know in detail waits for all before it, and all after it wa
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import mul
 from typing import Any, NamedTuple, Protocol
 
@@ -22,9 +24,11 @@ import numpy as np
 import pyopencl as cl
 
 from .. import core
+from ..access import scalars
 from ..access.arguments import ADDRESS_SPACE, ALL, foreign_span, span_by_address
 from ..devices.driver import Events, is_svm
 from ..errors import DeviceError
+from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
 from ..records import Access, Span
@@ -62,13 +66,20 @@ Described = tuple[Any, Access, bool]
 PATIENCE = 8192
 """Launches by which the core may be taught of one kernel."""
 
+MOST_RUNS = 64
+"""Sizes and numbers for which the bytes that a kernel reaches are worked out. To do that takes as
+long as many launches. So a kernel that is called with ever new numbers soon counts with all of its
+memory, for those."""
+
 
 class Plan(NamedTuple):
     """What is needed of a kernel at each launch."""
 
-    kernel: Any
+    kernel: OurKernel
     parameters: int
     modes: tuple[str, ...]
+    codes: tuple[str | None, ...]
+    """What `struct` calls the numbers among its parameters."""
     anywhere: bool
     more: tuple[Span, ...]
     """What it writes besides its arguments."""
@@ -184,7 +195,7 @@ def kernel(
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
     joining = queue.joining
     if joining is not None and offset is None and not plan.anywhere and not plan.more:
-        _teach(queue, joining, kernel, plan, given, command, event.acs_number)
+        _teach(queue, joining, kernel, plan, given, command, access, event.acs_number)
     return event
 
 
@@ -197,7 +208,7 @@ def described(
     writes: list[Span] = []
     kinds: list[bool] = []
     seen = plan.anywhere
-    for index, memory in given.pointers.items():
+    for index, memory in sorted(given.pointers.items()):
         pointers += (index, memory)
         if memory is None:
             continue
@@ -228,8 +239,24 @@ def described(
         tuple(values),
         offset,
     )
-    access = EVERYTHING if plan.anywhere else Access(tuple(reads), tuple(writes))
+    if plan.anywhere:
+        return command, EVERYTHING, seen
+    whole = Access(tuple(reads), tuple(writes))
+    narrow = plan.kernel.narrowing
+    if narrow is None or plan.more:
+        return command, whole, seen
+    args = tuple(map(partial(_argument, plan, given), range(plan.parameters)))
+    access = narrow.access(whole, global_size, local_size, offset, args, MOST_RUNS)
     return command, access, seen
+
+
+def _argument(plan: Plan, given: Arguments, index: int) -> Any:
+    """An argument as inference takes it: memory, or a number. None where it is something else."""
+    if index in given.pointers:
+        return given.pointers[index]
+    code, value = plan.codes[index], given.values[index]
+    fits = code is not None and struct.calcsize(code) == len(value)
+    return struct.unpack(code, value)[0] if code is not None and fits else None
 
 
 def _teach(
@@ -238,7 +265,8 @@ def _teach(
     kernel: cl.Kernel,
     plan: Plan,
     given: Arguments,
-    command: Any,
+    command: KernelCommand,
+    access: Access,
     number: int,
 ) -> None:
     """A launch of a kernel went the long way: the core makes those like it from now on, as far as
@@ -248,12 +276,19 @@ def _teach(
         return
     name, native, global_size, local_size = command[:4]
     left, until, reason = engine.backend.stays(number, native, (name, global_size, local_size))
-    if left:
-        given.lessons += 1
-        core.native.teach_kernel(
-            joining, kernel, native, name, plan.modes, given.pointers, given.values,
-            global_size, local_size, left, until, reason,
-        )  # fmt: skip
+    if not left:
+        return
+    given.lessons += 1
+    narrow = plan.kernel.narrowing
+    ranges = None
+    if narrow is not None:
+        args = tuple(map(partial(_argument, plan, given), range(plan.parameters)))
+        covers = narrow.covers(global_size, local_size, args)
+        ranges = narrow.numbers, covers, access, narrow.runs >= MOST_RUNS
+    core.native.teach_kernel(
+        joining, kernel, native, name, plan.modes, given.pointers, given.values,
+        global_size, local_size, ranges, left, until, reason,
+    )  # fmt: skip
 
 
 def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
@@ -270,7 +305,8 @@ def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
             one.mode if one.mode or one.is_pointer else "rw" for one in signature.parameters
         )
         more = (adopted.globals_span(),) if signature.program_globals else ()
-        plan = Plan(adopted, len(modes), modes, bool(signature.anywhere), more)
+        codes = tuple(code and f"={code}" for code in map(scalars.code, signature.parameters))
+        plan = Plan(adopted, len(modes), modes, codes, bool(signature.anywhere), more)
         queue.remember(key, plan)
     return plan
 

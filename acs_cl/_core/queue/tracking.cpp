@@ -3,6 +3,8 @@
 
 #include "queue/tracking.hpp"
 
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -204,6 +206,30 @@ bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
     return true;
 }
 
+// Whether all of the memory is touched, as far as that is known.
+bool is_covered(const Reach &reach, const Touched &whole) {
+    if (reach.covers.size() != whole.many) return false;
+    for (std::uint32_t at = 0; at < whole.many; at++)
+        if (whole.nodes[at]->span.width > reach.covers[at]) return false;
+    return true;
+}
+
+// From all of a launch's memory to what it touches of that; false where that is not known.
+bool narrow(const Joining *self, const Taught &to, OnQueues &size, Touched &touched) {
+    if (!to.numbers) return true;
+    const std::string key = to.key();
+    if (!size.last || size.last->first != key) {
+        const auto known = size.reaches.find(key);
+        size.last = known == size.reaches.end() ? nullptr : &*known;
+    }
+    if (!size.last) return to.is_full;
+    Reach &reach = size.last->second;
+    if (is_covered(reach, touched)) return true;
+    const Touched *found = reach.find(touched, *self->table->hazards);
+    if (found) touched = *found;
+    return found || to.is_full;
+}
+
 bool set(const Taught &to, const Classes &classes) {
     for (std::size_t index = 0; index < to.parameters.size(); index++) {
         const Argument &argument = to.arguments[index];
@@ -310,12 +336,12 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     const Taught::Use use(to);
     Table &table = *self->table;
     Sizes sizes;
-    if (!take_sizes(global, local, sizes) || !to.sizes.find(sizes) || !read_notes(self, given, to))
-        return false;
+    OnQueues *size = take_sizes(global, local, sizes) ? to.sizes.find(sizes) : nullptr;
+    if (!size || !read_notes(self, given, to)) return false;
     Touched touched;
     bool is_seen = false;
     // again, for the memory of an event or of spans may have run code
-    if (!touch(self, to, touched, is_seen) || !table.is_plain() || !is_plain(self) ||
+    if (!touch(self, to, touched, is_seen) || !narrow(self, to, *size, touched) || !table.is_plain() || !is_plain(self) ||
         !table.lock->try_take())
         return false;
     Taken taken(table.lock);
@@ -369,11 +395,32 @@ PyObject *join(Joining *self, PyObject *const *args) {
 
 // ---- what Python says -------------------------------------------------------------------------------
 
+// What a launch with the arguments that the kernel has now touches of its memory: the numbers that this
+// depends on, how many bytes each may have that all of them are touched, the access, and whether there
+// will be no more of these. False where it cannot be kept.
+bool learn_ranges(Joining *self, Taught &to, OnQueues &size, const nb::tuple &ranges) {
+    auto numbers = nb::cast<std::vector<std::uint16_t>>(ranges[0]);
+    for (std::uint16_t index : numbers)
+        if (index >= to.parameters.size() || to.parameters[index].code != 'v') return false;
+    Touched whole;
+    bool is_seen = false;
+    if (!touch(self, to, whole, is_seen)) return false;
+    to.numbers = std::move(numbers);
+    to.is_full = nb::cast<bool>(ranges[3]);
+    size.last = nullptr;
+    Reach &reach = size.reaches.try_emplace(to.key()).first->second;
+    if (!ranges[1].is_none()) reach.covers = nb::cast<std::vector<std::int64_t>>(ranges[1]);
+    if (!is_covered(reach, whole)) reach.learn(whole, ranges[2]);
+    return true;
+}
+
 // A launch of `kernel` went to a queue, as `native`: those like it may be the core's. `pointers` and
-// `values`: its arguments by index; `left`, `until`, `reason` as for `learn_queues`.
+// `values`: its arguments by index; `ranges` as for `learn_ranges`, None where launches touch all of their
+// memory; `left`, `until`, `reason` as for `learn_queues`.
 void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::object name,
                   nb::tuple modes, nb::dict pointers, nb::dict values, nb::handle global,
-                  nb::handle local, std::int64_t left, std::int64_t until, nb::object reason) {
+                  nb::handle local, nb::handle ranges, std::int64_t left, std::int64_t until,
+                  nb::object reason) {
     auto *self = reinterpret_cast<Joining *>(joining.ptr());
     Given *given = given_of(kernel.ptr());
     Sizes sizes;
@@ -416,7 +463,9 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
         to->read = 0;  // notes were taken when Python read them; newer ones are newer
         to->is_current = true;
     }
-    to->sizes.make(sizes) = true;
+    OnQueues &size = to->sizes.make(sizes);
+    to->numbers.reset();
+    if (!ranges.is_none() && !learn_ranges(self, *to, size, nb::cast<nb::tuple>(ranges))) return;
     to->stay = {left, until, std::move(reason)};
 }
 
@@ -505,7 +554,7 @@ void add_joining(nb::module_ &module) {
     module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),
                nb::arg("native"), nb::arg("name"), nb::arg("modes"), nb::arg("pointers"),
                nb::arg("values"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("left"), nb::arg("until"), nb::arg("reason").none());
+               nb::arg("ranges").none(), nb::arg("left"), nb::arg("until"), nb::arg("reason").none());
 }
 
 }  // namespace acs_cl

@@ -38,7 +38,15 @@ struct Taught : Forgettable<Taught> {
     unsigned long long read = 0;
     bool is_current = false;
     Stay stay;
-    BySizes<bool> sizes;  // true for those that are known
+    BySizes<OnQueues> sizes;  // those that are known, and what launches of them touch
+    std::optional<std::vector<std::uint16_t>> numbers;  // parameters that this depends on, if any do
+    bool is_full = false;  // with other numbers they touch all of their memory, as far as is known
+
+    std::string key() const {
+        std::string key;
+        for (std::uint16_t index : *numbers) key += arguments[index].value;
+        return key;
+    }
 };
 
 // What a queue needs for that. It is found by the queue object that commands are called with, while
