@@ -21,7 +21,7 @@ from acs_cl.benchmarks.figures import (
     sweep_plots,
     sweep_tables,
 )
-from acs_cl.benchmarks.suite import bench_documents, contest, sweeps
+from acs_cl.benchmarks.suite import bench_documents, contest, documents, sweeps
 from acs_cl.benchmarks.suite.documents import Document, last_written
 from acs_cl.benchmarks.suite.options import add_options, plan_of, within_s
 from acs_cl.benchmarks.suite.progress import say
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | None) -> int:
     """All that there is to say of a document; the exit code."""
-    code = _show(document)
+    code = documents.exit_code(document, _show(document))
     if plots:
         for path in bench_plots.draw(document, Path(plots)):
             print(path)
@@ -91,7 +91,7 @@ def _told(document: dict[str, Any], old: dict[str, Any] | None, plots: str | Non
         print()
         print(bench_changes.comparison(old, document))
         worse = {"slower", "fails"}
-        code |= int(any(row[-1] in worse for row in bench_changes.moved(old, document)))
+        code = code or int(any(row[-1] in worse for row in bench_changes.moved(old, document)))
     return code
 
 
@@ -150,14 +150,15 @@ def _sweep(args: argparse.Namespace) -> int:
     if args.plots:
         for path in sweep_plots.draw(found, Path(args.plots)):
             print(path)
-    return 0
+    return documents.exit_code(found, 0)
 
 
 def _measured(args: argparse.Namespace, growing: Iterable[Document]) -> Document:
     """The last of these documents, each written as soon as it is there."""
-    document = last_written(growing, args.json)
-    say("", 1.0)
-    return document
+    try:
+        return last_written(growing, args.json)
+    finally:
+        say("", 1.0)
 
 
 def _list() -> int:

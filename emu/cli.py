@@ -29,6 +29,7 @@ from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
 from acs_cl.host.pipes import quietly
+from acs_cl.host.progress import Progress
 
 ITEMS = 256
 """Work-items of a group, where a timeline does not tell."""
@@ -141,7 +142,14 @@ def _compare(args: argparse.Namespace) -> None:
 
 def _sweep(args: argparse.Namespace) -> None:
     trace, where = _trace(args), machine(args.machine)
-    _show(args, report.sweep(trace, where, args.policy, args.axis, args.values))
+    say = Progress()
+    try:
+        found = report.sweep(trace, where, args.policy, args.axis, args.values, say)
+    finally:
+        say.end()
+    _show(args, found)
+    if len(found.values) < len(args.values):
+        raise KeyboardInterrupt  # which the command line tells of
 
 
 def _show(args: argparse.Namespace, found: report.Comparison | report.Sweep) -> None:
@@ -220,3 +228,6 @@ def _told(argv: Sequence[str] | None) -> int:
     except AcsError as error:
         print(f"emu {args.what}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"emu {args.what}: interrupted", file=sys.stderr)
+        return 130

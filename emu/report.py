@@ -9,7 +9,7 @@ machine; times are on the model's clock, and no measured time stands beside them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tabulate import tabulate
@@ -84,18 +84,33 @@ def compare(trace: Trace, machine: Machine, policies: Sequence[str] = ALL) -> Co
     )  # fmt: skip
 
 
-def sweep(trace: Trace, machine: Machine, policy: str, axis: str, values: Sequence[int]) -> Sweep:
-    """Run a trace under one policy with one number at several values."""
+def sweep(
+    trace: Trace,
+    machine: Machine,
+    policy: str,
+    axis: str,
+    values: Sequence[int],
+    say: Callable[[str, float], None] = lambda text, share: None,
+) -> Sweep:
+    """Run a trace under one policy with one number at several values. `say` hears which is next;
+    Ctrl-C leaves the values that were run."""
     trace = resolved(trace)
     outcomes: list[Outcome] = []
     serial: list[Outcome] = []
-    for value in values:
-        here, text = _at(machine, policy, axis, value)
-        outcomes.append(simulate(text, trace, here))
-        same = bool(serial) and here is machine
-        serial.append(serial[0] if same else simulate("serial", trace, here))
-    found = tuple(outcomes), tuple(serial)
-    return Sweep(trace.name, machine.name, policy, axis, tuple(values), *found)
+    try:
+        for turn, value in enumerate(values):
+            say(f"{axis}={value}", turn / len(values))
+            here, text = _at(machine, policy, axis, value)
+            outcome = simulate(text, trace, here)
+            same = bool(serial) and here is machine
+            beside = serial[0] if same else simulate("serial", trace, here)
+            outcomes.append(outcome)
+            serial.append(beside)
+    except KeyboardInterrupt:
+        if not outcomes:
+            raise
+    done = tuple(values[: len(outcomes)])
+    return Sweep(trace.name, machine.name, policy, axis, done, tuple(outcomes), tuple(serial))
 
 
 def _at(machine: Machine, policy: str, axis: str, value: int) -> tuple[Machine, str]:

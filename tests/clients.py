@@ -36,6 +36,10 @@ from client_outcomes import side_by_side
 from client_speed import measure
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "acs_cl" / "host"))  # alone: the package is in no environment yet
+from progress import Progress  # noqa: E402
+
+say = Progress()
 PLACE = ROOT / "build" / "clients"
 TABLE = ROOT / "benchmarks" / "results" / "clients.json"
 CRASHES = 5
@@ -82,8 +86,20 @@ def main() -> int:
     if args.list:
         print("\n".join(CLIENTS))
         return 0
+    names = args.names or list(CLIENTS)
+    try:
+        return _all(args, names)
+    except KeyboardInterrupt:
+        print(f"interrupted; {TABLE} has what was found", file=sys.stderr)
+        return 130
+    finally:
+        say.end()
+
+
+def _all(args: argparse.Namespace, names: list[str]) -> int:
     different = 0
-    for name in args.names or CLIENTS:
+    for index, name in enumerate(names):
+        say(name, index / len(names))
         client = CLIENTS[name]
         if not args.no_fetch:
             environment(client)
@@ -111,7 +127,9 @@ def note(client: Client, name: str, found: dict[str, dict[str, Any]]) -> None:
         known[what] = {**known.get(what, {}), **outcome} if what == "speed" else outcome
         print(f"{name}, {what}: {json.dumps(outcome)[:400]}", flush=True)
     record["with"] = versions(client)
-    TABLE.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    new = TABLE.with_suffix(".new")
+    new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    new.replace(TABLE)
 
 
 def speed(client: Client, name: str, seconds: float) -> dict[str, Any]:

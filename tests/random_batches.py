@@ -34,6 +34,7 @@ import random_worker
 from random_launches import PROGRAMS
 
 from acs_cl.benchmarks.suite import provenance
+from acs_cl.host.progress import Progress
 
 BLOCK = {"pool": 3000, "kernels": 50}
 """Most seeds of a process. PoCL dies after some hundred sources."""
@@ -100,6 +101,7 @@ class Run:
         self._device, self._until, self._block = device, until, block
         self._lock = threading.Lock()
         self._began = time.monotonic()
+        self._progress = Progress()
         self._known = known
         self.save: Callable[[], None] = lambda: None
         """Called whenever a process has ended, since this one may end too."""
@@ -109,8 +111,10 @@ class Run:
     def all_of(self, kind: str, programs: int, first: int | None, processes: int) -> None:
         """At least so many more programs of a kind, if the time lasts."""
         section = self.sections[kind]
+        before = section.counts["programs"]
         goal, seed = section.counts["programs"] + programs, first or section.behind
         each = PROGRAMS if kind == "kernels" else 1
+        self._share = lambda: (section.counts["programs"] - before) / max(1, goal - before)
         while not self.is_over(section, goal):
             seeds = max(1, (goal - section.counts["programs"]) // each)
             block = self._block or min(BLOCK[kind], -(-seeds // processes))
@@ -119,7 +123,12 @@ class Run:
                       for start in range(seed, seed + seeds, block)]  # fmt: skip
             seed += seeds
             with ThreadPoolExecutor(processes) as pool:
-                list(pool.map(lambda one: self._range(section, *one), ranges))
+                try:
+                    list(pool.map(lambda one: self._range(section, *one), ranges))
+                except KeyboardInterrupt:
+                    self._until = 0.0  # what runs has heard it, too; nothing more begins
+                    raise
+        self._progress.end()
 
     def is_over(self, section: Section, goal: int) -> bool:
         """Whether nothing more is to be run of a kind."""
@@ -170,9 +179,9 @@ class Run:
 
     def _say(self, section: Section) -> None:
         counts, took = section.counts, time.monotonic() - self._began
-        print(f"{section.kind}: {counts['programs']} programs, {took:.0f} s, "
-              f"{len(section.wrong)} wrong, {len(section.died)} processes died",
-              flush=True)  # fmt: skip
+        text = (f"{section.kind}: {counts['programs']} programs, {took:.0f} s, "
+                f"{len(section.wrong)} wrong, {len(section.died)} processes died")  # fmt: skip
+        self._progress(text, min(1.0, self._share()))
         self.save()
 
     def report(self, processes: int) -> Report:
@@ -272,8 +281,13 @@ def main(words: Sequence[str] | None = None) -> int:
     run = Run(args.device, time.time() + args.seconds, args.block, known)
     if args.json is not None:
         run.save = lambda: _save(run.report(args.processes), args.json)
-    for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
-        run.all_of(kind, programs, args.first, args.processes)
+    try:
+        for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
+            run.all_of(kind, programs, args.first, args.processes)
+    except KeyboardInterrupt:
+        _save(run.report(args.processes), args.json)
+        print("interrupted; the report has what was run", file=sys.stderr)
+        return 130
     _save(run.report(args.processes), args.json)
     return any(section.wrong for section in run.sections.values())
 

@@ -33,7 +33,7 @@ PACKAGE_HOSTS = [r"pypi\." + "org", r"python" + r"hosted\.org", r"deb\.debian\."
 FORBIDDEN = re.compile("|".join([*MACHINE_PATHS, r"/home/" + r"\w", *PACKAGE_HOSTS]))
 
 IMPORT_BUDGET_S = 0.3  # beyond PyOpenCL's own
-LAZY = ("clang", "pcpp", "matplotlib", "tabulate")  # loaded when first used, not at import
+LAZY = ("clang", "pcpp", "matplotlib", "tabulate", "tqdm")  # loaded when first used, not at import
 
 
 # ---- size and shape ------------------------------------------------------------------------------

@@ -278,6 +278,20 @@ def test_no_alarm_while_the_program_does_something_else(
     assert "nothing has ended" not in capfd.readouterr().err
 
 
+def test_no_alarm_while_the_program_has_an_event_to_set(
+    device: cl.Device, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt, hold(rt) as gate:
+        at = Setting(rt, gate)
+        handle = gated(at)
+        sleep(4 * WATCHDOG_S)  # the program's own time is what is tested
+        assert "nothing has ended" not in capfd.readouterr().err
+        with pytest.raises(StalledError):
+            handle.wait()
+        gate.open()
+        handle.wait()
+
+
 def test_who_goes_on_waiting_gets_the_values(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt:
         prog, x = rt.build(SOURCE), rt.zeros(4, "i4")

@@ -7,7 +7,8 @@ Only a runtime that asks for one has a watchdog. It has a thread, which looks at
 the lock only when nothing has ended for long enough, to see whether anybody has looked.
 
 Invariant: whatever ends, or has moved on the device, is no stall; so a report is true at the moment
-at which it is made.
+at which it is made. Launches that wait for events which the program itself will set are no stall
+either, unless it waits for them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from ..host.threads import Clock
 from ..records import Launch
 from .books import Books
 from .ends import pump
+from .gates import all_held
+from .registry import promised
 
 LOOKS = 8
 """How often it looks in the time after which it reports."""
@@ -48,7 +51,7 @@ class Watchdog:
         """The report, while nothing ends."""
         self._books = weakref.ref(books)
         self._reported = 0.0
-        self._since = perf_counter()
+        self._since = self._asked = perf_counter()
         self._ended = -1
         """How many had ended when it looked last."""
         self._inside: bytes | None = None
@@ -83,6 +86,8 @@ class Watchdog:
         """Something may have ended that nobody looked at, or an epoch may have come further."""
         with books.lock:
             pump(books)
+            if perf_counter() - self._asked > self.seconds / 2 and all_held(books, promised()):
+                return  # the program does something else, and nobody waits
             found = books.backend.snapshot()
             inside = found.words if found is not None else b""
             if not len(books.table) or books.table.ended != self._ended or inside != self._inside:
@@ -95,6 +100,7 @@ class Watchdog:
     def bark(self, began: float) -> None:
         """Raise the report in a call that waits since `began`, if it was made since then, or if
         that call waits for as long by itself."""
+        self._asked = perf_counter()
         if self.text and (self._reported >= began or perf_counter() - began >= self.seconds):
             raise StalledError(self.text)
 

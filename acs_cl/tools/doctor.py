@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,11 +20,16 @@ from acs_cl import core, devices
 from acs_cl._version import __version__
 from acs_cl.devices import probe
 from acs_cl.errors import DeviceError
+from acs_cl.host.progress import Progress
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the report; the exit code."""
-    report = examine(args.device, fresh=args.fresh, announce=_announce)
+    say = Progress()
+    try:
+        report = examine(args.device, fresh=args.fresh, say=say)
+    finally:
+        say.end()
     print(json.dumps(report, indent=1) if args.json else text(report))
     return 0 if any("probe" in entry for entry in report["devices"]) else 1
 
@@ -34,9 +38,10 @@ def examine(
     spec: devices.Spec = None,
     *,
     fresh: bool = False,
-    announce: Callable[[cl.Device], None] | None = None,
+    say: Callable[[str, float], None] = lambda text, share: None,
 ) -> dict[str, Any]:
-    """The report as plain values: every device, or the one that *spec* names."""
+    """The report as plain values: every device, or the one that *spec* names. `say` hears what is
+    measured."""
     there = devices.devices()
     report: dict[str, Any] = {
         "acs_cl": __version__,
@@ -63,9 +68,12 @@ def examine(
         try:
             if key not in known:
                 cached = None if fresh else probe.quick(device)
-                if cached is None and announce is not None:
-                    announce(device)
-                known[key] = cached or probe.probe(device, fresh=True)
+                place, name = index / len(there), devices.full_name(device)
+
+                def tell(what: str, share: float, place: float = place, name: str = name) -> None:
+                    say(f"measuring {name}: {what}", place + share / len(there))
+
+                known[key] = cached or probe.probe(device, fresh=True, say=tell)
         except DeviceError as error:
             entry["error"] = str(error)
         else:
@@ -100,10 +108,6 @@ def text(report: dict[str, Any]) -> str:
         if found:
             parts.append(found.sentence)
     return "\n".join(parts)
-
-
-def _announce(device: cl.Device) -> None:
-    print(f"measuring {devices.full_name(device)} ...", file=sys.stderr, flush=True)
 
 
 def _declared(index: int, device: cl.Device, *, chosen: bool) -> dict[str, Any]:

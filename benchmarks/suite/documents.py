@@ -10,6 +10,8 @@ of, so each part may carry a run of its own; without one it is of the document's
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +20,9 @@ VERSION = 1
 FIGURES, SUITE = "acs_cl_benchmarks", "acs_cl_bench"
 """The key by which the two kinds of documents are known; its value is the version."""
 PARTS = {FIGURES: "benchmarks", SUITE: "workloads"}
+
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C has ended, as shells have it."""
 
 Document = dict[str, Any]
 
@@ -47,18 +52,40 @@ def read(path: Path) -> Document:
 
 def write(path: str | Path, document: Mapping[str, Any]) -> None:
     """Write a document, in a folder that is made where it is not there."""
-    path = Path(path)
+    path, text = Path(path), json.dumps(document, indent=1) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
+        path.write_text(text, encoding="utf-8")
+        return
+    whole = path.resolve()
+    new = whole.with_name(f"{whole.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(whole)  # so that there is always a whole one
 
 
-def last_written(growing: Iterable[Document], place: str | None) -> Document:
+def last_written(growing: Iterable[Document], place: str | Path | None) -> Document:
     """Write each document as soon as it is there, so that a run that is cut off has left what it
-    measured; give the last one."""
-    for document in growing:
+    measured; give the last one. Ctrl-C ends the run, and keeps what there is."""
+    document: Document | None = None
+    try:
+        for document in growing:
+            if place:
+                write(place, document)
+    except KeyboardInterrupt:
+        if document is None:
+            raise
+        document["interrupted"] = True
+        kept = f"; {place} has it" if place else ""
+        print(f"\ninterrupted: what was measured until then follows{kept}", file=sys.stderr)
         if place:
             write(place, document)
+    assert document is not None, "a run that measures has a document"
     return document
+
+
+def exit_code(document: Document, code: int) -> int:
+    """That of a command which has told of a document."""
+    return INTERRUPTED if document.get("interrupted") else code
 
 
 def of_kind(folder: Path, kind: str) -> dict[str, Document]:

@@ -27,6 +27,7 @@ from acs_cl.benchmarks.suite.documents import Document, ResultError
 from acs_cl.benchmarks.suite.joining import merged
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.host.progress import duration
 
 FIRST = {"overlap": 10, "scheduler": 60, "latency": 5, "builds": 60, "overhead": 60}
 FIRST |= {"native": 60, "startup": 60}
@@ -82,6 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{found.commit} {found.digest} on {devices.full_name(device)}", flush=True)
     try:
         failed = _all(asked, args.only)
+    except KeyboardInterrupt:
+        print(f"everything: interrupted; {args.out} has what was measured", file=sys.stderr)
+        return documents.INTERRUPTED
     except ResultError as error:
         print(f"everything: {error}", file=sys.stderr)
         return 1
@@ -95,9 +99,13 @@ def _all(asked: Round, only: Sequence[str] | None) -> list[str]:
 
     def figures(names: Mapping[str, int]) -> list[str]:
         failed = []
-        for name, seconds in names.items():
-            if only and name not in only:
-                continue
+        wanted = {name: s for name, s in names.items() if not only or name in only}
+        for index, (name, seconds) in enumerate(wanted.items(), 1):
+            print(
+                f"== {index} of {len(wanted)}: {name}, at most {seconds} s; "
+                f"{duration(max(asked.left_s, 0))} left for all",
+                flush=True,
+            )
             document = _figure(asked, name, seconds)
             if document is None:
                 failed.append(name)

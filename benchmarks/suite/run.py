@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 from acs_cl import AcsError, devices
-from acs_cl.benchmarks.suite.documents import FIGURES, VERSION, Run, number, write
+from acs_cl.benchmarks.suite.documents import (
+    FIGURES,
+    VERSION,
+    Document,
+    Run,
+    exit_code,
+    last_written,
+    number,
+)
 from acs_cl.benchmarks.suite.machine import machine, noise
 from acs_cl.benchmarks.suite.options import add_options
+from acs_cl.benchmarks.suite.progress import say
 from acs_cl.benchmarks.suite.settings import Settings, refuse_overrides
 
 BENCHMARKS = {
@@ -67,17 +76,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     args = parser().parse_args(argv)
     try:
-        document = measure(args)
+        document = last_written(growing(args), args.json)
     except AcsError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
-    if args.json:
-        write(args.json, document)
-    return 0
+    finally:
+        say("", 1.0)
+    print(f"\nmachine noise: {max(one['unrest'] for one in document['machine']['noise']):.0%} "
+          "(quiet: below 5%)")  # fmt: skip
+    return exit_code(document, 0)
 
 
-def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """The document of one run; the tables are printed as they come."""
+def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) -> Iterator[Document]:
+    """The document of one run after each benchmark; the tables are printed as they come. `find`:
+    gives what measures a benchmark."""
     refuse_overrides()
     settings = Settings(
         devices.choose(args.device),
@@ -89,25 +101,27 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     print(f"{there['device']}, driver {there['driver']}, {there['cpus']} CPUs ({there['cpu']})")
     names = list(BENCHMARKS) if args.benchmark == "all" else [args.benchmark]
     results: dict[str, Any] = {}
-    unrest = [noise()]
-    for name in names:
+    there["noise"] = unrest = [noise()]
+    document = {
+        FIGURES: VERSION,
+        "quick": settings.quick,
+        "machine": there,
+        "benchmarks": results,
+    }
+    for index, name in enumerate(names):
+        if len(names) > 1:
+            say(name, index / len(names))
         start = perf_counter()
-        module = module_of(name)
+        module = find(name)
         results[name] = module.measure(settings)
         results[name]["took_s"] = round(perf_counter() - start, 1)
         unrest.append(noise())
         around = max(one["unrest"] for one in unrest[-2:])
         run = Run(there["commit"], there["sources"], there["date"], around)
         results[name]["run"] = run._asdict()
+        say.hide()
         _print(name, results[name], module.bars(results[name], there))
-    there["noise"] = unrest
-    print(f"\nmachine noise: {max(one['unrest'] for one in unrest):.0%} (quiet: below 5%)")
-    return {
-        FIGURES: VERSION,
-        "quick": settings.quick,
-        "machine": there,
-        "benchmarks": results,
-    }
+        yield document
 
 
 def _print(name: str, result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:

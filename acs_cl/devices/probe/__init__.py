@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyopencl as cl
@@ -32,7 +33,17 @@ from acs_cl.errors import DeviceError
 __all__ = ["Gain", "Probe", "assume", "measure", "probe", "quick"]
 
 
-def probe(device: cl.Device, *, fresh: bool = False, budget_s: float = 10.0) -> Probe:
+Say = Callable[[str, float], None]
+"""Hears what is measured now, and which share is behind."""
+
+
+def _silent(what: str, share: float) -> None:
+    """Nobody wants to know."""
+
+
+def probe(
+    device: cl.Device, *, fresh: bool = False, budget_s: float = 10.0, say: Say = _silent
+) -> Probe:
     """The cached probe of *device*; without one, or if *fresh*, a new measurement.
 
     That is cached, unless other programs disturbed it so much that the result is doubtful.
@@ -40,7 +51,7 @@ def probe(device: cl.Device, *, fresh: bool = False, budget_s: float = 10.0) -> 
     cached = None if fresh else quick(device)
     if cached is not None:
         return cached
-    measured = measure(device, budget_s=budget_s)
+    measured = measure(device, budget_s=budget_s, say=say)
     if measured.settled:
         store.save(key(device), measured)
     return measured
@@ -56,7 +67,7 @@ def assume(device: cl.Device) -> Probe:
     return choice.guess(_declared(device))
 
 
-def measure(device: cl.Device, *, budget_s: float = 10.0) -> Probe:
+def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) -> Probe:
     """Measure *device* now, in one to three seconds as a rule.
 
     What *budget_s* leaves no time for is left out, and ``notes`` says so.
@@ -66,6 +77,7 @@ def measure(device: cl.Device, *, budget_s: float = 10.0) -> Probe:
     from acs_cl.devices.probe.cost import measure_cost
     from acs_cl.devices.probe.overlap import measure_overlap
 
+    say("what it declares", 0.0)
     repair(device)
     start = time.monotonic()
     until = start + budget_s
@@ -77,9 +89,12 @@ def measure(device: cl.Device, *, budget_s: float = 10.0) -> Probe:
             memory_model=facts.memory_model(device, context),
             argument_info=facts.argument_info(device, context),
         )
+        say("how long a kernel lasts", 0.1)
         bench = Bench(device, context)
         figures: dict[str, Any] = {"kernel_us": round(bench.calibrate(until), 1)}
+        say("what a launch costs", 0.3)
         figures |= measure_cost(bench, until=until, notes=notes)
+        say("what overlaps", 0.5)
         figures |= measure_overlap(bench, svm=declared.svm != "none", until=until, notes=notes)
     except cl.Error as error:
         said = f"{error}{advice(str(error))}"
