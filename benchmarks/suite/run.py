@@ -40,6 +40,7 @@ BENCHMARKS = {
     "reductions": "small elementwise kernels and sums, alternating, on every backend",
     "builds": "launches beside builds of schedulers, and the first result of 100 kernels",
     "replay": "replays of recorded graphs, against bare PyOpenCL and launching anew",
+    "orders": "recorded graphs in every order, beside one queue and queues by hand",
     "tiles": "a wavefront and a factorisation of tiles by groups of the scheduler, beside CUDA",
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
     "queue": "unmodified programs on acs.Queue, against their own in-order queue",

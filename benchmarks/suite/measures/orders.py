@@ -1,0 +1,172 @@
+"""What the order of a replay gains: recorded graphs in every order, beside one queue and by hand.
+
+In: a device. Out: for pairs of kernels that compute and that wait for memory, and for networks,
+milliseconds of a replay in each order on each backend, over the same replay in program order, over
+a replay on one queue in order, and beside the best of an expert's queues. Then what it takes to
+put 1,000 launches in order.
+
+Every graph is profiled before. Results are compared with the reference once in each order; one that
+is wrong is reported, and not timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from random import Random
+from time import perf_counter
+from typing import Any
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.contestants import experts
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spread
+from acs_cl.benchmarks.suite.timing import Deadline, interleave
+from acs_cl.benchmarks.workloads import catalogue
+from acs_cl.benchmarks.workloads.expert import Queues
+from acs_cl.benchmarks.workloads.workload import Workload, building_once, differences
+from acs_cl.devices import kind
+from acs_cl.scheduler.orders import ORDERS, Tasks, Work, sequence
+
+PAIRS = ("pair_product", "pair_convolve")
+NETWORKS = ("googlenet", "nasnet", "squeezenet")
+HOSTS = {"CPU": "out_of_order", "GPU": "lanes"}
+ROUNDS = {False: 15, True: 3}  # by "is quick"
+WITHIN_S = 150.0
+SORTED = 1000
+"""Launches that are put in order."""
+
+BARRED = (", opara", ", opara_critical")
+"""Orders that have to reach something; the others stand beside them."""
+
+LEAST_OF_PAIRS, LEAST_OF_NETWORKS, LEAST_OVER_ONE_QUEUE, MOST_SORT_US = 1.10, 0.98, 1.68, 300.0
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Every workload, as far as time allows, and the sorting."""
+    rows: dict[str, Any] = {}
+    deadline = Deadline(WITHIN_S)
+    for name in (*PAIRS, *NETWORKS):
+        if not deadline.has_time():
+            break
+        rows[name] = _row(settings, catalogue()[name])
+    return {"rows": rows, "sorting_us": {name: _sorting_us(name) for name in ORDERS}}
+
+
+def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
+    device = settings.device
+    preset = "tiny" if settings.quick else "small" if kind(device) == "CPU" else "paper"
+    size = workload.presets[preset]
+    expected = workload.reference(size, 0)
+    failed: dict[str, str] = {}
+    samplers: dict[str, Callable[[], float]] = {}
+    profiles: dict[str, str] = {}
+    with ExitStack() as stack:
+        backends = [HOSTS.get(kind(device), "lanes"), "auto", "device"]
+        for backend in ("serial", *backends):
+            runtime = building_once(stack.enter_context(acs.Runtime(device, backend=backend)))
+            run = workload.make(runtime, size, 0)
+            runtime.finish()
+            orders = ("first_in",) if backend == "serial" else ORDERS
+            for order in orders:
+                with runtime.record() as graph:
+                    run.step()
+                profiles[backend] = str(graph.profile())
+                graph.arrange(order)
+                name = backend if backend == "serial" else f"{backend}, {order}"
+                replay = _timed(graph.replay, runtime.finish)
+                replay()
+                wrong = differences(workload, run.results(), expected)
+                if wrong:
+                    failed[name] = wrong
+                else:
+                    samplers[name] = replay
+        for name, lanes in experts(device).items():
+            platform = Queues(device, lanes=lanes)
+            assert workload.expert is not None
+            samplers[name] = _timed(workload.expert(platform, size, 0).step, platform.finish)
+            samplers[name]()
+        samples = interleave(samplers, ROUNDS[settings.quick])
+    found = {
+        "preset": preset,
+        "failed": failed,
+        "profile": profiles["serial"].splitlines(),
+        "ms": {name: spread(times, 4) for name, times in samples.items()},
+        "over_serial": {name: spread(ratios(samples["serial"], s)) for name, s in samples.items()},
+        "over_first_in": dict(_over_first_in(samples)),
+    }
+    best = min((n for n in samples if n.startswith("expert")), key=lambda n: _median(found, n))
+    return {**found, "expert": best}
+
+
+def _median(row: Mapping[str, Any], name: str) -> float:
+    found: float = row["ms"][name]["median"]
+    return found
+
+
+def _over_first_in(samples: Mapping[str, list[float]]) -> Iterator[tuple[str, Any]]:
+    """Each order beside program order on the same backend, sample by sample."""
+    for name, times in samples.items():
+        backend, _, order = name.partition(", ")
+        base = samples.get(f"{backend}, first_in")
+        if base is not None and order != "first_in":
+            yield name, spread(ratios(base, times), 3)
+
+
+def _timed(step: Callable[[], Any], finish: Callable[[], Any]) -> Callable[[], float]:
+    """Milliseconds from the first launch to the end of all."""
+
+    def sample() -> float:
+        finish()
+        start = perf_counter()
+        step()
+        finish()
+        return (perf_counter() - start) * 1e3
+
+    return sample
+
+
+def _sorting_us(order: str) -> dict[str, float]:
+    """Layers of launches, each behind up to three of the layer before."""
+    rng = Random("sorting")
+    width = 25
+    edges = [
+        (above, task)
+        for task in range(width, SORTED)
+        for above in sorted(
+            rng.sample(range((task // width - 1) * width, task // width * width), 3)
+        )
+    ]
+    work = [Work(rng.uniform(5, 50), rng.random(), rng.random() < 0.5) for _ in range(SORTED)]
+    tasks = Tasks([a for a, _ in edges], [b for _, b in edges], [1] * SORTED, work)
+    taken = []
+    for _ in range(9):
+        start = perf_counter()
+        sequence(tasks, ORDERS[order])
+        taken.append((perf_counter() - start) * 1e6)
+    return spread(taken)
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hold what was measured against what it has to reach."""
+    found = []
+    for name, row in result["rows"].items():
+        least = LEAST_OF_PAIRS if name in PAIRS else LEAST_OF_NETWORKS
+        for contestant, over in row["over_first_in"].items():
+            if contestant.endswith(BARRED):
+                what = f"{name}: order over program order, {contestant}"
+                found.append(target(what, over["median"], "at least", least, "x", over))
+        if name in NETWORKS:
+            ours = {n: s for n, s in row["over_serial"].items() if "expert" not in n}
+            best = max(ours, key=lambda one: ours[one]["median"])
+            found.append(
+                target(f"{name}: the best replay over one on one queue ({best})",
+                       ours[best]["median"], "at least", LEAST_OVER_ONE_QUEUE, "x", ours[best])
+            )  # fmt: skip
+    for name, taken in result["sorting_us"].items():
+        found.append(
+            target(f"{SORTED:,} launches in order {name}", taken["median"], "at most",
+                   MOST_SORT_US, "us", taken)
+        )  # fmt: skip
+    return found
