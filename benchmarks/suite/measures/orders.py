@@ -33,7 +33,7 @@ PAIRS = ("pair_product", "pair_convolve")
 NETWORKS = ("googlenet", "nasnet", "squeezenet")
 HOSTS = {"CPU": "out_of_order", "GPU": "lanes"}
 ROUNDS = {False: 15, True: 3}  # by "is quick"
-WITHIN_S = 150.0
+WITHIN_S = 120.0
 SORTED = 1000
 """Launches that are put in order."""
 
