@@ -90,6 +90,25 @@ class Hazards:
     def _held(self) -> int:
         """Count the spans that somebody holds. For tests of leaks."""
 
+# ---- orders -------------------------------------------------------------------------------------
+
+def heights(
+    upstream: Sequence[int], downstream: Sequence[int], took: Sequence[float], edge: float
+) -> list[float]:
+    """Return the longest way to the end from each task. `edge`: what each step of it adds.
+
+    Edges come in the order of `downstream`."""
+
+def sequence(
+    upstream: Sequence[int],
+    downstream: Sequence[int],
+    keys: Sequence[float],
+    classes: Sequence[int],
+) -> list[int]:
+    """Return all tasks, each behind its upstream: always the ready one with the smallest key.
+
+    Two classes, 0 and 1, take turns where both have a ready task."""
+
 # ---- the runtime's lock and books -------------------------------------------------------------
 
 def use_main_thread(thread: int) -> None:
@@ -576,6 +595,8 @@ class Queues:
         make_event: Callable[[int, bool], Any],
         /,
     ) -> None: ...
+    def place_by(self, after: int, fresh: int) -> None:
+        """Choose lanes by a policy: numbers of `LANE_AFTER` and `LANE_NEW`."""
     def join(self, table: Table) -> None:
         """Connect the lanes with the table of their runtime."""
     def submit(self, launch: Launch, behind: Iterable[Any] | None = None) -> None:

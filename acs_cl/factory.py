@@ -14,6 +14,7 @@ from .backends.queues import HOST, HostQueues
 from .core import native
 from .errors import UsageError
 from .launch.backend import Backend
+from .records import Placing
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
@@ -33,12 +34,17 @@ NAMES = (*HOST, "device", "emulated")
 
 
 def create(
-    name: str, context: cl.Context, device: cl.Device, lanes: int, profiling: bool
+    name: str,
+    context: cl.Context,
+    device: cl.Device,
+    lanes: int,
+    placing: Placing,
+    profiling: bool,
 ) -> Backend:
     """The host backend called `name` on one device."""
     if name not in HOST:
         raise UsageError(f"unknown backend {name!r}; there are: auto, {', '.join(NAMES)}")
-    return HostQueues(name, context, device, lanes, profiling)
+    return HostQueues(name, context, device, lanes, profiling, placing)
 
 
 def create_emulated(context: cl.Context, device: cl.Device, options: Any) -> Backend:

@@ -16,7 +16,7 @@ from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
 from .host.environment import variable
-from .records import Options
+from .records import LANE_AFTER, LANE_NEW, Options, Placing
 from .scheduler.orders import ORDERS
 
 ISSUE = ("eager", "ready_first")
@@ -90,6 +90,15 @@ def _seconds(text: str) -> float:
 def scheduler_settings(
     groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool = False
 ) -> Settings:
+def placing(after: str, new: str) -> Placing:
+    """How a runtime was asked to place launches on lanes."""
+    for name, value, names in (("lane_after", after, LANE_AFTER), ("lane_new", new, LANE_NEW)):
+        if value not in names:
+            raise UsageError(f"unknown {name} {value!r}; there are: {', '.join(names)}")
+    return Placing(after, new)
+
+
+def scheduler_settings(groups: Any, slice_ms: Any, order: str, window: int | None) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")

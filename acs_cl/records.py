@@ -133,6 +133,19 @@ class Options(NamedTuple):
     """How long nothing may end before the runtime says what runs; None: for ever."""
 
 
+class Placing(NamedTuple):
+    """How launches are placed on lanes: names of `LANE_AFTER` and `LANE_NEW`."""
+
+    after: str = "tail"
+    """Which lane of its upstream a launch takes."""
+    new: str = "least"
+    """Which one it takes where it takes none of these."""
+
+
+LANE_AFTER = ("tail", "same", "disjoint")
+LANE_NEW = ("least", "reuse", "always")
+
+
 class Plan(NamedTuple):
     """What a runtime uses, and a sentence that says why."""
 

@@ -41,7 +41,7 @@ from .memory.array import Array
 from .memory.blocks import Store, store_for
 from .memory.views import normal_shape
 from .observe import stats
-from .options import BACKLOG, options, scheduler_settings
+from .options import BACKLOG, options, placing, scheduler_settings
 from .program import Program, adopted_kernel
 from .records import Options, Plan
 from .scheduler.policy import Choice
@@ -65,7 +65,7 @@ class Runtime:
     - `backend`: 'auto', 'serial', 'out_of_order', 'lanes', 'device' or 'emulated'.
     - `issue`: 'eager' or 'ready_first'.
     - `window`: how many launches may be in it; None is without bound.
-    - `lanes`: queues of the backend 'lanes'.
+    - `lanes`: queues of the backend 'lanes'; `lane_after`, `lane_new`: how launches take them.
     - `backlog`: launches in flight at which the next one waits.
     - `memory`: 'svm' or 'buffers'.
     - `trace`: record a timeline.
@@ -103,6 +103,8 @@ class Runtime:
         groups: int | None = None,
         slice_ms: float = 50.0,
         order: str = "first_in",
+        lane_after: str = "tail",
+        lane_new: str = "least",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
     ) -> None:
@@ -113,7 +115,10 @@ class Runtime:
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)
         table = core.native.Table()
-        queues = partial(factory.create, planned.host, used_context, used_device, planned.lanes)
+        queues = partial(
+            factory.create, planned.host, used_context, used_device, planned.lanes,
+            placing(lane_after, lane_new),
+        )  # fmt: skip
         if planned.backend == "emulated":
             runs: Backend = factory.create_emulated(used_context, used_device, emulate)
         else:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from acs_cl import core
 from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.records import Access, Span
-from acs_cl.scheduler.orders import ORDERS, Tasks, Work, priorities, sequence
+from acs_cl.scheduler.orders import ORDERS, Ranking, Tasks, Work, priorities, sequence
 
 Upstream = Sequence[Sequence[int]]
 
@@ -116,6 +117,44 @@ def test_each_task_comes_once_and_behind_its_upstream(order: str, seed: int) -> 
     assert sorted(found) == list(range(len(tasks.tiles)))
     for above, below in zip(tasks.upstream, tasks.downstream, strict=True):
         assert place[above] < place[below]
+
+
+def one_by_one(tasks: Tasks, ranking: Ranking) -> list[int]:
+    """The oracle: look at all tasks for each that goes next."""
+    classes = ranking.classes or [0] * len(tasks.tiles)
+    edges = list(zip(tasks.upstream, tasks.downstream, strict=True))
+    left, found, turn = list(range(len(tasks.tiles))), [], 0
+    while left:
+        ready = [one for one in left if not any(b == one and a in left for a, b in edges)]
+        due = [one for one in ready if classes[one] == turn] or ready
+        task = min(due, key=lambda one: (ranking.keys[one], one))
+        left.remove(task)
+        found.append(task)
+        turn = 1 - classes[task]
+    return found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_sequence_is_what_looking_at_all_tasks_gives(order: str, seed: int) -> None:
+    tasks = random_graph(random.Random(f"oracle {seed}"))
+    ranking = ORDERS[order](tasks)
+    expected = list(range(len(tasks.tiles))) if ranking is None else one_by_one(tasks, ranking)
+    assert sequence(tasks, ORDERS[order]) == expected
+
+
+def test_graphs_that_are_none_are_refused() -> None:
+    wrong: list[tuple[list[int], list[int], list[float], list[int]]] = [
+        ([1], [0], [0.0, 0.0], [0, 0]),
+        ([0], [2], [0.0, 0.0], [0, 0]),
+        ([0, 0], [1], [0.0, 0.0], [0, 0]),
+        ([0], [1], [0.0, 0.0], [0]),
+    ]
+    for edges in wrong:
+        with pytest.raises((ValueError, IndexError)):
+            core.native.sequence(*edges)
+    with pytest.raises(ValueError, match="in the order of downstream"):
+        core.native.heights([0, 0], [2, 1], [0.0] * 3, 1.0)
 
 
 @pytest.mark.parametrize("order", ORDERS)

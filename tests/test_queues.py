@@ -16,10 +16,10 @@ import pytest
 import acs_cl as acs
 from acs_cl import core, testing
 from acs_cl.devices.driver import STATUS, OwnKernel, Place
-from acs_cl.emu.reference.lanes import Lanes, Queue
+from acs_cl.emu.reference.lanes import DEFAULT, Lanes, Queue
 from acs_cl.factory import HOST, create
 from acs_cl.launch.commands import FillCommand, KernelCommand
-from acs_cl.records import Access, Launch
+from acs_cl.records import LANE_AFTER, LANE_NEW, Access, Launch, Placing
 
 ADD = """
 kernel void add(global const int *x, global int *y, int a, local int *unused, char b)
@@ -45,12 +45,16 @@ def held(queues: list[cl.CommandQueue]) -> Iterator[None]:
 class Modelled:
     """A backend and a model of it, which are given the same launches."""
 
-    def __init__(self, name: str, context: cl.Context, lanes: int) -> None:
-        self.backend = create(name, context, context.devices[0], lanes, False)
+    def __init__(
+        self, name: str, context: cl.Context, lanes: int, placing: Placing = DEFAULT
+    ) -> None:
+        self.backend = create(name, context, context.devices[0], lanes, placing, False)
         self.table = core.native.Table()
         self.table.join(core.native.Hazards(), core.native.Lock(), 1 << 20, None, False, False)
         self.backend.join(self.table)
-        self.model = Queue(name == "serial") if name != "lanes" else Lanes(lanes, self.has_ended)
+        self.model = (
+            Queue(name == "serial") if name != "lanes" else Lanes(lanes, self.has_ended, placing)
+        )
         program = cl.Program(context, ADD).build()
         self.kernels = [OwnKernel(program, "add") for _ in range(3)]
         self.buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 256) for _ in range(4)]
@@ -103,11 +107,80 @@ class Modelled:
         self.backend.close()
 
 
+POLICIES = [Placing(after, new) for after in LANE_AFTER for new in LANE_NEW]
+
+
+# Known answers: the examples of the papers, on enough lanes. Launches count from 1.
+FORK = [(), (1,), (1,), (1,), (2, 3), (4, 5)]
+GRCUDA = [(), (1,), (1,)]  # K1(X, Y), then K2(X) and K3(Y)
+ANSWERS = {
+    # Opara: the first that nobody went on from, else a new stream
+    (Placing("disjoint", "always"), "fork"): [1, 1, 2, 3, 1, 3],
+    (Placing("disjoint", "always"), "grcuda"): [1, 1, 2],
+    # GrCUDA: all children on the stream of their parent, or one of them
+    (Placing("same", "always"), "fork"): [1, 1, 1, 1, 1, 1],
+    (Placing("same", "always"), "grcuda"): [1, 1, 1],
+    (Placing("disjoint", "reuse"), "grcuda"): [0, 0, 1],
+    (Placing("same", "reuse"), "two chains"): [0, 1, 0, 1],
+    (Placing("same", "always"), "two chains"): [1, 2, 1, 2],
+}
+GRAPHS = {"fork": FORK, "grcuda": GRCUDA, "two chains": [(), (), (1,), (2,)]}
+
+
+@pytest.mark.parametrize(("placing", "graph"), ANSWERS)
+def test_lanes_of_the_papers_examples(placing: Placing, graph: str, context: cl.Context) -> None:
+    both = Modelled("lanes", context, 8, placing)
+    rng = random.Random(0)
+    with held(both.backend.queues):
+        found = [
+            both.submit(Launch(number, both.kernel_command(rng), NOTHING, upstream))
+            for number, upstream in enumerate(GRAPHS[graph], 1)
+        ]
+    assert found == ANSWERS[placing, graph]
+    both.close()
+
+
+def test_a_runtime_places_launches_as_it_was_asked_to(device: cl.Device) -> None:
+    used = {}
+    for after in LANE_AFTER:
+        with acs.Runtime(
+            device, backend="lanes", lanes=4, lane_after=after, lane_new="always"
+        ) as rt:
+            prog = rt.build("kernel void copy(global int *x, global int *y) { *y += *x; }")
+            arrays = [rt.zeros(1, "i4") for _ in range(6)]
+            rt.finish()
+            with held(rt.engine.backend.queues):
+                before = Counter(rt.engine.backend.used)
+                prog.copy((1,), None, arrays[0], arrays[1])
+                for target in arrays[2:]:
+                    prog.copy((1,), None, arrays[1], target)
+            rt.finish()
+            used[after] = sorted((rt.engine.backend.used - before).values())
+    assert used["same"] == [5], "all on the lane of what they follow"
+    assert used["disjoint"] == [1, 1, 1, 2], "one on that lane, the others elsewhere"
+    for wrong in ({"lane_after": "parent"}, {"lane_new": "fresh"}):
+        with pytest.raises(acs.UsageError, match="unknown lane_"):
+            acs.Runtime(device, **wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", HOST)
 @pytest.mark.parametrize("seed", range(6))
 def test_lanes_and_waits_are_those_of_the_model(name: str, seed: int, context: cl.Context) -> None:
-    rng = random.Random(seed)
-    both = Modelled(name, context, rng.choice((1, 2, 4)))
+    compare_with_the_model(name, random.Random(seed), context, DEFAULT)
+
+
+@pytest.mark.parametrize("placing", POLICIES, ids="-".join)
+@pytest.mark.parametrize("seed", range(3))
+def test_lanes_of_other_policies_are_those_of_the_model(
+    placing: Placing, seed: int, context: cl.Context
+) -> None:
+    compare_with_the_model("lanes", random.Random(seed), context, placing)
+
+
+def compare_with_the_model(
+    name: str, rng: random.Random, context: cl.Context, placing: Placing
+) -> None:
+    both = Modelled(name, context, rng.choice((1, 2, 4)), placing)
     backend = both.backend
     number = 0
     for _ in range(4):

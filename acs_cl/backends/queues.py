@@ -23,6 +23,7 @@ from ..devices.driver import CommandQueue
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
 from ..launch.commands import KernelCommand, ReadCommand
+from ..records import LANE_AFTER, LANE_NEW, Placing
 
 HOST = ("serial", "out_of_order", "lanes")
 
@@ -35,7 +36,13 @@ class HostQueues(Backend):
     """The backend called `name`, one of `HOST`, with `lanes` queues if it has several."""
 
     def __init__(
-        self, name: str, context: cl.Context, device: cl.Device, lanes: int, profiling: bool
+        self,
+        name: str,
+        context: cl.Context,
+        device: cl.Device,
+        lanes: int,
+        profiling: bool,
+        placing: Placing,
     ) -> None:
         self.name = name
         self.in_order = name == "serial"
@@ -47,6 +54,7 @@ class HostQueues(Backend):
         self._core = core.native.Queues(
             queues, name == "out_of_order", profiling, _CLASSES, cl.Event.from_int_ptr
         )
+        self._core.place_by(LANE_AFTER.index(placing.after), LANE_NEW.index(placing.new))
         # the core's own, without a call of Python's between
         self.submit = self._core.submit  # type: ignore[method-assign]
         self.event = self._core.event  # type: ignore[method-assign]

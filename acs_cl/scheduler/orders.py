@@ -1,8 +1,9 @@
 """Orders: which of the tasks that are ready at the same time goes first.
 
 In: the edges of a graph, the tiles of each task and, where somebody measured it, what each asks of
-the device. Out: a `Ranking`, and from it the tasks one after another. Pure: the scheduler on the
-device writes epochs by it, graphs are replayed by it, and the emulator asks it what would be.
+the device. Out: a `Ranking`, and from it the tasks one after another. Values in, values out: the
+scheduler on the device writes epochs by it, graphs are replayed by it, and the emulator asks it
+what would be. The core does what costs time.
 
 Opara (arXiv 2312.10351) gives the two orders of its name. Kernels that wait for memory leave
 arithmetic idle, and the other way round, so the two classes alternate. Small tasks go first: they
@@ -13,9 +14,10 @@ Invariant: a sequence holds each task once, behind all of its upstream.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
+
+from .. import core
 
 
 class Work(NamedTuple):
@@ -100,30 +102,8 @@ def sequence(tasks: Tasks, order: Order) -> list[int]:
     n = len(tasks.tiles)
     if ranking is None:
         return list(range(n))
-    keys, classes = ranking.keys, ranking.classes or bytes(n)
-    below: list[list[int]] = [[] for _ in range(n)]
-    waits = [0] * n
-    for above, task in zip(tasks.upstream, tasks.downstream, strict=True):
-        below[above].append(task)
-        waits[task] += 1
-    ready: tuple[list[tuple[float, int]], ...] = ([], [])
-    for task in range(n):
-        if not waits[task]:
-            ready[classes[task]].append((keys[task], task))
-    for queue in ready:
-        heapq.heapify(queue)
-    found: list[int] = []
-    turn = 0
-    while ready[0] or ready[1]:
-        queue = ready[turn] or ready[1 - turn]
-        task = heapq.heappop(queue)[1]
-        found.append(task)
-        turn = 1 - classes[task]
-        for other in below[task]:
-            waits[other] -= 1
-            if not waits[other]:
-                heapq.heappush(ready[classes[other]], (keys[other], other))
-    return found
+    classes = ranking.classes or [0] * n
+    return core.native.sequence(tasks.upstream, tasks.downstream, ranking.keys, classes)
 
 
 def priorities(tasks: Tasks, order: Order) -> Sequence[float] | None:
@@ -141,14 +121,11 @@ def priorities(tasks: Tasks, order: Order) -> Sequence[float] | None:
 
 
 def _keys_of_heights(tasks: Tasks) -> list[float]:
-    took = [work.us for work in tasks.work] if any(work.us for work in tasks.work) else None
-    height = took or [0.0] * len(tasks.tiles)
-    longest = [*height]
-    edges = zip(reversed(tasks.upstream), reversed(tasks.downstream), strict=True)
-    for above, below in edges:  # every edge out of `below` ends later, and was seen before
-        step = height[above] if took else 1.0
-        longest[above] = max(longest[above], longest[below] + step)
-    return [-one for one in longest]
+    took = [work.us for work in tasks.work]
+    edge = 0.0
+    if not any(took):
+        took, edge = [0.0] * len(tasks.tiles), 1.0
+    return [-one for one in core.native.heights(tasks.upstream, tasks.downstream, took, edge)]
 
 
 def _demands(tasks: Tasks) -> list[float]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from acs_cl.records import Placing
+
 VOTES, MOST_VOTES = 4, 1024
 """Looks that find the device waiting until one lane is enough, twice as many after each time that
 it was not, and at most."""
@@ -83,13 +85,22 @@ class Queue:
         del self.in_flight[number]
 
 
+DEFAULT = Placing()
+
+
 class Lanes:
     """Model `lanes` queues in order.
 
     A launch goes behind an upstream that is the last on its lane, else to the lane with the least
-    in flight. It waits for the events of upstream on other lanes."""
+    in flight. It waits for the events of upstream on other lanes. `placing` names other policies:
+    Opara's is ('disjoint', 'always') with enough lanes, GrCUDA's are those without 'tail' and
+    'least'."""
 
-    def __init__(self, lanes: int, has_ended: Callable[[int], bool]) -> None:
+    def __init__(
+        self, lanes: int, has_ended: Callable[[int], bool], placing: Placing = DEFAULT
+    ) -> None:
+        self._placing = placing
+        self._continued: set[int] = set()
         self._has_ended = has_ended
         self._queued: list[deque[int]] = [deque() for _ in range(lanes)]
         self._latest = 0
@@ -112,16 +123,45 @@ class Lanes:
 
     def _choose(self, upstream: list[int]) -> int:
         queued = self._queued
+        if self._placing != DEFAULT:
+            return self._by_policy(upstream)
         if len(queued) > 1 and self._spread.is_due():
             back = self._spread.back
             looked_at = next(islice(reversed(self.in_flight), back - 1, None), None)
             self._spread.note(looked_at is None or self._has_ended(looked_at))
         if not self._spread.wide:
             return self._latest
+        lane = self._behind_tail(upstream)
+        return self._least_used() if lane is None else lane
+
+    def _by_policy(self, upstream: list[int]) -> int:
+        after, new = self._placing
+        if after == "same" and upstream:
+            return self.in_flight[upstream[0]]
+        if after == "tail" and (lane := self._behind_tail(upstream)) is not None:
+            return lane
+        for number in upstream if after == "disjoint" else ():
+            if number not in self._continued:
+                self._continued.add(number)
+                return self.in_flight[number]
+        if new == "least":
+            return self._least_used()
+        idle = [lane for lane, launches in enumerate(self._queued) if not launches]
+        if new == "reuse" and idle:
+            self._latest = idle[0]
+        else:
+            self._latest = (self._latest + 1) % len(self._queued)
+        return self._latest
+
+    def _behind_tail(self, upstream: list[int]) -> int | None:
         for number in reversed(upstream):
             lane = self.in_flight[number]
-            if queued[lane][-1] == number:
+            if self._queued[lane][-1] == number:
                 return lane
+        return None
+
+    def _least_used(self) -> int:
+        queued = self._queued
         lanes = [(self._latest + step) % len(queued) for step in range(len(queued))]
         self._latest = min(lanes, key=lambda lane: len(queued[lane]))
         return self._latest

@@ -1,7 +1,7 @@
 // Queues of one device and what is in flight on them, for the three host backends of
 // acs_cl/backends/queues.py. `serial` is lanes, one of them.
 //
-// A launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
+// By default a launch on lanes goes behind an upstream that is the last on its lane, where the queue's own order
 // is its wait: most edges of a chain need no event. Else it takes the lane with the least in flight,
 // the latest one if that is idle, since drivers are quickest where they were last. It waits for
 // upstream on other lanes by event; such a lane is flushed first, since a driver may not start on a
@@ -31,6 +31,14 @@
 #include "table/table.hpp"
 
 namespace acs_cl {
+
+// Which lane a launch takes of those of its upstream: one of which the upstream is the last launch;
+// that of the first one; or of the first that nobody else went on from, as Opara and GrCUDA have it.
+enum class After : int { TAIL, SAME, DISJOINT };
+
+// Which one else: the one with the least in flight; one with nothing in flight, or in turns; or
+// always in turns.
+enum class Fresh : int { LEAST, REUSE, ALWAYS };
 
 // Launches in flight on a queue from which on its driver may make an enqueue wait for room, so that
 // it goes without the GIL. Below it the GIL is kept: another busy thread would take it for
@@ -168,6 +176,14 @@ public:
 
     // Whether its device is another one than the host's processor.
     bool on_own_processor() const { return is_of_own_processor(lanes_[0].queue); }
+
+    // By which policy lanes are chosen.
+    void place_by(int after, int fresh) {
+        if (after < 0 || after > int(After::DISJOINT) || fresh < 0 || fresh > int(Fresh::ALWAYS))
+            throw std::invalid_argument("there is no such policy of lanes");
+        after_ = After(after);
+        fresh_ = Fresh(fresh);
+    }
 
     // What the newest of these follows.
     const std::vector<Edge> &edges() const { return *edges_; }
@@ -323,10 +339,38 @@ private:
     // Behind the newest of its upstream that is the last one on its lane; else where least is in
     // flight. The latest lane, where they overlap nothing.
     Lane &choose() {
+        if (after_ != After::TAIL || fresh_ != Fresh::LEAST) return choose_by_policy();
         if (lanes_.size() > 1 && spread_.is_due()) look_back();
         if (!spread_.wide) return lanes_[latest_];
+        if (Lane *lane = behind_tail()) return *lane;
+        return lanes_[latest_ = least_used()];
+    }
+
+    // The same for the policies of others. They look at nothing but edges and lanes.
+    Lane &choose_by_policy() {
+        if (after_ == After::SAME && !upstream_.empty()) return lanes_[upstream_.front().lane];
+        if (after_ == After::TAIL)
+            if (Lane *lane = behind_tail()) return *lane;
+        if (after_ == After::DISJOINT)
+            for (const Flying &other : upstream_)
+                if (Flying *one = find(other.number); !one->continued) {
+                    one->continued = true;
+                    return lanes_[one->lane];
+                }
+        if (fresh_ == Fresh::LEAST) return lanes_[latest_ = least_used()];
+        if (fresh_ == Fresh::REUSE)
+            for (std::size_t lane = 0; lane < lanes_.size(); lane++)
+                if (lanes_[lane].queued.empty()) return lanes_[latest_ = lane];
+        return lanes_[latest_ = (latest_ + 1) % lanes_.size()];
+    }
+
+    Lane *behind_tail() {
         for (auto other = upstream_.rbegin(); other != upstream_.rend(); ++other)
-            if (lanes_[other->lane].queued.back() == other->number) return lanes_[other->lane];
+            if (lanes_[other->lane].queued.back() == other->number) return &lanes_[other->lane];
+        return nullptr;
+    }
+
+    std::size_t least_used() const {
         std::size_t best = latest_, least = lanes_[latest_].queued.size();
         for (std::size_t step = 1; least && step < lanes_.size(); step++) {
             std::size_t lane = (latest_ + step) % lanes_.size();
@@ -335,7 +379,7 @@ private:
                 least = lanes_[lane].queued.size();
             }
         }
-        return lanes_[latest_ = best];
+        return best;
     }
 
     // Whether a launch some launches ago has ended, of those in flight: where that one has no event,
@@ -507,6 +551,8 @@ private:
     std::vector<Lane> lanes_;
     std::size_t in_flight_ = 0, latest_ = 0;
     Spread spread_;
+    After after_ = After::TAIL;
+    Fresh fresh_ = Fresh::LEAST;
     int unasked_ = 0;  // launches since somebody asked for an event
     const std::vector<Edge> *edges_ = nullptr;
     std::vector<Flying> upstream_;  // of the launch being submitted, in flight

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "driver/queues.hpp"
+#include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
 #include "epoch/sending.hpp"
 #include "hazards/python_hazards.hpp"
@@ -82,7 +83,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 36;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 37;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -91,6 +92,9 @@ NB_MODULE(_core, module) {
         } catch (const PythonError &) {  // it is set already
         }
     });
+
+    module.def("heights", &heights, "upstream"_a, "downstream"_a, "took"_a, "edge"_a);
+    module.def("sequence", &sequence, "upstream"_a, "downstream"_a, "keys"_a, "classes"_a);
 
     nb::class_<Footprint>(module, "Footprint").def_ro("mark", &Footprint::mark);
 
@@ -186,6 +190,7 @@ NB_MODULE(_core, module) {
         .def("run", &FromC::run);
     nb::class_<Queues>(module, "Queues", nb::type_slots(queues_slots))
         .def(nb::init<nb::list, bool, bool, nb::tuple, nb::object>())
+        .def("place_by", &Queues::place_by, "after"_a, "fresh"_a)
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)

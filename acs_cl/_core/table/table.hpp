@@ -50,6 +50,7 @@ struct Flying {
     PyObject *owner = nullptr;
     std::uint32_t lane = 0;
     PyObject *bytes = nullptr;
+    bool continued = false;  // another launch has gone on where it ran: for a policy of lanes
 };
 
 // A launch went from one state to another; `ns`: on the clock of `perf_counter_ns`.
@@ -364,7 +365,7 @@ public:
     // A lane has a launch from now on.
     Flying &take_off(std::int64_t launch, void *event, PyObject *owner, std::uint32_t lane) {
         Flying &one = place_of(known(launch)).flying;
-        one = {launch, event, owner, lane, nullptr};
+        one = {launch, event, owner, lane, nullptr, false};
         return one;
     }
 
