@@ -1,6 +1,6 @@
 """GoogLeNet: nine modules of four branches each, as Opara's evaluation has it.
 
-In: sizes and seeds. Out: a model for `static`. Channels are those of Szegedy and others, 2015,
+In: sizes and seeds. Out: the workload `googlenet`. Channels are those of Szegedy and others, 2015,
 table 1, divided by a number; normalisation is folded into weights. Images have a side of 256, not
 224, so that all that is concatenated is aligned.
 """
@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from acs_cl import UsageError
 from acs_cl.benchmarks.workloads.blocks import classified
-from acs_cl.benchmarks.workloads.inference import Model
+from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers import Net, four
+from acs_cl.benchmarks.workloads.layers_by_hand import ByHand
 from acs_cl.benchmarks.workloads.values import ALIGNED, Value
+from acs_cl.benchmarks.workloads.workload import Workload
 
 
 class Module(NamedTuple):
@@ -90,3 +92,20 @@ def _places(channels: dict[str, int], area: int) -> dict[str, int]:
         if all(first * area % ALIGNED == 0 for first in found.values()):
             return found
     raise UsageError(f"no order of {channels} is aligned in images of {area} pixels")
+
+
+WORKLOADS = [
+    Workload(
+        name="googlenet",
+        family="opara",
+        about="GoogLeNet: nine modules of four branches",
+        presets={
+            "tiny": GoogLeNetSize(4, 64, 1),
+            "small": GoogLeNetSize(2, 128, 2),
+            "paper": GoogLeNetSize(1, 256, 3),
+        },
+        make=lambda platform, size, seed: Inference(platform, googlenet(size, seed)),
+        reference=lambda size, seed: reference(googlenet(size, seed)),
+        expert=lambda queues, size, seed: ByHand(queues, googlenet(size, seed)),
+    ),
+]

@@ -169,7 +169,7 @@ def convolve_reference(size: ConvolveSize, seed: int) -> Results:
 WORKLOADS = [
     Workload(
         name="pair_product",
-        family="pairs",
+        family="opara",
         about="matrix products beside activations",
         presets={
             "tiny": ProductSize(2, 64, 1 << 12, 2),
@@ -183,7 +183,7 @@ WORKLOADS = [
     ),
     Workload(
         name="pair_convolve",
-        family="pairs",
+        family="opara",
         about="convolutions beside pooling",
         presets={
             "tiny": ConvolveSize(2, 8, 10, 1 << 12, 2),

@@ -1,4 +1,4 @@
-"""Static networks that are irregular: NASNet-A, AmoebaNet-A, SqueezeNet, RandWire, GoogLeNet.
+"""Static networks that are irregular: NASNet-A, AmoebaNet-A, SqueezeNet and RandWire.
 
 In: sizes and seeds. Out: workloads; a step is the inference of one image. The graph is the same for
 each image, but regular in nothing: cells (`cells`), random wiring (`randwire`), and here modules
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from acs_cl.benchmarks.workloads.blocks import classified
 from acs_cl.benchmarks.workloads.cells import AMOEBANET, NASNET, CellsSize, cells
-from acs_cl.benchmarks.workloads.googlenet import GoogLeNetSize, googlenet
 from acs_cl.benchmarks.workloads.inference import Inference, Model, reference
 from acs_cl.benchmarks.workloads.layers import Net
 from acs_cl.benchmarks.workloads.layers_by_hand import ByHand
@@ -63,7 +62,6 @@ MODELS: dict[str, Callable[[Any, int], Model]] = {
     "amoebanet": lambda size, seed: cells(AMOEBANET, size, seed),
     "squeezenet": squeezenet,
     "randwire": randwire,
-    "googlenet": googlenet,
 }
 """By name of the workload: (size, seed) -> model."""
 
@@ -109,12 +107,5 @@ WORKLOADS = [
         tiny=RandWireSize(8, 8, 16),
         small=RandWireSize(32, 32, 32),
         paper=RandWireSize(32, 80, 32),
-    ),
-    _workload(
-        "googlenet",
-        "GoogLeNet: nine modules of four branches",
-        tiny=GoogLeNetSize(4, 64, 1),
-        small=GoogLeNetSize(2, 128, 2),
-        paper=GoogLeNetSize(1, 256, 3),
     ),
 ]
