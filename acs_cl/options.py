@@ -87,9 +87,6 @@ def _seconds(text: str) -> float:
         return 0.0
 
 
-def scheduler_settings(
-    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool = False
-) -> Settings:
 def placing(after: str, new: str) -> Placing:
     """How a runtime was asked to place launches on lanes."""
     for name, value, names in (("lane_after", after, LANE_AFTER), ("lane_new", new, LANE_NEW)):
@@ -98,7 +95,9 @@ def placing(after: str, new: str) -> Placing:
     return Placing(after, new)
 
 
-def scheduler_settings(groups: Any, slice_ms: Any, order: str, window: int | None) -> Settings:
+def scheduler_settings(
+    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool = False
+) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
