@@ -27,6 +27,7 @@ typedef struct { float a; int b; char pad[8]; } pair;
 kernel void add(global const float *x, global float *y, float a)
 { size_t i = get_global_id(0); y[i] += a * x[i] * N; }
 kernel void twice(global float *x) { x[get_global_id(0)] *= 2; }
+kernel void native_(global float *x) { x[get_global_id(0)] += 100; }
 kernel void native(global float *x) { x[get_global_id(0)] += 100; }
 kernel void keep(global const float *x, global uint *count, global float *out)
 { int i = get_global_id(0); if (x[i] > 2) out[atomic_inc(count)] = x[i]; }
@@ -39,6 +40,7 @@ kernel void sums(global const float *x, global float *y, local float *part)
               y[get_group_id(0)] += all; }
 }
 kernel void typed(global float *x, pair p, float4 v) { x[0] = p.a + p.b + v.x + v.w; }
+kernel void down(global int *left, global int *go) { *left -= 1; *go = *left > 0; }
 kernel void lies(global float *x) { x[get_global_id(0) % 2] += 1; }
 """
 
@@ -52,6 +54,7 @@ def record(rt: acs.Runtime) -> tuple[acs.Graph, dict[str, acs.Array]]:
     weights = rt.array([10, 20, 30, 40], "f4")
     count, out, flag = rt.zeros(1, "u4"), rt.zeros(8), rt.zeros(1, "i4")
     prog.lies.access(x="w[0:2]")
+    left = rt.array([5], "i4")
     four = cltypes.make_float4(3, 0, 0, 4)  # type: ignore[attr-defined]
     with rt.record() as graph:
         y.fill(1)
@@ -67,6 +70,9 @@ def record(rt: acs.Runtime) -> tuple[acs.Graph, dict[str, acs.Array]]:
         prog.sums((4,), (2,), x[0], y[0, :2], cl.LocalMemory(8))
         prog.typed((1,), None, out[6:], np.array((1, 2, b""), PAIR)[()], four)
         prog.lies((2,), None, out[4:], reads=out[4:6], writes=[out[4:6]])
+        left.fill(5)
+        with acs.loop(flag, at_most=2):
+            prog.down((1,), None, left, flag)
         x[:, 1:3].set([[0.5], [0.25]])
         y[:, 3].copy_from(x[:, 0])
     return graph, {"x": x, "y": y, "out": out, "flag": flag}
@@ -142,6 +148,37 @@ def _uses(graph: acs.Graph, array: acs.Array) -> bool:
         mine & {span.base for span in (*one.access.reads, *one.access.writes)}
         for one in graph.handles
     )
+
+
+@pytest.mark.rotate("make", 4)
+def test_loops_are_saved_with_what_they_repeat(rt: acs.Runtime, tmp_path: Path) -> None:
+    with acs.Runtime(backend="serial") as first:
+        prog = first.build(SOURCE, macros={"N": 1})
+        x, left, go, inner, more = (first.zeros(1, "i4") for _ in range(5))
+        total = first.zeros(1)
+        with first.record() as graph:
+            left.fill(3)
+            go.fill(1)
+            with acs.loop(go, at_most=10):
+                inner.fill(4)
+                more.fill(1)
+                with acs.loop(more, at_most=10):
+                    prog.native_((1,), None, total)
+                    prog.down((1,), None, inner, more)
+                prog.down((1,), None, left, go)
+            prog.twice((1,), None, total)
+        graph.save(tmp_path / "loops", total=total)
+        with pytest.raises(acs.UsageError, match="does not use"):
+            graph.save(tmp_path / "other", x=x)
+        graph.replay()
+        expected = total.get().tolist()
+    loaded = rt.load(tmp_path / "loops")
+    loaded.replay()
+    assert loaded.arrays["total"].get().tolist() == expected == [2 * 100 * 3 * 4]
+    loaded.save(tmp_path / "again")
+    again = rt.load(tmp_path / "again")
+    again.replay()
+    assert again.arrays["total"].get().tolist() == expected
 
 
 def test_memory_without_a_name_keeps_what_it_holds(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -309,16 +308,6 @@ def test_a_loop_whose_word_nothing_writes_ends_the_recording(
             prog.count((1,), None, x)
     with pytest.raises(acs.UsageError, match="discarded"):
         graph.replay()
-
-
-def test_a_graph_with_loops_is_not_saved(
-    rt: acs.Runtime, prog: acs.Program, tmp_path: Path
-) -> None:
-    x, go = rt.zeros(1, "u4"), rt.array([1], "u4")
-    with rt.record() as graph, acs.loop(go, at_most=3):
-        prog.below((1,), None, x, go, 1)
-    with pytest.raises(acs.UsageError, match="the graph holds loops"):
-        graph.save(tmp_path / "graph.acs", x=x)
 
 
 # ---- random programs -----------------------------------------------------------------------------

@@ -68,6 +68,15 @@ class Said(NamedTuple):
     keywords: Mapping[str, object]
 
 
+class Repeated(NamedTuple):
+    """A loop of a file."""
+
+    flag: View
+    at_most: int
+    calls: range
+    inner: Sequence[Repeated]
+
+
 class File(NamedTuple):
     """What a file holds."""
 
@@ -75,6 +84,7 @@ class File(NamedTuple):
     memory: Sequence[tuple[int, bytes | None]]
     arrays: Mapping[str, View]
     calls: Sequence[Said]
+    loops: Sequence[Repeated]
 
 
 KEYWORDS = "reads", "writes", "offset", "when"
@@ -112,8 +122,8 @@ class _Reader:
         self._kernels: list[Mapping[str, Json]] = []
 
     def file(self, said: Json) -> File:
-        version, programs, memory, arrays, calls = _fields(
-            said, "acs_cl_graph", "programs", "memory", "arrays", "calls"
+        version, programs, memory, arrays, calls, loops = _fields(
+            said, "acs_cl_graph", "programs", "memory", "arrays", "calls", "loops"
         )
         if version != VERSION:
             raise ValueError(f"version {version!r}, and this is acs_cl for version {VERSION}")
@@ -125,7 +135,21 @@ class _Reader:
             self._kernels.append(_of(dict, kernels))
             sources.append((_of(str, source), [_of(str, word) for word in _list(options)]))
         names = {name: self._view(_only(one, "view")) for name, one in _of(dict, arrays).items()}
-        return File(sources, pieces, names, [self._call(one) for one in map(_dict, _list(calls))])
+        made = [self._call(one) for one in map(_dict, _list(calls))]
+        return File(sources, pieces, names, made, self._loops(loops, range(len(made))))
+
+    def _loops(self, said: Json, inside: range) -> list[Repeated]:
+        """Loops of some calls: in program order, none beginning before the one before has ended."""
+        found, at = [], inside.start
+        for one in _list(said):
+            flag, at_most, calls, inner = _fields(one, "while", "at_most", "calls", "loops")
+            start, stop = map(_index, _list(calls, 2))
+            if not at <= start <= stop <= inside.stop:
+                raise ValueError(f"a loop of calls {start} to {stop} in {at} to {inside.stop}")
+            body, at = range(start, stop), stop
+            view = self._view(_only(flag, "view"))
+            found.append(Repeated(view, _whole(at_most), body, self._loops(inner, body)))
+        return found
 
     def _piece(self, nbytes: Json, contents: Json) -> tuple[int, bytes | None]:
         kept = None if contents is None else self._data(contents)

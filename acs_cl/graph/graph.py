@@ -411,16 +411,15 @@ class Graph:
         program and on another device.
 
         Arrays that are given get names there, and no contents. Other memory keeps the contents that
-        it has now, where the graph reads it. Host tasks and loops cannot be saved, nor arguments
-        that are not arrays of the runtime, numbers or NumPy values.
+        it has now, where the graph reads it. Host tasks cannot be saved, nor arguments that are
+        not arrays of the runtime, numbers or NumPy values.
         """
         from .saving import save
 
         self._check("save")
-        if self._loops:
-            raise UsageError("save: the graph holds loops, for which files have no place")
         with self._lock:
-            save(self.engine, path, self._calls, self._access, {**self.arrays, **arrays})
+            names = {**self.arrays, **arrays}
+            save(self.engine, path, self._calls, self._loops, self._access, names)
 
     # ---- changing ------------------------------------------------------------------------------
 

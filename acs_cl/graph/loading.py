@@ -15,8 +15,9 @@ from ..conditions import size
 from ..errors import UsageError
 from ..memory.array import Array
 from ..program import Program
-from .files import File, Said, Size, View
+from .files import File, Repeated, Said, Size, View
 from .graph import Graph
+from .loops import loop
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -61,6 +62,7 @@ class Made:
 
     def __init__(self, file: File, build: Build, empty: Callable[..., Array]) -> None:
         self._calls = file.calls
+        self._loops = file.loops
         self._programs = [build(source, options) for source, options in file.programs]
         self.memory: list[Array] = []
         """All of it, as bytes."""
@@ -77,13 +79,26 @@ class Made:
     def record(self, graph: Graph) -> Graph:
         """Record the calls of the file in a new graph."""
         with graph:
-            for number, said in enumerate(self._calls, 1):
-                try:
-                    self._call(said)
-                except UsageError as error:
-                    raise UsageError(f"load: call {number} of the file: {error}") from error
+            self._record(range(len(self._calls)), self._loops)
         graph.arrays = self.arrays
         return graph
+
+    def _record(self, calls: range, loops: Sequence[Repeated]) -> None:
+        """Consecutive calls, with the loops among them."""
+        at = calls.start
+        for one in loops:
+            self._straight(range(at, one.calls.start))
+            with loop(self._view(one.flag), at_most=one.at_most):
+                self._record(one.calls, one.inner)
+            at = one.calls.stop
+        self._straight(range(at, calls.stop))
+
+    def _straight(self, calls: range) -> None:
+        for number in calls:
+            try:
+                self._call(self._calls[number])
+            except UsageError as error:
+                raise UsageError(f"load: call {number + 1} of the file: {error}") from error
 
     def _call(self, said: Said) -> None:
         args = tuple(map(self._value, said.args))

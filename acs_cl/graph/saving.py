@@ -28,6 +28,7 @@ from ..memory.blocks import Base
 from ..records import EVERYTHING, Access, Span
 from .calls import Call
 from .files import VERSION
+from .loops import Loop
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -47,15 +48,17 @@ def save(
     engine: Engine,
     path: str | Path | IO[bytes],
     calls: Sequence[Call],
+    loops: Sequence[Loop],
     access: Access,
     names: Mapping[str, Array],
 ) -> None:
-    """Write the calls of a graph. `access`: all that its launches touch."""
+    """Write the calls of a graph, and which of them are in loops. `access`: all that its launches
+    touch."""
 
     def write(to: Path | IO[bytes]) -> None:
         with zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive:
             with archive.open("data", "w", force_zip64=True) as data:
-                text = json.dumps(_Writer(engine, data, access).file(calls, names))
+                text = json.dumps(_Writer(engine, data, access).file(calls, loops, names))
             archive.writestr("graph.json", text)
 
     if not isinstance(path, (str, Path)):
@@ -85,11 +88,14 @@ class _Writer:
         self._bases: list[Array] = []
         self._where = ""
 
-    def file(self, calls: Sequence[Call], names: Mapping[str, Array]) -> Json:
+    def file(
+        self, calls: Sequence[Call], loops: Sequence[Loop], names: Mapping[str, Array]
+    ) -> Json:
         said = []
         for number, call in enumerate(calls, 1):
             self._where = f"save: call {number} of the graph"
             said.append(self._call(call))
+        repeated = [self._loop(loop) for loop in loops]
         used = set(self._memory)
         for name, array in names.items():
             if not isinstance(array, Array) or array.engine is not self._engine:
@@ -106,6 +112,16 @@ class _Writer:
             "memory": [self._contents(number, named) for number in self._memory],
             "arrays": arrays,
             "calls": said,
+            "loops": repeated,
+        }
+
+    def _loop(self, loop: Loop) -> Json:
+        self._read |= {span.base for span in loop.flag.spans}
+        return {
+            "while": self._view(loop.flag),
+            "at_most": loop.at_most,
+            "calls": [loop.calls.start, loop.calls.stop],
+            "loops": [self._loop(inner) for inner in loop.inner],
         }
 
     def _contents(self, number: int, named: set[int]) -> Json:
