@@ -30,7 +30,7 @@ os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 from acs_cl.benchmarks.suite.machine import machine
 from traps import all_traps
 from traps.case import Trap
-from traps.processes import Job, Result, run, serve_jobs
+from traps.processes import LIMIT_S, Job, Result, run, serve_jobs
 from traps.trying import FORMS
 
 SAME = ("device", "driver", "sources", "asked forms", "together", "step")
@@ -149,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scheduled", type=int, default=16, help="traps in one scheduler")
     parser.add_argument("--step", type=int, default=1, help="bytes flipped at first")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for each step")
     parser.add_argument("--out", type=Path, help="JSON of the outcome")
     parser.add_argument("--continue", dest="goes_on", action="store_true",
                         help="only what --out does not have")  # fmt: skip
@@ -181,7 +182,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
     todo = [one for one in traps if args.only in one.name and one.name not in report.results]
     jobs = jobs_for(todo, forms, args.together, args.scheduled, args.step)
-    run(jobs, args.device, args.jobs, heard, args.seconds)
+    run(jobs, args.device, args.jobs, heard, args.seconds, args.limit)
     found = report.plain()
     print(json.dumps({k: v for k, v in found.items() if k != "wrong"}, indent=1))
     print(f"{len(found['wrong'])} wrong, {found['left']} not tried")

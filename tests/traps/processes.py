@@ -47,7 +47,8 @@ class Job(NamedTuple):
 class _Worker:
     """A process, seen from here."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, limit_s: float) -> None:
+        self._limit_s = limit_s
         read, write = os.pipe()
         self.cache = tempfile.TemporaryDirectory()
         self.said = Path(self.cache.name, "said")
@@ -91,7 +92,7 @@ class _Worker:
             hung.set()
             self.process.kill()
 
-        timer = threading.Timer(LIMIT_S, end)
+        timer = threading.Timer(self._limit_s, end)
         timer.daemon = True
         timer.start()
         return timer
@@ -117,9 +118,10 @@ def run(
     processes: int,
     heard: Callable[[Sequence[Result]], None],
     seconds: float = float("inf"),
+    limit_s: float = LIMIT_S,
 ) -> list[Result]:
     """Give every job's results. `heard` is told those of each job as it ends. No job begins after
-    so many seconds."""
+    so many seconds, and no step of one takes longer than `limit_s`."""
     left, lock = deque(jobs), threading.Lock()
     results: list[Result] = []
     until = time.monotonic() + seconds
@@ -136,10 +138,11 @@ def run(
                 job = left.popleft() if left and time.monotonic() < until else None
             if job is None:
                 break
-            worker = worker or _Worker(device)
+            worker = worker or _Worker(device, limit_s)
             found, died = worker.try_job(job)
             if died:
                 worker = None
+                print(f"a process died: {died}", flush=True)
                 found = _after_death(job, died, left, lock)
             elif worker.done >= TRAPS_A_PROCESS:
                 worker.close()
