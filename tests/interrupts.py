@@ -242,6 +242,8 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="one call in so many, by the seed")
     parser.add_argument("--worker")
     given = parser.parse_args()
+    # In the background of a shell a process ignores SIGINT, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if given.worker:
         work(given.worker, given.signals, given.seed, given.only, given.every)
         return 0

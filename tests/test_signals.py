@@ -6,6 +6,7 @@ more (`interrupts.py`).
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -248,3 +249,11 @@ def test_what_ended_is_kept_when_noting_it_fails() -> None:
         assert raised
         assert testing.is_at_rest(rt)
         assert (x.get() == 1).all()
+
+
+def test_the_tool_is_interrupted_in_the_background_of_a_shell_too() -> None:
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    tool = os.path.join(os.path.dirname(__file__), "interrupts.py")
+    some = ["--backends", "serial", "--signals", "4", "--every", "12"]
+    done = subprocess.run([*ignoring, sys.executable, tool, *some], capture_output=True, text=True)
+    assert json.loads(done.stdout.splitlines()[-1])["inside"] > 0, done.stdout + done.stderr
