@@ -386,6 +386,23 @@ def test_a_name_that_no_program_builds_with_keeps_no_other_from_its_answer(
         assert "100" not in clang.printed(unit.kernels["k"])
 
 
+@pytest.mark.parametrize("bad", ["nothing builds", "no name of this source builds"])
+def test_a_driver_that_builds_no_question_is_not_asked_for_long(
+    device: cl.Device, builds: Callable[[Build], None], bad: str
+) -> None:
+    asked = []
+
+    def able(chunks: dict[str, int]) -> bool:
+        asked.append(chunks)
+        return bad != "nothing builds" and not any(name.startswith("__MINE_") for name in chunks)
+
+    builds(able)
+    many = " || ".join(f"defined(__MINE_{at})" for at in range(200))
+    with testing.new_process(), pytest.raises(CannotParse, match="macro __MINE_0"):
+        clang.parse(chosen(f"#if {many}"), None, device)
+    assert len(asked) < (10 if bad == "nothing builds" else 80)
+
+
 # ---- names in texts ----
 
 

@@ -32,6 +32,8 @@ UNKNOWN = "acs_unknown_"
 
 _FORMAT = 1  # raise it when the questions or the record change
 _FIRST_CHUNKS, _CHUNKS_MAX, _CHUNK = 4, 100, 3  # characters of a text go three in a parameter
+_TRIES = 24
+"""Programs with a part of the names, where one with all of them does not build."""
 _HEAD = r"""
 #define ACS_QUOTED(...) #__VA_ARGS__
 #define ACS_TEXT(...) ACS_QUOTED(__VA_ARGS__)
@@ -112,7 +114,10 @@ class _Macro(NamedTuple):
 
 def _ask(device: Any, words: list[str], wanted: list[str], common: list[str]) -> dict[str, Answer]:
     """What the driver says of the wanted names, and of common ones as far as that costs nothing."""
-    told = _told(device, words, [*wanted, *(name for name in common if name not in wanted)])
+    more = [name for name in common if name not in wanted]
+    told = _together(device, words, [*wanted, *more])
+    if told is None:
+        told = _apart(device, words, wanted)
     longer = {name: -(-one.length // _CHUNK) for name, one in told.items()
               if one and name in wanted and one.length > len(one.text)}  # fmt: skip
     longer = {name: chunks for name, chunks in longer.items() if chunks <= _CHUNKS_MAX}
@@ -131,17 +136,32 @@ def _ask(device: Any, words: list[str], wanted: list[str], common: list[str]) ->
     return found
 
 
-def _told(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
-    """Answers for these names. One that a program cannot be built with does not keep the others
-    from theirs."""
+def _together(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None] | None:
+    """Answers for these names; None if a program with all of them does not build."""
     for count in (_FIRST_CHUNKS, 0):  # if a text cannot be had that way: whether there is one
         told = _build(device, words, dict.fromkeys(names, count))
         if told is not None:
             return told
-    half = len(names) // 2
-    if not half:
-        return {}
-    return _told(device, words, names[:half]) | _told(device, words, names[half:])
+    return None
+
+
+def _apart(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
+    """Answers for some of these names. One that a program cannot be built with does not keep the
+    others from theirs, as long as not too many are like that: a build may take a second."""
+    found: dict[str, _Macro | None] = {}
+    if _build(device, words, {}) is None:
+        return found  # nothing builds with these options
+    left, tries = [names], 0
+    while left and tries < _TRIES:
+        tries += 1
+        some = left.pop(0)
+        told = _together(device, words, some)
+        if told is not None:
+            found.update(told)
+        elif len(some) > 1:
+            half = len(some) // 2
+            left += [some[:half], some[half:]]
+    return found
 
 
 def _build(
