@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from . import core
-from .access import arguments, scalars
+from .access import arguments, hints, scalars
 from .access.called import Converted
 from .access.converter import Convert, converter
 from .access.narrow import Narrow, narrow
@@ -133,10 +133,17 @@ class Kernel(core.native.Caller):
         wait_for: Sequence[Any] | None = None,
         offset: Any = None,
         when: Any = None,
+        **unknown: object,
     ) -> Handle:
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`."""
+        if unknown:
+            names = [parameter.name for parameter in self.signature.parameters]
+            raise UsageError(
+                f"kernel {self.name!r}: a launch has no keyword {', '.join(unknown)}"
+                f"{hints.of_keywords(unknown, names)}"
+            )
         if self.engine.tracer is not None:
             self.engine.tracer.called()
         if type(global_size) is not tuple:
@@ -524,7 +531,7 @@ def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
     except (TypeError, AttributeError):
         raise UsageError(
             f"kernel {kernel!r}: {what} takes one to three integers, "
-            f"got {arguments.describe(value)}"
+            f"got {arguments.describe(value)}{hints.of_sizes(value, what)}"
         ) from None
 
 

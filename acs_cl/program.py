@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyopencl as cl
 
 from .access.arguments import describe
+from .access.hints import of_kernels
 from .devices.build import cut_at_blanks
 from .devices.built import source_of
 from .devices.driver import OwnKernel, own_clone
@@ -75,7 +76,8 @@ class Program:
             native = OwnKernel(self._native, name)
         except cl.LogicError:
             raise AttributeError(
-                f"the program has no kernel {name!r}; it has: {', '.join(self.kernels)}"
+                f"the program has no kernel {name!r}; it has: {', '.join(self.kernels) or 'none'}"
+                f"{of_kernels(name, self.kernels)}"
             ) from None
         kernel = self._kernels[name] = Kernel(
             self._engine, self._native, native, name, self._source, self._options

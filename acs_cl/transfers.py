@@ -81,12 +81,16 @@ def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
         fitting = host if host.shape == array.shape else np.broadcast_to(host, array.shape)
     except ValueError:
         raise UsageError(
-            f"values of shape {host.shape} do not fit an array of shape {array.shape}"
+            f"values of shape {host.shape} do not fit an array of shape {array.shape}; "
+            "set a part of it, or make an array of their shape"
         ) from None
     if not array.nbytes:
         return _nothing(engine, "write")
     if fitting.dtype != array.dtype and not np.can_cast(fitting.dtype, array.dtype, "same_kind"):
-        raise UsageError(f"values of dtype {fitting.dtype} cannot become {array.dtype} safely")
+        raise UsageError(
+            f"values of dtype {fitting.dtype} cannot become {array.dtype} safely; convert them "
+            f"first, with .astype({array.dtype.name!r})"
+        )
     ready = np.ascontiguousarray(fitting, dtype=array.dtype)
     if not ready.flags.writeable:
         ready = ready.copy()

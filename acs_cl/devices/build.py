@@ -97,7 +97,10 @@ def read_source(source: str | Path) -> str:
         try:
             return Path(source).read_text(encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"cannot read the program {str(source)!r}: {error}") from None
+            raise UsageError(
+                f"cannot read the program {str(source)!r} in {Path.cwd()}: {error.strerror}; build "
+                "takes a path, or the source itself"
+            ) from None
     return source
 
 

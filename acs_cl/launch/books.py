@@ -120,7 +120,8 @@ class Books:
     def check_open(self) -> None:
         """Raise if the runtime takes no calls."""
         if self.state:
-            raise UsageError(f"the runtime is {self.state}")
+            hint = "; make another one, or call before it ends" if self.state == "closed" else ""
+            raise UsageError(f"the runtime is {self.state}{hint}")
 
     def is_dispatched(self, number: int) -> bool:
         """Whether a launch in flight has been handed to the driver."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from .. import core
 from ..access.arguments import describe
 from ..devices import driver
 from ..errors import UsageError
@@ -29,7 +30,11 @@ def open_events(wait_for: Sequence[Any]) -> Gates:
     """Those of the foreign events that have not ended well yet."""
     for foreign in wait_for:
         if not isinstance(foreign, cl.Event):
-            raise UsageError(f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}")
+            why = "; launches of a runtime follow each other by their bytes: leave it out"
+            raise UsageError(
+                f"wait_for= takes pyopencl.Event objects, got {describe(foreign)}"
+                f"{why if isinstance(foreign, core.native.Handle) else ''}"
+            )
     return [foreign for foreign in wait_for if driver.status(foreign) != driver.COMPLETE]
 
 

@@ -76,7 +76,8 @@ class Sizes:
         for at, (length, most) in enumerate(zip(local_size, self._most_items, strict=False)):
             if length > most:
                 raise Unsuitable(
-                    f"local size {local_size}: this device takes {most:,} at most in dimension {at}"
+                    f"local size {local_size}: this device takes {most:,} at most in dimension "
+                    f"{at}; None lets the driver choose"
                 )
         if prod(local_size) > self._most_in_group:
             raise Unsuitable(
@@ -86,7 +87,8 @@ class Sizes:
         for whole, part in zip(global_size, local_size, strict=True):
             if self._whole_groups and isinstance(whole, int) and whole % part:
                 raise Unsuitable(
-                    f"global size {global_size} is not a multiple of local size {local_size}"
+                    f"global size {global_size} is not a multiple of local size {local_size}; "
+                    "choose one that divides it, or None"
                 )
 
 

@@ -266,5 +266,5 @@ class Array(core.native.View):
     def live(self) -> Array:
         """Return the array; raise `UsageError` if its memory was given back."""
         if self.base is None and self.nbytes:
-            raise UsageError(f"{self!r}: its memory was given back")
+            raise UsageError(f"{self!r}: its memory was given back by free(); make another array")
         return self

@@ -1,0 +1,48 @@
+"""Hints: what to do about a call that is wrong, as the end of its message.
+
+In: what came, and what there is. Out: text that begins with '; ', or nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+KEYWORDS = ("reads", "writes", "wait_for", "offset", "when")
+"""Those of a launch."""
+
+BUILT_IN = "_cl_"
+"""What PoCL puts in front of a kernel with the name of a built-in function."""
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """Which of some names was meant."""
+    found = get_close_matches(name, list(names), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def of_kernels(name: str, names: Sequence[str]) -> str:
+    """For a program that has no kernel of that name."""
+    if not names:
+        return "; mark a function with `kernel` in the source"
+    if BUILT_IN + name in names:
+        return f"; {name!r} is a built-in function of OpenCL C: give the kernel another name"
+    return closest(name, names)
+
+
+def of_sizes(value: object, what: str) -> str:
+    """For something that is no size of a launch."""
+    kind = type(value).__name__
+    if kind in ("CommandQueue", "Queue"):
+        return "; a launch takes no queue: leave it out"
+    if what == "local_size":
+        return "; the sizes come before the arguments, and None lets the driver choose this one"
+    return "; the sizes come before the arguments"
+
+
+def of_keywords(unknown: Iterable[str], parameters: Sequence[str]) -> str:
+    """For keywords that a launch does not take; `parameters`: of the kernel."""
+    first = next(iter(unknown))
+    if first in parameters:
+        return f"; arguments come in order, without names: {', '.join(parameters)}"
+    return closest(first, KEYWORDS) or f"; there are {', '.join(KEYWORDS)}"
