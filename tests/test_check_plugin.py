@@ -49,6 +49,61 @@ def test_a_test_runs_over_backends_policies_and_seeds(
     )  # fmt: skip
 
 
+SUITE = """
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+SOURCE = '''
+kernel void add(global const float *x, global float *y)
+{ int i = get_global_id(0); y[i] = x[i] + 1; }
+'''
+
+@pytest.fixture
+def queue():
+    return cl.CommandQueue(cl.create_some_context(interactive=False))
+
+def test_it_is_ours(queue):
+    assert type(queue).__module__.startswith("acs_cl")
+    x = cl.array.to_device(queue, np.arange(64, dtype="f4"))
+    assert ((x + 1) * 2).get()[3] == 8
+
+def test_kernel(queue):
+    program = cl.Program(queue.context, SOURCE).build()
+    x, y = (cl.array.to_device(queue, np.arange(64, dtype="f4")) for _ in range(2))
+    program.add(queue, (64,), None, x.data, y.data)
+    assert y.get()[5] == 6
+"""
+
+
+def test_a_suite_of_pyopencls_runs_on_our_queues(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, SUITE, "--acs")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*= acs_cl =*", "2 queues, * launches, *", "*checked (access): *"])
+
+
+def test_a_suite_says_which_backend_and_checks_it_wants(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, SUITE, "--acs", "--acs-cl-backends=lanes", "--acs-cl-check=off")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*ran on: lanes *"])
+    done.stdout.no_fnmatch_line("*checked (*")
+    done = run(pytester, SUITE, "--acs", "--acs-cl-backends=serial,lanes")
+    done.stderr.fnmatch_lines(["*with --acs it is one of serial, *"])
+
+
+def test_without_the_option_queues_are_pyopencls(
+    pytester: pytest.Pytester, device: cl.Device
+) -> None:
+    done = run(pytester, SUITE)
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.no_fnmatch_line("*= acs_cl =*")
+
+
 def test_all_backends_by_default(pytester: pytest.Pytester, device: cl.Device) -> None:
     done = run(pytester, TEST % "", "--acs-cl-seeds=1")
     outcomes = done.parseoutcomes()

@@ -4,6 +4,7 @@ says what it cannot know."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from acs_cl.emu.convert import from_timeline
 from acs_cl.observe.edges import chain
 from acs_cl.observe.trace import STRAIGHT, Slice
 from acs_cl.queue.queue import defaults
+from acs_cl.tools import turns
 
 SOURCE = (
     "kernel void bump(global int *x, int k) { x[get_global_id(0)] = x[get_global_id(0)] * 3 + k; }"
@@ -216,18 +218,54 @@ def test_a_program_run_from_outside_passes_commands_on(tmp_path: Path, device: c
 
 
 def test_a_comparison_tells_both_times_and_prints_once(tmp_path: Path, device: cl.Device) -> None:
-    done = ran(tmp_path, "--compare")
+    done = ran(tmp_path, "--compare", "--turns", "2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "it is 300.0\n"
-    took, own, ratio = (
-        float(done.stderr.partition(word)[2].split()[0].rstrip("x"))
-        for word in ("  took ", "on its own queues ", " s: ")
+    assert "commands in flight on the device" in done.stderr, "the run that is shown is traced"
+    found = re.search(
+        r"took ([\d.]+) s \(.* on ours, ([\d.]+) s \(.* on its own queues: ([\d.]+)x "
+        r"\(in turns, medians of 2",
+        done.stderr,
     )
+    assert found, done.stderr
+    took, own, ratio = map(float, found.groups())
     assert took > 0
     assert ratio == pytest.approx(own / took, abs=0.02, rel=0.1)
+
+
+def test_sides_are_compared_by_their_medians() -> None:
+    text = turns.compared({turns.OWN: [3.0, 2.0, 4.0], turns.OURS: [1.5, 1.4, 1.6]})
+    assert "took 1.500 s (1.400 .. 1.600) on ours, 3.000 s (2.000 .. 4.000) on its own" in text
+    assert "2.00x (in turns, medians of 3)" in text
+    text = turns.compared({turns.OWN: [1.0, 2.0], turns.OURS: [1.1, 1.2]})
+    assert "the runs vary by more than that" in text
+
+
+def test_a_program_sees_the_same_in_each_turn(tmp_path: Path, device: cl.Device) -> None:
+    """Both sides run as often, in processes of their own; which queues it has is all that
+    differs."""
+    program = """
+import os, sys, pyopencl as cl
+queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+with open(sys.argv[0] + ".log", "a") as file:
+    file.write(f"{type(queue).__module__} {os.getpid()} {__name__} {sys.argv[1:]}\\n")
+"""
+    done = ran(tmp_path, "--compare", "--turns", "2", program=program)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "program.py.log").read_text("utf-8").splitlines()
+    assert len({line.split()[1] for line in lines}) == len(lines) == 6
+    sides = ["ours" if line.startswith("acs_cl") else "own" for line in lines]
+    assert sides == ["ours", "own", "ours", "own", "own", "ours"]
+    assert {line.split(maxsplit=2)[2] for line in lines} == {"__main__ []"}
 
 
 def test_a_comparison_with_a_program_that_fails_says_so(tmp_path: Path, device: cl.Device) -> None:
     done = ran(tmp_path, "--compare", program="raise SystemExit(3)")
     assert done.returncode == 3
-    assert "no run on its own queues to compare with" in done.stderr
+    assert "no times to compare: the program failed" in done.stderr
+
+
+def test_turns_are_at_least_one(tmp_path: Path, device: cl.Device) -> None:
+    done = ran(tmp_path, "--compare", "--turns", "0")
+    assert done.returncode == 1
+    assert "--turns 0: expected at least one" in done.stderr

@@ -92,7 +92,10 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="run it three times, twice of them on its own queues, and say how long each took",
+        help="then run it on its own queues and on ours in turns, and say how long each took",
+    )
+    parser.add_argument(
+        "--turns", type=int, default=3, metavar="N", help="runs of --compare on each side (3)"
     )
     parser.add_argument("--out", metavar="FILE", help="where the report goes, in place of stderr")
     parser.add_argument(

@@ -1,9 +1,13 @@
-"""A pytest plugin: one test over backends, issue policies and orders, under checks.
+"""A pytest plugin: one test over backends, issue policies and orders, under checks; and suites of
+PyOpenCL's on our queues.
 
 In: tests that use the fixture `acs_runtime`, and the options `--acs-cl-backends` and
 `--acs-cl-check`. Out: such a test runs once for each backend, issue policy and seed, with runtimes
 that check what its kernels declare. PyTest finds this by an entry point and loads it in every run,
 so nothing is imported here before a test asks for the fixture.
+
+With ``--acs`` every `pyopencl.CommandQueue` of a suite is an `acs_cl.Queue`, under checks, and the
+end of the run tells what the queues gained and what was checked.
 
     def test_step(acs_runtime):
         rt = acs_runtime()
@@ -15,15 +19,28 @@ so nothing is imported here before a test asks for the fixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import pytest
+
+
+class Suite(NamedTuple):
+    """A run with `--acs`: what puts everything back, and what there is to say."""
+
+    ends: ExitStack
+    report: Callable[[], str]
+
+
+SUITE = pytest.StashKey[Suite]()
 
 BACKENDS = ("serial", "out_of_order", "lanes", "device")
 OTHERS = ("auto", "emulated")
 """Those that run where they are named."""
 POLICIES = ("eager", "ready_first")
 CHECKS = "access,order"
+QUEUE_CHECKS = "access"
+"""Those of `--acs`, where nothing else is said."""
 SEEDS = 2
 """Seeds of orders for each backend and policy."""
 
@@ -31,6 +48,11 @@ SEEDS = 2
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What can be said on the command line."""
     group = parser.getgroup("acs_cl", "kernels launched by acs_cl")
+    group.addoption(
+        "--acs", action="store_true", default=False,
+        help="every pyopencl.CommandQueue is an acs_cl.Queue, under the checks of --acs-cl-check "
+        f"('{QUEUE_CHECKS}' by default)",
+    )  # fmt: skip
     group.addoption(
         "--acs-cl-backends", metavar="NAMES", default=None,
         help="backends for the fixture acs_runtime, such as 'serial,lanes' or "
@@ -45,6 +67,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--acs-cl-seeds", metavar="N", type=int, default=SEEDS,
         help="how many seeds of the check 'order' are tried for each of them (%(default)s)",
     )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """With `--acs` queues are ours before anything of the suite is imported."""
+    said = early_config.known_args_namespace
+    if not getattr(said, "acs", False):
+        return
+    from ..host.environment import changed
+    from . import run_script
+
+    check = QUEUE_CHECKS if said.acs_cl_check is None else said.acs_cl_check
+    backend = said.acs_cl_backends or ""
+    there = (*BACKENDS, *OTHERS)
+    if backend and backend not in there:
+        raise pytest.UsageError(
+            f"--acs-cl-backends={backend}: with --acs it is one of {', '.join(there)}"
+        )
+    run_script.repair_devices()
+    ends = ExitStack()
+    if check != "off":
+        ends.enter_context(changed({"ACS_CL_CHECK": check}))
+    options = {"backend": backend} if backend else {}
+    account = ends.enter_context(run_script.replaced_queues(options))
+    early_config.stash[SUITE] = Suite(ends, lambda: run_script.report(account))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """What the queues of a suite gained, and what was checked."""
+    suite = config.stash.get(SUITE, None)
+    if suite is not None:
+        text = suite.report().partition("\n  --compare")[0].removeprefix("acs-cl run: ")
+        terminalreporter.section("acs_cl")
+        terminalreporter.write_line(text.rstrip("\n"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Queues are PyOpenCL's again."""
+    suite = config.stash.get(SUITE, None)
+    if suite is not None:
+        suite.ends.close()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

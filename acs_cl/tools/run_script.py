@@ -3,9 +3,7 @@
 In: a script, or a module with ``-m``, and its arguments. Out: its exit code, and on stderr what the
 queues gained, and what they could not see. While it runs, ``pyopencl.CommandQueue`` is `acs.Queue`.
 
-``--compare`` says what was gained in time. The program runs on its own queues before and after, in
-processes of their own whose output is dropped: the first run fills the caches of the driver for
-both others, the last one is compared. Nothing is traced then, since tracing takes time.
+``--compare`` says what was gained in time (`turns`).
 
 Invariant: the program is run as Python itself would run it (``__main__``, ``sys.argv``,
 ``sys.path``), and whatever it raises or exits with is its own; if nobody reads what it prints, that
@@ -17,9 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import runpy
-import subprocess
 import sys
-import tempfile
 import traceback
 import weakref
 from collections import Counter
@@ -38,6 +34,7 @@ from ..observe.stats import traced
 from ..queue import patch, queue
 from ..queue.queue import Queue
 from ..runtime import Runtime
+from . import turns
 
 HOW_TO_COMPARE = "  --compare says what that gained in time\n"
 CHECKED = "launches", "kernels", "runs", "passed", "found"
@@ -121,24 +118,22 @@ def main(args: argparse.Namespace) -> int:
     if not args.module and program.is_dir() and not (program / "__main__.py").exists():
         raise UsageError(f"there is no __main__.py in the folder {args.program!r}")
     repair_devices()
-    if args.report and (args.no_trace or args.compare):
-        raise UsageError("--report needs a trace: leave out --no-trace and --compare")
-    options: dict[str, Any] = {"trace": not (args.no_trace or args.compare)}
+    if args.report and args.no_trace:
+        raise UsageError("--report needs a trace: leave out --no-trace")
+    if args.turns < 1:
+        raise UsageError(f"--turns {args.turns}: expected at least one")
+    options: dict[str, Any] = {"trace": not args.no_trace}
     if args.backend:
         options["backend"] = args.backend
-    if args.compare:
-        _seconds_of_its_own(args)
     with replaced_queues(options) as account:
         account.keeps = bool(args.report)
-        began = perf_counter()
         code = as_python_does(args.program, args.module, args.arguments)
-        took_s = perf_counter() - began
         text = report(account)
         if args.report:
             text += _pages(account, Path(args.report), program.name)
     if args.compare:
-        own_s = _seconds_of_its_own(args) if code == 0 else None
-        text = text.removesuffix(HOW_TO_COMPARE) + compared(took_s, own_s)
+        times = turns.in_turns(args) if code == 0 else {}
+        text = text.removesuffix(HOW_TO_COMPARE) + turns.compared(times)
     if args.out:
         Path(args.out).write_text(text, encoding="utf-8")
     else:
@@ -158,43 +153,16 @@ def _pages(account: Account, path: Path, name: str) -> str:
     return "".join(said) or "  report: none, since nothing was timed\n"
 
 
-_ALONE = """
-import sys
-if sys.path[:1] == [""]:
-    del sys.path[0]
-from acs_cl.tools.run_script import alone
-sys.exit(alone(*sys.argv[1:4], sys.argv[4:]))
-"""
-
-
-def _seconds_of_its_own(args: argparse.Namespace) -> float | None:
-    """How long the program takes on its own queues, in another process; None if it failed there."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "seconds")
-        told = [args.program, "module" if args.module else "", str(out), *args.arguments]
-        done = subprocess.run(
-            [sys.executable, "-c", _ALONE, *told],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            check=False,
-        )  # fmt: skip
-        return float(out.read_text("ascii")) if done.returncode == 0 and out.exists() else None
-
-
-def alone(program: str, module: str, out: str, arguments: list[str]) -> int:
-    """Run it on its own queues, and write to a file how long it took."""
+def alone(program: str, module: str, out: str, backend: str, arguments: list[str]) -> int:
+    """Run it, and write to a file how long it took: on our queues with a backend, else on its
+    own."""
     repair_devices()
-    began = perf_counter()
-    code = as_python_does(program, bool(module), arguments)
-    Path(out).write_text(repr(perf_counter() - began), "ascii")
+    ours = replaced_queues({"backend": backend}) if backend else contextlib.nullcontext()
+    with ours:
+        began = perf_counter()
+        code = as_python_does(program, bool(module), arguments)
+        Path(out).write_text(repr(perf_counter() - began), "ascii")
     return code
-
-
-def compared(took_s: float, own_s: float | None) -> str:
-    """What a program gained, for people."""
-    if own_s is None:
-        return f"  took {took_s:.3f} s; no run on its own queues to compare with: one failed\n"
-    ratio = own_s / max(took_s, 1e-9)
-    return f"  took {took_s:.3f} s, on its own queues {own_s:.3f} s: {ratio:.2f}x (one run each)\n"
 
 
 def repair_devices() -> None:

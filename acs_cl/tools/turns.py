@@ -1,0 +1,83 @@
+"""Turns: a program on its own queues and on ours, one after the other, and what it gained.
+
+In: the program, its arguments, and how many turns. Out: seconds of each run, and a sentence. Each
+run has a process of its own, whose output is dropped. Nothing is traced there, so that launches go
+where they would go by themselves. A run before the first turn fills the caches of the driver for
+both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from ..host.progress import Progress
+
+OWN, OURS = "on its own queues", "on ours"
+
+_ALONE = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+from acs_cl.tools.run_script import alone
+sys.exit(alone(*sys.argv[1:5], sys.argv[5:]))
+"""
+
+
+def in_turns(args: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds of each run on both sides; nothing if one failed."""
+    say = Progress()
+    times: dict[str, list[float]] = {OWN: [], OURS: []}
+    runs = [OWN]  # which is not counted
+    for turn in range(args.turns):
+        runs += (OWN, OURS) if turn % 2 else (OURS, OWN)
+    try:
+        for index, side in enumerate(runs):
+            say(f"the program runs again, {side}", index / len(runs))
+            seconds = _seconds(args, side)
+            if seconds is None:
+                return {}
+            if index:
+                times[side].append(seconds)
+    finally:
+        say.end()
+    return times
+
+
+def _seconds(args: argparse.Namespace, side: str) -> float | None:
+    """How long the program takes in another process; None if it failed there."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "seconds")
+        queues = (args.backend or "auto") if side == OURS else ""
+        told = [args.program, "module" if args.module else "", str(out), queues, *args.arguments]
+        done = subprocess.run(
+            [sys.executable, "-c", _ALONE, *told],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+        return float(out.read_text("ascii")) if done.returncode == 0 and out.exists() else None
+
+
+def compared(times: Mapping[str, Sequence[float]]) -> str:
+    """What a program gained, for people: `times` are the seconds of each run."""
+    if not times:
+        return "  no times to compare: the program failed\n"
+    own, ours = sorted(times[OWN]), sorted(times[OURS])
+    ratio = median(own) / max(median(ours), 1e-9)
+    apart = ours[-1] < own[0] or own[-1] < ours[0] if len(own) > 1 else True
+    doubt = "" if apart else "; the runs vary by more than that"
+    return (
+        f"  took {_spread(ours)} {OURS}, {_spread(own)} {OWN}: {ratio:.2f}x "
+        f"(in turns, medians of {len(own)}{doubt})\n"
+    )
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    if len(seconds) == 1:
+        return f"{seconds[0]:.3f} s"
+    return f"{median(seconds):.3f} s ({seconds[0]:.3f} .. {seconds[-1]:.3f})"
