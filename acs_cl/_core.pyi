@@ -329,6 +329,43 @@ class Table:
     def shut(self) -> list[int]:
         """End that, and return the launches outside of any epoch that this one has to wait for."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether launches of the open epoch are only counted."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether all launches of the open epoch came as foreseen: it is to be sent."""
+    @property
+    def has_come(self) -> bool:
+        """Whether the open epoch is like an earlier one, and that ended here."""
+    @property
+    def follows(self) -> bool:
+        """Whether the open epoch is like an earlier one up to here, and that went on."""
+    def predict(self, on: bool) -> None:
+        """Remember epochs from now on, and compare the next ones with them; or neither."""
+    def forget_epochs(self) -> None:
+        """Remember none of those so far."""
+    def look(self, engine: Any) -> None:
+        """Look after what is due, but for launches that are only counted."""
+    def take_foreseen(self, busy: bool) -> tuple[Any, list[tuple[int, bytes]]] | None:
+        """Return what was given to `keep_on_device`, and places and words to be written, where the
+        open epoch came as foreseen: it is sent. `busy`: the device has work."""
+    def remember(self, busy: bool) -> bool:
+        """Remember the open epoch, which is sent; say whether it should stay on the device."""
+    def kept_access(self) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+        """Return what that epoch reads and writes, each span once."""
+    def keep_on_device(
+        self, resident: object, reads: Sequence[Span], writes: Sequence[Span], words: bytes
+    ) -> None:
+        """Note that it stays there: with which merged spans, and which words in front of its
+        blocks."""
+    def drop(self, resident: object) -> None:
+        """Forget the epoch that was kept as `resident`."""
+    def was_foreseen(self, number: int) -> bool:
+        """Whether a launch was only counted, as far as that is remembered."""
+    def forecasts(self) -> dict[str, int]:
+        """Count epochs and launches that came as foreseen, and what is remembered."""
+
 # ---- what kernels, handles and arrays inherit from --------------------------------------------
 
 class Caller:

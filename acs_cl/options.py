@@ -35,6 +35,7 @@ def options(
     check: Any = None,
     order: str = "first_in",
     watchdog_s: float | None = None,
+    predict: bool = True,
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
@@ -72,6 +73,7 @@ def options(
         variable("ACS_CL_VERIFY") or None,
         order,
         watchdog_s,
+        bool(predict),
     )
 
 

@@ -72,6 +72,7 @@ class Runtime:
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
+    - `predict`: whether steps that repeat are recognised, and stay on the device.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
     The reference of options has each of them in full.
@@ -105,12 +106,13 @@ class Runtime:
         order: str = "first_in",
         lane_after: str = "tail",
         lane_new: str = "least",
+        predict: bool = True,
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
     ) -> None:
         asked = options(
-            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s
-        )
+            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s, predict
+        )  # fmt: skip
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)

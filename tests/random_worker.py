@@ -4,7 +4,8 @@ In: a kind, a range of seeds, a device, a time to end at. Out: a file of JSON wi
 and the first seed that was not, written every few seeds and at the end; beside it the seed that is
 being run, which says where a process died. Kind `pool` is programs of kernels that are built once
 (`fuzz`), a seed each. Kind `kernels` is programs of newly made kernels (`random_launches`), of
-which a seed stands for several. Exit code 3: a seed took too long.
+which a seed stands for several. Kind `repeats` is programs that nearly repeat their steps
+(`fuzz.repeats`), a seed each. Exit code 3: a seed took too long.
 
 `random_batches.py` runs many of these.
 """
@@ -19,7 +20,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ from typing import Any
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
 import random_launches
+from fuzz import repeats
 from fuzz.runtimes import Ways, configuration_of
 
 from acs_cl import core, devices
 
-KINDS = ("pool", "kernels")
+KINDS = ("pool", "kernels", "repeats")
 LONGEST_S = 300.0
 """A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
 SAVED_EVERY = 25
@@ -86,9 +88,33 @@ class Kernels:
         return self._runner.now
 
 
+class Repeats:
+    """Programs that nearly repeat their steps, on runtimes that predict and one that does not."""
+
+    def __init__(self, device: Any) -> None:
+        self._ways = repeats.Ways(devices.choose(device))
+        self.counts: Counter[str] = Counter()
+
+    def one(self, seed: int) -> None:
+        """The programs of a seed."""
+        for name, value in self._ways.one(seed).items():
+            self.counts[name] += value
+
+    def about(self, seed: int) -> str:
+        """Where it is."""
+        return repeats.configuration_of(seed)
+
+
+RUNNERS: dict[str, Callable[[Any], Pool | Kernels | Repeats]] = {
+    "pool": Pool,
+    "kernels": Kernels,
+    "repeats": Repeats,
+}
+
+
 def run(kind: str, first: int, count: int, device: Any, until: float, path: Path) -> bool:
     """A range of seeds; whether all came out right."""
-    runner: Pool | Kernels = Pool(device) if kind == "pool" else Kernels(device)
+    runner: Pool | Kernels | Repeats = RUNNERS[kind](device)
     state: State = {"next": first, "counts": {}, "wrong": [], **machine(device)}
     now = os.open(f"{path}.now", os.O_WRONLY | os.O_CREAT, 0o644)
     _save(state, path)

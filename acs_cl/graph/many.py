@@ -77,7 +77,7 @@ def launch_many(
             if made.many:
                 runs.append(range(made.first, made.first + made.many))
                 parts.append(made)
-                engine.completed()
+                engine.table.look(engine)
                 continue
         for _ in range(1 if runs and alike else AT_ONCE):
             if at == many:

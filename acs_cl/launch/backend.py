@@ -105,6 +105,9 @@ class Backend:
     def look(self) -> None:
         """Now and then, between launches of the core's own."""
 
+    def attend(self) -> None:
+        """Launches have come of which nobody was told yet."""
+
     def where(self, number: int) -> str:
         """Where a launch runs and why, ending in '; ', if there is a choice for each."""
         return ""

@@ -117,6 +117,7 @@ class Engine(Books):
             and self.tracer is None
             and self.checker is None
         )
+        table.predict(table.usable and self.options.predict)
         self.state = ""
 
     def __del__(self) -> None:
@@ -241,6 +242,12 @@ class Engine(Books):
                 pump(self)
                 if self.backend.unsent:
                     self.progress.start()
+
+    def attend(self) -> None:
+        """Look now and then at an open epoch whose launches were only counted. Called by the core,
+        under the lock."""
+        self.backend.attend()
+        self.progress.start()
 
     def pump(self) -> tuple[bool, bool]:
         """Move everything along that can move. Whether launches are still held, and whether any

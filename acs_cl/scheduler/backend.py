@@ -35,11 +35,13 @@ from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from ..memory.blocks import Store
+from ..ranges import merged
 from ..records import Launch
 from .builds import Scheduler, Schedulers
 from .orders import first_in
 from .policy import FEW, HOT, Choice
-from .segment import SegmentCommand
+from .resident import Foreseen, Resident, Writes
+from .segment import Segment, SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import MOST_TASKS, Epoch, Sender, Settings
 from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
@@ -144,6 +146,7 @@ class Device(Backend):
     @settings.setter
     def settings(self, settings: Settings) -> None:
         self._sender.settings = settings
+        self._table.forget_epochs()
         self._tell()
 
     @property
@@ -190,6 +193,8 @@ class Device(Backend):
             return "on the host; "
         if reason is not None:
             return f"on a lane: {reason}; "
+        if self._table.was_foreseen(number):
+            return "in the scheduler on the device, in an epoch that came as foreseen; "
         if self._table.epoch(number) or not self._where or number >= next(iter(self._where)):
             return "in the scheduler on the device; "
         return "in the scheduler on the device, or on a lane, too long ago to tell; "
@@ -242,13 +247,14 @@ class Device(Backend):
             **self.counters,
             "on_lanes": dict(self.reasons),
             "builds": self._schedulers.builds,
+            "predicted": self._table.forecasts(),
             "schedulers": [facts._asdict() for facts in self._schedulers.facts()],
         }
 
     @property
     def unsent(self) -> bool:
         """Whether launches wait for an epoch to be sent."""
-        return self._open is not None and self._open.recorder.tasks > 0
+        return self._open is not None and (self._open.recorder.tasks > 0 or self._table.counts)
 
     @property
     def is_attended(self) -> bool:
@@ -257,6 +263,8 @@ class Device(Backend):
 
     def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
         """Into the open epoch, or to a lane."""
+        if self._table.is_complete:  # and not sent yet
+            self.send()
         command = launch.command
         if type(command) is SegmentCommand:
             self._replay(launch.number, launch.upstream, command)
@@ -340,6 +348,12 @@ class Device(Backend):
         if not self._sent:
             self._next_look, self._ahead = FIRST_LOOK, 0
         self._tell()
+
+    def attend(self) -> None:
+        """Look at the open epoch now and then, though it has no tasks."""
+        epoch = self._open
+        if epoch is not None and not epoch.attended:
+            self._attend(epoch)
 
     def _new_epoch(self, scheduler: Scheduler) -> Epoch:
         epoch = Epoch(scheduler, next(self._numbers))
@@ -458,15 +472,18 @@ class Device(Backend):
 
     def send_if_due(self) -> None:
         """Send the open epoch if it is full, or if it has some tasks and the device none."""
-        epoch = self._open
-        if epoch is None or not epoch.recorder.tasks:
+        epoch, table = self._open, self._table
+        if epoch is None or not self.unsent:
             return
         if not epoch.attended:
             self._attend(epoch)
         epoch.opened = epoch.opened or perf_counter()
         tasks = epoch.recorder.tasks
-        if tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES:
+        is_full = tasks >= self.settings.most_tasks or epoch.recorder.entries >= MOST_ENTRIES
+        if is_full or table.has_come:
             self.send()
+        elif table.follows:  # it ends where the one like it did
+            return
         elif 0 < self._next_look <= tasks:
             if not self._in_hand():
                 self._ahead += tasks
@@ -485,12 +502,18 @@ class Device(Backend):
         """Send the open epoch. What the driver refuses here is the failure of all its launches. The
         next one is open at once, where it will be sent whatever comes: launches that the core makes
         need not stop for it. Who looked at this one now and then does so for the next."""
-        epoch = self._open
-        if epoch is None or not epoch.recorder.tasks:
+        epoch, table = self._open, self._table
+        if epoch is None or not self.unsent:
             return
         self._open = None
-        for number in self._table.shut():
+        busy = self._in_hand() > 0
+        foreseen = table.take_foreseen(busy)
+        stays = foreseen is None and table.remember(busy)
+        for number in table.shut():
             self._wait_for_lane(epoch, number)
+        if foreseen is not None:
+            self._send_foreseen(epoch, *foreseen)
+            return
         if self._choice is not None:
             few, self._commands = self._commands, []
             newest = self._table.of_epoch(epoch.number)[-1]
@@ -502,11 +525,37 @@ class Device(Backend):
         self._sent.append(epoch)
         self.epochs_sent += 1
         self.tasks_sent += epoch.recorder.tasks
-        self._sender.send(epoch)
+        if stays:
+            self._keep(epoch)
+        else:
+            self._sender.send(epoch)
+        self._open_behind(epoch)
+
+    def _open_behind(self, epoch: Epoch) -> None:
+        """The next epoch, where it will be sent whatever comes."""
         if self._choice is None or self._choice.trusts:
             following = self._open_for(epoch.scheduler)
             if epoch.attended:
                 self._attend(following)
+
+    def _keep(self, epoch: Epoch) -> None:
+        """Send an epoch that has come often, and have it stay on the device."""
+        reads, writes = self._table.kept_access()
+        words = self._sender.send_and_keep(epoch)
+        if words is not None:
+            spans = merged(reads), merged(writes)
+            self._table.keep_on_device(epoch.segment, *spans, words.tobytes())
+
+    def _send_foreseen(self, epoch: Epoch, resident: Resident, writes: Writes) -> None:
+        """Send the open epoch, whose launches were only counted."""
+        self._choose_queue()
+        epoch.is_clocked = self.queues is self._clocked
+        epoch.segment, epoch.foreseen = resident, len(resident)
+        self._sent.append(epoch)
+        self.epochs_sent += 1
+        self.tasks_sent += epoch.foreseen
+        self._sender.send(epoch, Foreseen(resident, writes))
+        self._open_behind(epoch)
 
     def _look_again(self) -> None:
         """There are new schedulers: what was offered may be in a newer one now, and what the core
@@ -559,7 +608,7 @@ class Device(Backend):
         """Launches that have ended. An epoch that was open for long enough is sent."""
         epoch = self._open
         if epoch is not None and epoch.recorder.tasks:
-            most_s = OPEN_S if epoch.trusted else UNSURE_S
+            most_s = OPEN_S if epoch.trusted and not self._table.follows else UNSURE_S
             if not epoch.opened:
                 epoch.opened = perf_counter()
                 if not epoch.attended:
@@ -587,7 +636,7 @@ class Device(Backend):
             epoch = sent.popleft()
             one_by_one = self._end(epoch)
             ended += one_by_one
-            if len(one_by_one) < epoch.recorder.tasks:
+            if len(one_by_one) < epoch.recorder.tasks + epoch.foreseen:
                 whole.append(End(0, 0, epoch, -1, epoch.number))
             done = True
         if done:
@@ -617,8 +666,10 @@ class Device(Backend):
         which, table = epoch.number, self._table
         status, broken, failures = self._sender.outcome(epoch, lambda: table.of_epoch(which))
         is_bad = broken is not None or bool(failures)
-        if not is_bad and self._choice is not None and epoch.segment is None:
+        if not is_bad and self._choice is not None and not isinstance(epoch.segment, Segment):
             self._look_at(epoch, self._choice)
+        if broken is not None and epoch.segment is not None:
+            table.drop(epoch.segment)
         del self._epochs[which]
         ended: Ended = []
         for number in table.leave(which, is_bad):
@@ -630,7 +681,7 @@ class Device(Backend):
 
     def _look_at(self, epoch: Epoch, choice: Choice) -> None:
         """How long an epoch took may say that its kernels belong to lanes."""
-        tasks = epoch.recorder.tasks
+        tasks = epoch.recorder.tasks + epoch.foreseen
         if not epoch.is_clocked:
             choice.saw((perf_counter() - epoch.sent) * 1e6, tasks)
             return

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import pack
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from . import layout
 from .builds import Scheduler
 from .compiling import launch_arguments
 from .orders import ORDERS
+from .resident import Foreseen, Resident, Writes
 from .segment import MOST_LAUNCHES, Segment, SegmentCommand
 from .status import Landings
 
@@ -101,7 +102,7 @@ class Epoch:
         self.event: Any = None
         self.error: BaseException | None = None
         self.region: Any = None
-        self.words: list[tuple[int, layout.Words]] = []
+        self.words: Writes = []
         """What the driver uploads, until the end."""
         self.status: Any = None
         self.counts: Any = None
@@ -120,8 +121,10 @@ class Epoch:
         """Whether its queue keeps times."""
         self.names: Counter[str] = Counter()
         """Of the kernels in it, but for launches that the core made."""
-        self.segment: Segment | None = None
-        """What it replays, if it was not collected."""
+        self.segment: Segment | Resident | None = None
+        """What it replays, if it was not collected; or where it stays."""
+        self.foreseen = 0
+        """Its launches, if these came as foreseen and were not collected."""
 
     def __del__(self) -> None:
         """Wait: the driver reads `words` and writes `status` until the end."""
@@ -192,16 +195,34 @@ class Sender:
             return self.settings.polls
         return 0 if self._cpu else POLLS
 
-    def send(self, epoch: Epoch, command: SegmentCommand | None = None) -> None:
-        """Upload and launch what was collected, or launch the segment of `command` again. What the
+    def send(self, epoch: Epoch, command: SegmentCommand | Foreseen | None = None) -> None:
+        """Upload and launch what was collected, or launch again what `command` says. What the
         driver refuses is the failure of all launches in it; what it took before has ended then."""
-        try:
+        with _refusals(epoch):
             if command is None:
                 self._send_collected(epoch)
+            elif isinstance(command, Foreseen):
+                self._send_again(epoch, command.segment, command.writes)
             else:
-                self._send_segment(epoch, command)
-        except (cl.Error, MemoryError) as error:
-            epoch.error = DeviceError(f"the scheduler was not launched: {error}")
+                segment = command.segment
+                writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
+                self._send_again(epoch, segment, writes)
+
+    def send_and_keep(self, epoch: Epoch) -> layout.Words | None:
+        """Send what was collected, in a region where it stays: its words up to where its blocks
+        begin. None where the driver refuses."""
+        with _refusals(epoch):
+            groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
+            blocks = 1 if self._levels else 2
+            image = self._image(epoch, 2 * MOST_LAUNCHES * groups + 64, blocks)
+            flags, nbytes = cl.mem_flags.READ_WRITE, image.words.nbytes
+            epoch.region = cl.Buffer(self._queue.context, flags, nbytes)
+            epoch.segment = Resident(image, epoch.region)
+            cleans = 0 if self._levels else CLEANS
+            whole = [(0, image.words)]
+            self._enqueue(epoch, image, whole, groups, layout.STATUS_WORDS, 0, cleans)
+            return image.words[: image.block]
+        return None
 
     def requeue(self, queue: Any, lanes: Backend) -> None:
         """Use others from now on."""
@@ -216,25 +237,27 @@ class Sender:
         self.landings.let_go()
 
     def _send_collected(self, epoch: Epoch) -> None:
-        settings = self.settings
         groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
-        image = epoch.recorder.image(
-            spare, ORDERS[settings.order], settings.window, settings.stale,
-            gang=settings.gang and self.polls > 0, with_levels=self._levels,
-        )  # fmt: skip
+        image = self._image(epoch, spare)
         epoch.region = self._region(image.words.nbytes)
         self._enqueue(epoch, image, [(0, image.words)], groups, layout.STATUS_WORDS)
 
-    def _send_segment(self, epoch: Epoch, command: SegmentCommand) -> None:
+    def _image(self, epoch: Epoch, spare: int, blocks: int = 1) -> layout.Image:
+        """What was collected, as words."""
+        settings = self.settings
+        return epoch.recorder.image(
+            spare, ORDERS[settings.order], settings.window, settings.stale, blocks,
+            settings.gang and self.polls > 0, self._levels,
+        )  # fmt: skip
+
+    def _send_again(self, epoch: Epoch, segment: Segment | Resident, writes: Writes) -> None:
         """No upload but of changed words."""
-        segment = command.segment
         image, groups = segment.image, epoch.scheduler.limits.groups
-        writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
         epoch.region = segment.region
         if self._levels:  # which clean nothing, and so use one block only
-            writes.append((4 * image.block, segment.fresh))
-            self._enqueue(epoch, image, writes, groups, segment.status_words)
+            fresh = [*writes, (4 * image.block, segment.fresh)]
+            self._enqueue(epoch, image, fresh, groups, segment.status_words)
         else:
             which = segment.turn()
             self._enqueue(epoch, image, writes, groups, segment.status_words, which, CLEANS)
@@ -243,7 +266,7 @@ class Sender:
         self,
         epoch: Epoch,
         image: layout.Image,
-        writes: list[tuple[int, layout.Words]],
+        writes: Writes,
         groups: int,
         status_words: int,
         which: int = 0,
@@ -264,7 +287,7 @@ class Sender:
         epoch.launches += len(launches)
         failed, taken, *made = core.native.send_epoch(
             self._pointer, scheduler.queued, epoch.region, scheduler.limits.group,
-            [event.int_ptr for event in wait_for], writes, launches,
+            [event.int_ptr for event in wait_for], list(writes), launches,
             4 * (image.block + which * image.block_words), epoch.status, self.is_timed,
         )  # fmt: skip
         events.clear()
@@ -339,7 +362,7 @@ class Sender:
             elif int(epoch.status[layout.UNFINISHED]):
                 left = int(epoch.status[layout.UNFINISHED])
                 broken = InternalError(f"the scheduler left {left} tasks, none of them ready")
-            elif fault and epoch.segment is not None:
+            elif fault and isinstance(epoch.segment, Segment):
                 failures = {numbers()[0]: epoch.segment.refused(epoch.status)}
             elif fault:
                 failures = self._refused(epoch, numbers())
@@ -366,6 +389,15 @@ class Sender:
             numbers[task]: WrongCountError(told.get(task))
             for task in np.flatnonzero(values >= layout.FAULTY).tolist()
         }
+
+
+@contextlib.contextmanager
+def _refusals(epoch: Epoch) -> Iterator[None]:
+    """What the driver refuses is the failure of the epoch."""
+    try:
+        yield
+    except (cl.Error, MemoryError) as error:
+        epoch.error = DeviceError(f"the scheduler was not launched: {error}")
 
 
 def _event(pointer: int) -> cl.Event | None:

@@ -20,7 +20,7 @@ namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
 constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, HEIR = 1, SUCCESSORS = 2, N_SUCCESSORS = 3,
-                        TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10;
+                        TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10, HEADER_WORDS = 32;
 constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400;  // in the first word
 constexpr std::uint32_t TASK_BITS = 20;
 
@@ -147,8 +147,8 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t VERSION = 0xAC500001, HEADER_WORDS = 32, HEADER_CHECK = 14,
-                                   UNFINISHED = 64, STATE_WORD = 192;
+    static constexpr std::uint32_t VERSION = 0xAC500001, HEADER_CHECK = 14, UNFINISHED = 64,
+                                   STATE_WORD = 192;
 
     std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES]; }
 

@@ -105,7 +105,7 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
             if (!completed(self->engine, nullptr, reinterpret_cast<Handle *>(handle)->number))
                 Py_CLEAR(handle);
             lock->give_back();
-        } else if (handle && table->should_look() && !completed(self->engine, nullptr)) {
+        } else if (handle && table->should_look() && !table->look(self->engine)) {
             Py_CLEAR(handle);
         }
         if (handle || PyErr_Occurred()) return handle;

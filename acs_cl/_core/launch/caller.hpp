@@ -47,7 +47,7 @@ struct Record {
         const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
         if (!fits()) std::memcpy(to.table->recorder->place({}), bytes, HEAD_BYTES);
         to.table->launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
-                          to.name.ptr());
+                         to.name.ptr(), to.addresses);
     }
 
     std::size_t blob_bytes;

@@ -40,6 +40,7 @@ void teach(nb::handle kernel, nb::handle table, nb::object scheduler, nb::object
         if (!nbytes || at < HEAD_BYTES || at + nbytes > HEAD_BYTES + blob_bytes ||
             pointers >= MOST_SPANS)
             throw std::invalid_argument("a parameter does not fit into a record");
+        if (code == "P") made->addresses.add(at - HEAD_BYTES);
         made->add(code, at, nb::cast<std::string>(item[2]));
     }
     if (blob_bytes > MOST_BLOB) throw std::invalid_argument("these arguments are too many");

@@ -103,6 +103,7 @@ struct ToScheduler : Route {
     nb::object scheduler;
     std::size_t blob_bytes = 0;  // of all arguments
     Arena arena{};
+    Addresses addresses;
     BySizes<Head> heads;
 
     bool has_local() const {

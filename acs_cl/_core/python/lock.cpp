@@ -115,6 +115,7 @@ void take_again(Lock *self, long depth) {
     }
     self->owner = PyThread_get_thread_ident();
     self->depth = depth;
+    if (self->first) self->first(self->first_of);
 }
 
 // Until a driver's event has ended, or without one until somebody notifies; for so many seconds at

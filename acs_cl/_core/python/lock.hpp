@@ -25,14 +25,17 @@ struct Lock {
     Moved *moved;
     unsigned long owner;
     long depth;  // changes only while the lock and the GIL are held
+    void (*first)(void *);  // what whoever takes it does first, if anything, and for what
+    void *first_of;
 
     bool is_held() const { return depth != 0; }
     bool is_owned() const { return depth && owner == PyThread_get_thread_ident(); }
 
-    // Without waiting, where nobody has it and no signal is to be handled first.
-    bool try_take() {
+    // Without waiting, where nobody has it and no signal is to be handled first. `quietly`: without
+    // what whoever takes it does first.
+    bool try_take(bool quietly = false) {
         if (depth || !PyThread_acquire_lock(lock, NOWAIT_LOCK)) return false;
-        return has_taken(1);
+        return has_taken(1, quietly);
     }
 
     void give_back() {
@@ -42,13 +45,16 @@ struct Lock {
     }
 
     // False: it was given back, since there is a signal.
-    bool has_taken(long many) {
+    bool has_taken(long many, bool quietly = false) {
         owner = PyThread_get_thread_ident();
         depth = many;
-        if (owner != signals::main_thread || signals::enter()) return true;
-        depth = 1;
-        give_back();
-        return false;
+        if (owner == signals::main_thread && !signals::enter()) {
+            depth = 1;
+            give_back();
+            return false;
+        }
+        if (first && !quietly) first(first_of);
+        return true;
     }
 
     std::array<PyObject **, 0> objects() { return {}; }

@@ -45,12 +45,26 @@ void join(Table &self, nb::object hazards, nb::object lock, std::size_t backlog,
     self.hazards = nb::cast<PythonHazards *>(hazards);
     if (Py_TYPE(lock.ptr()) != lock_type()) throw nb::type_error("expected a lock");
     self.lock = reinterpret_cast<Lock *>(lock.ptr());
+    self.lock->first = [](void *table) { static_cast<Table *>(table)->settle(); };
+    self.lock->first_of = &self;
     self.hazards_object = std::move(hazards);
     self.lock_object = std::move(lock);
     self.backlog = backlog;
     self.window = window.value_or(SIZE_MAX);
     self.ready_first = ready_first;
     self.in_order = in_order;
+}
+
+nb::dict forecasts(const Table &self) {
+    const Forecast &of = self.forecast;
+    nb::dict told;
+    told["remembered"] = of.remembered();
+    told["kept"] = of.residents();
+    told["epochs"] = of.stats.epochs;
+    told["launches"] = of.stats.launches;
+    told["given_up"] = of.stats.given_up;
+    told["patched"] = of.stats.patched;
+    return told;
 }
 
 nb::list transitions(const Table &self, std::int64_t launch) {
@@ -74,6 +88,14 @@ nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes
 void refuse_step(std::int64_t number, State from, State to) {
     throw std::logic_error("launch " + std::to_string(number) + " cannot be " + name_of(to) +
                            ": it is " + name_of(from));
+}
+
+bool Table::look(PyObject *engine) {
+    static PyObject *const attend = PyUnicode_InternFromString("attend");
+    if (!wants_attention()) return completed(engine, nullptr);
+    if (!lock->try_take(true)) return true;  // a signal, which comes first
+    Taken taken(lock);
+    return nb::steal(PyObject_CallMethodNoArgs(engine, attend)).is_valid();
 }
 
 void Table::keep_step(std::int64_t launch, State from, State to) {
@@ -178,11 +200,31 @@ void add_table(nb::module_ &module) {
         }, "epoch"_a, "recorder"_a, "scheduler"_a, "least_tasks"_a, "most_tasks"_a,
            "most_entries"_a, "next_look"_a)
         .def("shut", [](Table &self) {
-            self.open = 0;
-            self.recorder_object.reset();
-            self.scheduler.reset();
+            self.shut();
             return std::exchange(self.strangers, {});
-        });
+        })
+        .def("predict", [](Table &self, bool on) {
+            self.forecast.forget_all();
+            self.forecast.is_on = on;
+        }, "on"_a)
+        .def("forget_epochs", [](Table &self) { self.forecast.forget_all(); })
+        .def("look", [](Table &self, nb::handle engine) {
+            if (self.forecast.counted() && !self.should_look()) return;
+            if (!self.look(engine.ptr())) throw nb::python_error();
+        }, "engine"_a)
+        .def_prop_ro("counts", [](const Table &self) {
+            return self.forecast.counted() || self.forecast.is_complete();
+        })
+        .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
+        .def_prop_ro("has_come", [](const Table &self) { return self.forecast.has_come(); })
+        .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
+        .def("take_foreseen", &Table::take_foreseen, "busy"_a)
+        .def("remember", &Table::remember, "busy"_a)
+        .def("kept_access", &Table::kept_access)
+        .def("keep_on_device", &Table::keep_on_device, "resident"_a, "reads"_a, "writes"_a, "words"_a)
+        .def("drop", &Table::drop, "resident"_a)
+        .def("was_foreseen", &Table::was_foreseen, "number"_a)
+        .def("forecasts", forecasts);
 }
 
 }  // namespace acs_cl

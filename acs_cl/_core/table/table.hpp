@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "epoch/forecast.hpp"
 #include "epoch/recorder.hpp"
 #include "hazards/python_hazards.hpp"
 #include "python/lock.hpp"
@@ -29,8 +30,10 @@
 
 namespace acs_cl {
 
+constexpr std::size_t MOST_PAST = 256;  // epochs that came as foreseen, for `explain`
 constexpr std::int64_t LOOK_EVERY = 32;  // launches, and then only after so long:
 constexpr auto LOOK_AFTER = std::chrono::microseconds(100);
+constexpr auto COUNT_AFTER = std::chrono::microseconds(4000);  // which ends what is only counted
 
 inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
     nb::list upstream;
@@ -72,6 +75,7 @@ public:
         });
         for (auto &[_, batch] : batches_) batch.let_go();
         for (OnLane &one : on_lanes_) one.touched.let_go();
+        if (lock) lock->first = nullptr;
     }
 
     // What it owns of Python's, for the collector of cycles: `visit` gets each, until it says false.
@@ -81,8 +85,12 @@ public:
         for (nb::object *one : {&recorder_object, &scheduler, &hazards_object, &lock_object,
                                 &reasons, &where})
             if (one->ptr() && !visit(one->ptr())) return;
+        for (const TemplatePointer &one : forecast.templates())
+            for (nb::object *object : {&one->scheduler, &one->resident})
+                if (object->ptr() && !visit(object->ptr())) return;
     }
     void clear_objects() {
+        forecast.forget_all();
         rows_.each(-1, [](std::int64_t, Row &row) {
             if (row.by_core) return true;  // a string
             Py_XSETREF(row.object, Py_NewRef(Py_None));
@@ -115,7 +123,7 @@ public:
         if (rows_.find(number)) throw std::invalid_argument("this launch is in the table already");
         Upstream upstream;
         for (PyObject *other : Items(PyTuple_GET_ITEM(launch.ptr(), 3)))
-            upstream.push_back(whole_number(other));
+            upstream.push_back(stands_for(whole_number(other)));
         Row &row = rows_.make(number);
         row.object = launch.inc_ref().ptr();
         row.holds = holds;
@@ -201,12 +209,17 @@ public:
     bool has_ready() const { return !ready_.empty(); }
 
     // A failure has reached it: however it ends, it has failed.
-    void lose(std::int64_t launch) { known(launch).is_lost = true; }
+    void lose(std::int64_t launch) {
+        tell_apart();
+        known(launch).is_lost = true;
+    }
 
     // ---- asking ---------------------------------------------------------------------------------
 
-    std::size_t in_flight() const { return in_flight_; }
-    bool has(std::int64_t launch) const { return rows_.find(launch); }
+    std::size_t in_flight() const { return in_flight_ + forecast.counted(); }
+    bool has(std::int64_t launch) const {
+        return find(launch) || is_counted_only(launch);
+    }
     std::int64_t oldest() const { return rows_.oldest(); }
     std::int64_t newest(std::int64_t last) const { return rows_.newest(last); }
     std::size_t outside() const { return outside_.size(); }
@@ -214,12 +227,14 @@ public:
     std::size_t waiting() const { return outside_.size() + pending_; }  // not handed out
 
     const char *state(std::int64_t launch) const {
-        const Row *row = rows_.find(launch);
+        const Row *row = find(launch);
         if (row) return name_of(row->state);
+        if (is_counted_only(launch)) return name_of(State::READY);
         return stand_ins_.count(launch) ? name_of(State::NEVER_RAN) : nullptr;
     }
 
     nb::list live() {
+        tell_apart();
         nb::list numbers;
         rows_.each(-1, [&](std::int64_t number, Row &) { return numbers.append(number), true; });
         return numbers;
@@ -228,22 +243,27 @@ public:
     // Launch `place` of those in flight, from 0 on; 0: there are not so many.
     std::int64_t nth(std::size_t place) {
         std::int64_t found = 0;
-        rows_.each(-1, [&](std::int64_t number, Row &) {
-            if (place--) return true;
+        rows_.each(-1, [&](std::int64_t number, Row &row) {
             found = number;
-            return false;
+            const std::size_t many = weight(number, row);
+            if (place < many) return false;
+            place -= many;
+            found = 0;
+            return true;
         });
         return found;
     }
 
     // A `records.Launch`; None where it is not in flight.
     nb::object record_of(std::int64_t launch) {
+        if (stands_for(launch) != launch || is_foreseen(launch)) tell_apart();
         const Row *row = rows_.find(launch);
         return row ? record(launch, *row) : nb::none();
     }
 
     // Those behind a launch, in order.
     nb::list later(std::int64_t launch) {
+        tell_apart();
         std::vector<std::int64_t> numbers;  // first, for making records may run anything
         rows_.each(launch, [&](std::int64_t one, Row &) { return numbers.push_back(one), true; });
         nb::list launches;
@@ -277,11 +297,12 @@ public:
         row.is_left = false;
         batch(epoch).numbers.push_back(launch);
         in_epochs_++;
+        if (epoch == open) forecast.leave_alone();
     }
 
     // 0 where it is in none.
     std::uint32_t epoch(std::int64_t launch) const {
-        const Row *row = rows_.find(launch);
+        const Row *row = find(launch);
         return row && row->is_in_epoch() ? row->epoch : 0;
     }
 
@@ -300,8 +321,13 @@ public:
         std::unordered_map<PyObject *, std::size_t> many;  // one kernel has one string
         auto batch = batches_.find(epoch);
         if (batch != batches_.end())
-            for (std::int64_t launch : batch->second.numbers)
-                if (const Row *row = rows_.find(launch); row && row->by_core) many[row->object]++;
+            for (std::int64_t launch : batch->second.numbers) {
+                const Row *row = rows_.find(launch);
+                if (row && row->is_foreseen)
+                    for (const Expected &task : foreseen_.at(launch).like->tasks) many[task.name]++;
+                else if (row && row->by_core)
+                    many[row->object]++;
+            }
         nb::dict names;
         for (auto [name, count] : many)
             names[name] = nb::cast<std::size_t>(names.attr("get")(nb::handle(name), 0)) + count;
@@ -312,10 +338,11 @@ public:
     // one; the others of it are over at `end_epoch`. `one_by_one`: all are.
     std::vector<std::int64_t> leave(std::uint32_t epoch, bool one_by_one) {
         std::vector<std::int64_t> told;
+        if (one_by_one) tell_apart();
         auto found = batches_.find(epoch);
         if (found == batches_.end()) return told;
         Batch &batch = found->second;
-        in_epochs_ -= batch.numbers.size();
+        for (std::int64_t launch : batch.numbers) in_epochs_ -= weight(launch, known(launch));
         for (std::int64_t launch : batch.numbers) {
             Row &row = known(launch);
             row.is_left = true;
@@ -401,35 +428,108 @@ public:
 
     // Whether the core may make a launch for it now.
     bool takes(PyObject *for_scheduler) const {
-        return open && scheduler.ptr() == for_scheduler && recorder->tasks() >= least_tasks &&
+        return open && scheduler.ptr() == for_scheduler &&
+               recorder->tasks() + forecast.counted() >= least_tasks && !forecast.is_complete() &&
                !ready_first && watched_.empty() && is_plain();
     }
 
-    // Launch `number + 1`: the task whose record is in its place, behind what it touches.
+    // Launch `number + 1`: the task whose record is in its place, behind what it touches. Where the
+    // epoch is expected to come as an earlier one did, it is only counted while it does.
     void launch(const std::string_view *blob, const std::string_view *shape, const Touched &touched,
-                PyObject *name) {
-        inside_epoch_.clear();
-        for (const Edge &edge : enter(touched)) {
-            const Row *row = rows_.find(edge.upstream);
-            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
-            else if (row->epoch == open) inside_epoch_.push_back(row->task);
+                PyObject *name, const Addresses &addresses) {
+        if (forecast.is_on && is_foreseen(blob, shape, touched, addresses)) {
+            number++;
+            if (forecast.is_complete()) enter_foreseen();
+            return;
         }
-        std::uint32_t task = recorder->add(blob, shape, inside_epoch_);
-        Batch &in = batch(open);
-        Row &row = make(number, name, touched);
-        row.epoch = open;
-        row.task = task;
-        row.first = std::uint32_t(in.nodes.size());
-        in.numbers.push_back(number);
-        in.many++;
-        for (std::uint32_t at = 0; at < touched.many; at++) {
-            touched.nodes[at]->holders++;
-            in.nodes.push_back(touched.nodes[at]);
-        }
-        in_epochs_++;
+        record_task(blob, shape, touched, name, addresses);
     }
 
-    bool has_room() const { return in_flight_ < backlog && inside_ < window; }
+    // What was only counted is recorded, launch by launch, as if nothing had been expected. Whoever
+    // takes the lock does that first.
+    void settle() noexcept {
+        const std::size_t many = forecast.counted();
+        if (!many || forecast.is_complete()) return;
+        const TemplatePointer known = forecast.known();
+        forecast.give_up();
+        number -= std::int64_t(many);
+        for (std::size_t at = 0; at < many; at++) {
+            const Expected &task = known->tasks[at];
+            const std::string_view blob(task.blob), shape(task.shape);
+            recorder->place(task.words);
+            record_task(task.blob.empty() ? nullptr : &blob,
+                        task.shape.empty() ? nullptr : &shape, known->touched(task), task.name,
+                        task.addresses);
+        }
+    }
+
+    // The open epoch is sent as it was foreseen: what Python keeps of it, and what has to be written
+    // in front of its run. None: it is not.
+    nb::object take_foreseen(bool busy) {
+        if (!forecast.is_complete()) return nb::none();
+        const TemplatePointer known = forecast.known();
+        forecast.sent_foreseen(busy);
+        return nb::make_tuple(known->resident, known->take_changes());
+    }
+
+    // The open epoch, which was collected, is sent. Whether it has come often and should stay on the
+    // device; then `keep_on_device` is told of it.
+    bool remember(bool busy) {
+        kept_.reset();
+        auto found = batches_.find(open);
+        const std::size_t tasks = recorder->tasks();
+        if (found == batches_.end() || found->second.many != tasks || besides_.size() != tasks) {
+            forecast.leave_alone();
+            return false;
+        }
+        kept_ = forecast.remember(tasks, scheduler.ptr(), busy,
+                                  [&](Template &made) { fill(made, found->second); });
+        return kept_ != nullptr;
+    }
+
+    // What it touches, in spans.
+    nb::tuple kept_access() const {
+        const Template &of = *kept_;
+        nb::list reads, writes;
+        std::unordered_map<const Node *, int> seen;
+        for (const Expected &task : of.tasks)
+            for (std::uint32_t at = 0; at < task.many; at++) {
+                const Node *node = of.nodes[task.first + at];
+                int &is = seen[node];
+                for (int written = 0; written < 2; written++) {
+                    const bool has = (written ? task.writes : task.reads) >> at & 1;
+                    if (!has || is >> written & 1) continue;
+                    is |= 1 << written;
+                    (written ? writes : reads).append(object_of(node->span));
+                }
+            }
+        return nb::make_tuple(nb::tuple(reads), nb::tuple(writes));
+    }
+
+    // It is on the device: what Python has of it, what it touches, merged, and its words up to where
+    // its blocks begin.
+    void keep_on_device(nb::object resident, nb::handle reads, nb::handle writes, nb::bytes words) {
+        if (!kept_) return;
+        kept_->words.resize(words.size() / 4);
+        std::memcpy(kept_->words.data(), words.c_str(), 4 * kept_->words.size());
+        kept_->resident = std::move(resident);
+        kept_->footprint = hazards->footprint(reads, writes, nullptr);
+        kept_.reset();
+    }
+
+    // Nobody knows any more how it is on the device.
+    void drop(nb::handle resident) {
+        const std::deque<TemplatePointer> all = forecast.templates();
+        for (const TemplatePointer &one : all)
+            if (one->resident.is(resident)) forecast.forget(one);
+    }
+
+    Forecast forecast;
+
+    bool has_room() const {
+        const std::size_t counted = forecast.counted();
+        return in_flight_ + counted < backlog && inside_ + counted < window;
+    }
 
     // Whether a launch that nobody holds may go to a driver that then waits for its upstream.
     bool may_follow(const std::vector<Edge> &edges) const {
@@ -445,9 +545,16 @@ public:
 
     bool is_due() const {
         if (!open) return false;
-        return recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
-               (next_look && recorder->tasks() >= next_look);
+        if (recorder->tasks() >= most_tasks || recorder->entries >= most_entries ||
+            forecast.has_come())
+            return true;
+        // one that is like an earlier one so far ends where that did
+        if (forecast.follows() && next_look != 1) return false;
+        return next_look && recorder->tasks() >= next_look;
     }
+
+    // Whether launches of the open epoch were only counted, and nobody looks at that epoch.
+    bool wants_attention() const { return next_look == 1 && forecast.counted(); }
 
     // ---- both -----------------------------------------------------------------------------------
 
@@ -470,14 +577,36 @@ public:
         return edges;
     }
 
-    // Whether Python should look at what is due, or has ended.
+    // Has Python look at what is due, or has ended; false with an error. What is only counted stays so
+    // where somebody only has to be told that there is something.
+    bool look(PyObject *engine);
+
+    // Whether Python should look.
     bool should_look() {
-        if (is_due()) return true;
+        if (is_due() || wants_attention()) return true;
         if (number % LOOK_EVERY) return false;
         auto now = std::chrono::steady_clock::now();
-        if (now - looked_at_ <= LOOK_AFTER) return false;
+        const std::size_t counted = forecast.counted();
+        const bool begins = counted && counted <= std::size_t(LOOK_EVERY);
+        if (!begins && now - looked_at_ <= (counted ? COUNT_AFTER : LOOK_AFTER)) return false;
         looked_at_ = now;
-        return true;
+        return !begins;
+    }
+
+    // The open epoch takes no more.
+    void shut() {
+        open = 0;
+        recorder_object.reset();
+        scheduler.reset();
+        besides_.clear();
+        forecast.start();
+    }
+
+    // Whether a launch was, or is, only counted: as far as that is remembered.
+    bool was_foreseen(std::int64_t launch) const {
+        return std::any_of(past_.begin(), past_.end(), [launch](const auto &one) {
+            return one.first <= launch && launch <= one.second;
+        });
     }
 
     // Memory that a program has dropped, wherever it did: the next launch takes note first.
@@ -533,7 +662,7 @@ private:
 
     // What an epoch has.
     struct Batch {
-        Upstream numbers;  // by task
+        Upstream numbers;  // by task; one that came as foreseen: the last one
         std::vector<Node *> nodes;  // of those that the core made
         std::size_t many = 0;       // how many of these are in flight
 
@@ -543,7 +672,162 @@ private:
         }
     };
 
+    // What a task of the open epoch has besides its record.
+    struct Beside {
+        Addresses addresses;
+        std::uint32_t blob_bytes;
+    };
+
+    // An epoch in flight that came as foreseen: its first launch, and what it is like. Its last launch
+    // has a row, which stands for all.
+    struct Foreseen {
+        std::int64_t first;
+        TemplatePointer like;
+    };
+
     void keep_step(std::int64_t launch, State from, State to);
+
+    // ---- epochs that come as foreseen -----------------------------------------------------------
+
+    bool is_foreseen(const std::string_view *blob, const std::string_view *shape,
+                     const Touched &touched, const Addresses &addresses) {
+        char *own = reinterpret_cast<char *>(recorder->records.back().data());
+        const Asked one{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
+                        shape ? *shape : std::string_view(), touched, addresses};
+        Forecast::Verdict verdict = forecast.ask(one, recorder->tasks(), scheduler.ptr());
+        if (verdict != Forecast::Verdict::GIVE_UP) return verdict == Forecast::Verdict::COUNT;
+        const RecordWords record = recorder->records.back();
+        settle();
+        own = recorder->place(record);
+        const Asked again{own, blob ? *blob : std::string_view(own + HEAD_BYTES, INLINE_BYTES),
+                          one.shape, touched, addresses};
+        forecast.ask(again, recorder->tasks(), scheduler.ptr());
+        return false;
+    }
+
+    // All launches of the open epoch have come as foreseen: one row, behind what they touch together.
+    void enter_foreseen() {
+        const TemplatePointer &known = forecast.known();
+        const std::size_t many = known->size();
+        for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->footprint)) {
+            const Row *row = rows_.find(edge.upstream);
+            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
+        }
+        Batch &in = batch(open);
+        Row &row = make(number, known->tasks.back().name, Touched());
+        row.epoch = open;
+        row.is_foreseen = true;
+        foreseen_[number] = {number - std::int64_t(many) + 1, known};
+        in.numbers.push_back(number);
+        in.many++;
+        by_core += std::int64_t(many) - 1;
+        in_flight_ += many - 1;
+        inside_ += many - 1;
+        most = std::max(most, inside_);
+        in_epochs_ += many;
+        past_.emplace_back(number - std::int64_t(many) + 1, number);
+        if (past_.size() > MOST_PAST) past_.pop_front();
+    }
+
+    // The launch whose row stands for this one.
+    std::int64_t stands_for(std::int64_t launch) const {
+        if (foreseen_.empty()) return launch;
+        auto found = foreseen_.lower_bound(launch);
+        return found == foreseen_.end() || found->second.first > launch ? launch : found->first;
+    }
+    const Row *find(std::int64_t launch) const { return rows_.find(stands_for(launch)); }
+    bool is_foreseen(std::int64_t launch) const { return foreseen_.count(launch); }
+    bool is_counted_only(std::int64_t launch) const {
+        return !forecast.is_complete() && launch <= number &&
+               launch > number - std::int64_t(forecast.counted());
+    }
+    std::size_t weight(std::int64_t launch, const Row &row) const {
+        return row.is_foreseen ? std::size_t(launch - foreseen_.at(launch).first + 1) : 1;
+    }
+
+    // Something is asked of each launch by itself: all have rows of their own from now on.
+    void tell_apart() {
+        for (auto &[last, one] : std::exchange(foreseen_, {})) {
+            const Row own = known(last);
+            Batch &in = batch(own.epoch);
+            in.numbers.clear();
+            in.many = 0;
+            for (std::size_t at = 0; at < one.like->size(); at++) {
+                const std::int64_t launch = one.first + std::int64_t(at);
+                const Expected &task = one.like->tasks[at];
+                Row &row = launch == last ? known(launch) : rows_.make(launch);
+                row = own;
+                row.is_foreseen = false;
+                if (launch != last) row.is_watched = false;
+                row.object = launch == last ? own.object : Py_NewRef(task.name);
+                row.task = std::uint32_t(at);
+                row.first = std::uint32_t(in.nodes.size());
+                row.many = std::uint8_t(task.many);
+                row.reads = task.reads;
+                row.writes = task.writes;
+                for (std::uint32_t node = 0; node < task.many; node++) {
+                    in.nodes.push_back(one.like->nodes[task.first + node]);
+                    in.nodes.back()->holders++;
+                }
+                in.numbers.push_back(launch);
+                in.many++;
+            }
+        }
+    }
+
+    // What the open epoch is, for those that will be compared with it.
+    void fill(Template &made, const Batch &in) {
+        made.nodes = in.nodes;
+        for (Node *node : made.nodes) node->holders++;
+        made.tasks.reserve(in.numbers.size());
+        for (std::size_t at = 0; at < in.numbers.size(); at++) {
+            const Row &row = known(in.numbers[at]);
+            Expected &task = made.tasks.emplace_back();
+            task.words = recorder->records[at];
+            task.first = row.first;
+            task.many = row.many;
+            task.reads = row.reads;
+            task.writes = row.writes;
+            task.addresses = besides_[at].addresses;
+            task.name = Py_NewRef(row.object);
+        }
+        for (auto [place, put] : recorder->patches) {
+            const std::uint32_t at = place / RECORD_WORDS;
+            const char *from = recorder->extra.data() + 4 * std::size_t(put);
+            if (place % RECORD_WORDS == ARGS)
+                made.tasks[at].blob.assign(from, besides_[at].blob_bytes);
+            else
+                made.tasks[at].shape.assign(from, SHAPE_BYTES);
+        }
+    }
+
+    // ---- rows -----------------------------------------------------------------------------------
+
+    // The task whose record is in its place.
+    void record_task(const std::string_view *blob, const std::string_view *shape,
+                     const Touched &touched, PyObject *name, const Addresses &addresses) {
+        inside_epoch_.clear();
+        for (const Edge &edge : enter(touched)) {
+            const Row *row = rows_.find(edge.upstream);
+            if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
+            else if (row->epoch == open) inside_epoch_.push_back(row->task);
+        }
+        std::uint32_t task = recorder->add(blob, shape, inside_epoch_);
+        if (forecast.is_on)
+            besides_.push_back({addresses, std::uint32_t(blob ? blob->size() : 0)});
+        Batch &in = batch(open);
+        Row &row = make(number, name, touched);
+        row.epoch = open;
+        row.task = task;
+        row.first = std::uint32_t(in.nodes.size());
+        in.numbers.push_back(number);
+        in.many++;
+        for (std::uint32_t at = 0; at < touched.many; at++) {
+            touched.nodes[at]->holders++;
+            in.nodes.push_back(touched.nodes[at]);
+        }
+        in_epochs_++;
+    }
 
     Row &known(std::int64_t launch) {
         Row *row = rows_.find(launch);
@@ -634,10 +918,12 @@ private:
         if (row.has_place) give_place_up(row);
         counted_ -= row.is_counted;
         const bool was_watched = row.is_watched;
+        const std::size_t many = weight(launch, row);
+        if (row.is_foreseen) foreseen_.erase(launch);
         rows_.erase(launch);
-        in_flight_--;
-        inside_--;
-        ended++;
+        in_flight_ -= many;
+        inside_ -= many;
+        ended += std::int64_t(many);
         if (retires && hazards) hazards->retire(launch);
         if (was_watched) {
             const auto found = watched_.extract(launch);
@@ -742,6 +1028,10 @@ private:
     Batch spare_;
     std::deque<OnLane> on_lanes_;
     std::vector<std::uint32_t> free_, inside_epoch_;
+    std::vector<Beside> besides_;
+    std::map<std::int64_t, Foreseen> foreseen_;  // by the last launch
+    std::deque<std::pair<std::int64_t, std::int64_t>> past_;
+    TemplatePointer kept_;
     std::chrono::steady_clock::time_point looked_at_;
     std::vector<Transition> log_;
     bool logs_ = false;

@@ -1,0 +1,406 @@
+// What the open epoch may turn out to be: epochs that were sent before are remembered, and launches of
+// the next one are compared with them. docs/design/prediction.md says what for;
+// emu/reference/forecast.py is the model.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "epoch/recorder.hpp"
+#include "hazards/touched.hpp"
+
+namespace acs_cl {
+
+namespace nb = nanobind;
+
+constexpr std::size_t MOST_EPOCHS = 32, MOST_REMEMBERED = 1 << 16;  // epochs, and tasks of all
+constexpr std::size_t SHAPE_BYTES = 40;  // as acs_cl/scheduler/layout.py has it
+constexpr std::size_t LEAST_FORESEEN = 8;  // tasks of an epoch that is remembered
+constexpr std::uint32_t OFTEN = 3;         // times that it came, and then it stays on the device
+constexpr std::uint32_t MOST_FAILED = 4;   // times in a row that it was expected and did not come
+constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
+constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
+constexpr std::size_t LARGE_EPOCH = 2048;  // tasks from which longer ones cost no less
+
+// Which words of 8 bytes of a record's arguments are addresses.
+struct Addresses {
+    std::uint64_t bits[2] = {};
+
+    // One that begins there.
+    void add(std::size_t at) {
+        for (std::size_t byte : {at, at + 7}) bits[byte / 512] |= 1ull << byte / 8 % 64;
+    }
+    bool has(std::size_t word) const { return bits[word / 64] >> word % 64 & 1; }
+};
+
+// A launch for the open epoch, as a forecast is asked about it.
+struct Asked {
+    const char *head;
+    std::string_view arguments;  // those in the record are as long as there is room
+    std::string_view shape;
+    const Touched &touched;
+    const Addresses &addresses;
+};
+
+// A task of an epoch that is remembered, with the numbers that it had last.
+struct Expected {
+    RecordWords words;
+    std::string blob, shape;  // arguments that do not fit; the first is empty where they do
+    std::uint32_t first, many, reads, writes;  // nodes
+    Addresses addresses;
+    PyObject *name;
+    bool is_changed = false;  // the device has other numbers
+
+    char *head() { return reinterpret_cast<char *>(words.data()); }
+    const char *head() const { return reinterpret_cast<const char *>(words.data()); }
+    char *arguments() { return blob.empty() ? head() + HEAD_BYTES : blob.data(); }
+    const char *arguments() const { return const_cast<Expected *>(this)->arguments(); }
+    std::size_t argument_bytes() const { return blob.empty() ? INLINE_BYTES : blob.size(); }
+};
+
+enum class Likeness { OTHER, NUMBERS, SAME };
+
+// An epoch that is remembered.
+class Template {
+public:
+    explicit Template(PyObject *of) : scheduler(nb::borrow(of)) {}
+    ~Template() {
+        for (Node *node : nodes) node->let_go();
+        for (Expected &task : tasks) Py_DECREF(task.name);
+    }
+    Template(const Template &) = delete;
+    Template &operator=(const Template &) = delete;
+
+    std::vector<Expected> tasks;
+    std::vector<Node *> nodes;
+    nb::object scheduler;
+    std::uint32_t came = 1, failed = 0, grown = 0;
+    bool is_forgotten = false;  // while it is still looked at
+    nb::object resident;  // Python's, once it stays on the device
+    std::unique_ptr<Footprint> footprint;
+    std::vector<std::uint32_t> words;  // as the device has them, but for what is `changed`
+    std::vector<std::uint32_t> changed;
+    std::weak_ptr<Template> next;  // what came behind it last
+
+    std::size_t size() const { return tasks.size(); }
+    bool is_resident() const { return bool(footprint); }
+
+    Touched touched(const Expected &task) const {
+        Touched touched;
+        for (std::uint32_t at = 0; at < task.many; at++)
+            touched.add(nodes[task.first + at], task.reads >> at & 1, task.writes >> at & 1);
+        return touched;
+    }
+
+    Likeness compare(std::size_t at, const Asked &one) {
+        const Expected &task = tasks[at];
+        if (task.many != one.touched.many || task.reads != one.touched.reads ||
+            task.writes != one.touched.writes ||
+            std::memcmp(task.head(), one.head, HEAD_BYTES) ||
+            task.argument_bytes() != one.arguments.size() || task.shape != one.shape)
+            return Likeness::OTHER;
+        for (std::uint32_t node = 0; node < task.many; node++)
+            if (!is_same(nodes[task.first + node], one.touched.nodes[node])) return Likeness::OTHER;
+        return arguments(task, one.arguments.data());
+    }
+
+    // Whether the first `many` tasks are like those of another one.
+    bool begins_like(const Template &other, std::size_t many) const {
+        for (std::size_t at = 0; at < many; at++) {
+            const Expected &mine = tasks[at], &theirs = other.tasks[at];
+            if (mine.many != theirs.many || mine.reads != theirs.reads ||
+                mine.writes != theirs.writes ||
+                std::memcmp(mine.head(), theirs.head(), HEAD_BYTES) ||
+                mine.argument_bytes() != theirs.argument_bytes() || mine.shape != theirs.shape)
+                return false;
+            for (std::uint32_t node = 0; node < mine.many; node++)
+                if (!(nodes[mine.first + node]->span == other.nodes[theirs.first + node]->span))
+                    return false;
+            if (arguments(mine, theirs.arguments()) == Likeness::OTHER) return false;
+        }
+        return true;
+    }
+
+    // A launch like a task came with other numbers.
+    void take_numbers(std::size_t at, const char *from) {
+        Expected &task = tasks[at];
+        std::memcpy(task.arguments(), from, task.argument_bytes());
+        if (is_resident() && !std::exchange(task.is_changed, true))
+            changed.push_back(std::uint32_t(at));
+    }
+
+    // What has to be written in front of its next run: places in bytes, and bytes.
+    nb::list take_changes() {
+        nb::list writes;
+        if (changed.empty()) return writes;
+        std::size_t first = SIZE_MAX, last = 0;
+        std::vector<std::pair<std::size_t, std::size_t>> pieces;
+        for (std::uint32_t at : changed) {
+            Expected &task = tasks[at];
+            task.is_changed = false;
+            const std::size_t record = HEADER_WORDS + at * RECORD_WORDS;
+            const std::size_t place =
+                task.blob.empty() ? record + HEAD_BYTES / 4 : words[record + ARGS];
+            std::memcpy(&words[place], task.arguments(), task.argument_bytes());
+            const std::size_t many = (task.argument_bytes() + 3) / 4;
+            pieces.emplace_back(place, many);
+            first = std::min(first, place);
+            last = std::max(last, place + many);
+        }
+        changed.clear();
+        if (pieces.size() > MOST_PIECES) pieces = {{first, last - first}};
+        for (auto [place, many] : pieces)
+            writes.append(nb::make_tuple(
+                4 * place, nb::bytes(reinterpret_cast<const char *>(&words[place]), 4 * many)));
+        return writes;
+    }
+
+private:
+    // One that was taken out of the index and came back is another node.
+    static bool is_same(Node *&mine, Node *other) {
+        if (mine == other) return true;
+        if (!(mine->span == other->span)) return false;
+        other->holders++;
+        std::exchange(mine, other)->let_go();
+        return true;
+    }
+
+    static Likeness arguments(const Expected &task, const char *others) {
+        const char *mine = task.arguments();
+        const std::size_t nbytes = task.argument_bytes();
+        if (!std::memcmp(mine, others, nbytes)) return Likeness::SAME;
+        for (std::size_t at = 0; at < nbytes; at += 8)
+            if (task.addresses.has(at / 8) &&
+                std::memcmp(mine + at, others + at, std::min<std::size_t>(8, nbytes - at)))
+                return Likeness::OTHER;
+        return Likeness::NUMBERS;
+    }
+};
+
+using TemplatePointer = std::shared_ptr<Template>;
+
+// One for each table. It knows of the open epoch only how many of its launches are like those of one
+// that is remembered: they are recorded as usual while that one is followed, and only counted once it
+// stays on the device.
+class Forecast {
+public:
+    bool is_on = false;
+
+    // Since the beginning.
+    struct {
+        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0;
+    } stats;
+
+    enum class Verdict { RECORD, COUNT, GIVE_UP };
+
+    // A launch comes to the open epoch, which has `recorded` tasks. To be asked again where it gave up
+    // and what was counted has been recorded.
+    Verdict ask(const Asked &one, std::size_t recorded, PyObject *scheduler) {
+        if (!recorded && !counts_) open(one, scheduler);
+        if (!known_) return Verdict::RECORD;
+        if (!counts_ && recorded != matched_) return leave();
+        Likeness like =
+            matched_ < known_->size() ? known_->compare(matched_, one) : Likeness::OTHER;
+        if (like == Likeness::OTHER) {
+            TemplatePointer other = another(one);
+            if (counts_ && !(other && other->is_resident())) return Verdict::GIVE_UP;
+            if (!other) return leave();
+            if (counts_) hand_over(*other);
+            known_ = std::move(other);
+            like = Likeness::NUMBERS;
+        }
+        if (counts_ && like == Likeness::NUMBERS)
+            known_->take_numbers(matched_, one.arguments.data());
+        matched_++;
+        return counts_ ? Verdict::COUNT : Verdict::RECORD;
+    }
+
+    // Launches that were only counted, of an epoch that is not complete.
+    std::size_t counted() const { return counts_ && !is_complete() ? matched_ : 0; }
+    // All of them are there: it is on its way as a whole.
+    bool is_complete() const { return counts_ && matched_ == known_->size(); }
+    // Whether the open epoch is like another one up to here, and goes on.
+    bool follows() const { return known_ && matched_ < known_->size(); }
+    // It is like another one, and that ended here.
+    bool has_come() const { return known_ && matched_ == known_->size(); }
+    const TemplatePointer &known() const { return known_; }
+
+    // What was counted has been recorded: from now on the epoch only follows.
+    void give_up() {
+        stats.given_up += matched_;
+        counts_ = false;
+        if (++known_->failed >= MOST_FAILED) forget(known_);
+    }
+
+    // The open epoch is sent as it was foreseen. `busy`: the device has work.
+    void sent_foreseen(bool busy) {
+        stats.epochs++;
+        stats.launches += known_->size();
+        stats.patched += known_->changed.size();
+        known_->failed = 0;
+        follow_up(known_, busy);
+        counts_ = false;
+        known_.reset();
+    }
+
+    // The open epoch is sent, all of it made by the core: what it is, once that came often and should
+    // stay on the device; else null.
+    template <typename Fill>
+    TemplatePointer remember(std::size_t tasks, PyObject *scheduler, bool busy, Fill &&fill) {
+        if (!is_on || tasks < LEAST_FORESEEN || is_skipped()) {
+            last_.reset();
+            return nullptr;
+        }
+        auto made = std::make_shared<Template>(scheduler);
+        fill(*made);
+        TemplatePointer found = find(*made);
+        if (found) {
+            new_ = 0;
+            found->came++;
+            for (std::size_t at = 0; at < tasks; at++)
+                if (std::memcmp(found->tasks[at].arguments(), made->tasks[at].arguments(),
+                                made->tasks[at].argument_bytes()))
+                    found->take_numbers(at, made->tasks[at].arguments());
+        } else {
+            new_++;
+            found = std::move(made);
+            templates_.push_front(found);
+            make_room();
+        }
+        follow_up(found, busy);
+        return found->came >= OFTEN && !found->is_resident() ? found : nullptr;
+    }
+    // The open epoch has a launch that the core did not make.
+    void leave_alone() {
+        known_.reset();
+        last_.reset();
+    }
+
+    // The next epoch is open.
+    void start() {
+        known_.reset();
+        matched_ = 0;
+        counts_ = false;
+    }
+
+    void forget(const TemplatePointer &one) {
+        one->is_forgotten = true;
+        templates_.erase(std::remove(templates_.begin(), templates_.end(), one), templates_.end());
+    }
+    void forget_all() {
+        templates_.clear();
+        start();
+        last_.reset();
+    }
+
+    std::size_t remembered() const { return templates_.size(); }
+    std::size_t residents() const {
+        return std::size_t(std::count_if(templates_.begin(), templates_.end(),
+                                         [](const auto &one) { return one->is_resident(); }));
+    }
+    const std::deque<TemplatePointer> &templates() const { return templates_; }
+
+private:
+    Verdict leave() {
+        known_.reset();
+        return Verdict::RECORD;
+    }
+
+    // What came behind the last one the last time, or else the longest that begins so.
+    void open(const Asked &one, PyObject *scheduler) {
+        start();
+        if (std::exchange(grows_, false)) return;
+        auto fits = [&](const TemplatePointer &other) {
+            return other && !other->is_forgotten && other->scheduler.ptr() == scheduler &&
+                   other->compare(0, one) != Likeness::OTHER;
+        };
+        if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
+            known_ = std::move(next);
+        } else {
+            for (const TemplatePointer &other : templates_)
+                if ((!known_ || other->size() > known_->size()) && fits(other)) known_ = other;
+        }
+        counts_ = known_ && known_->is_resident();
+    }
+
+    // One that is like this one up to here, and goes on with a launch.
+    TemplatePointer another(const Asked &one) const {
+        TemplatePointer found;
+        for (const TemplatePointer &other : templates_) {
+            if (other == known_ || other->size() <= matched_ ||
+                !other->scheduler.is(known_->scheduler) ||
+                (counts_ && found && !other->is_resident()) ||
+                other->compare(matched_, one) == Likeness::OTHER ||
+                !other->begins_like(*known_, matched_))
+                continue;
+            if (!found || (counts_ && other->is_resident() && !found->is_resident())) found = other;
+        }
+        return found;
+    }
+
+    // Another one has the numbers of what was counted.
+    void hand_over(Template &other) const {
+        for (std::size_t at = 0; at < matched_; at++) {
+            const Expected &mine = known_->tasks[at];
+            if (std::memcmp(mine.arguments(), other.tasks[at].arguments(), mine.argument_bytes()))
+                other.take_numbers(at, mine.arguments());
+        }
+    }
+
+    // The same epoch again and again, while the device has others: longer ones cost less.
+    void follow_up(const TemplatePointer &now, bool busy) {
+        const bool repeats = last_ == now && busy;
+        repeats_ = repeats ? repeats_ + 1 : 0;
+        if (repeats_ >= OFTEN && now->grown < OFTEN && now->size() < LARGE_EPOCH) {
+            repeats_ = 0;
+            now->grown++;
+            grows_ = true;
+        }
+        if (last_) last_->next = now;
+        last_ = now;
+        auto at = std::find(templates_.begin(), templates_.end(), now);
+        if (at != templates_.end()) std::rotate(templates_.begin(), at, at + 1);
+    }
+
+    bool is_skipped() {
+        if (new_ < NEW_IN_A_ROW || known_) return false;
+        return skipped_++ % SKIPPED != 0;
+    }
+
+    TemplatePointer find(const Template &made) const {
+        for (const TemplatePointer &other : templates_)
+            if (other->size() == made.size() && other->scheduler.is(made.scheduler) &&
+                other->begins_like(made, made.size()))
+                return other;
+        return nullptr;
+    }
+
+    void make_room() {
+        std::size_t tasks = 0;
+        for (const TemplatePointer &one : templates_) tasks += one->size();
+        while (templates_.size() > 1 &&
+               (templates_.size() > MOST_EPOCHS || tasks > MOST_REMEMBERED)) {
+            tasks -= templates_.back()->size();
+            templates_.pop_back();
+        }
+    }
+
+    std::deque<TemplatePointer> templates_;  // the newest first
+    TemplatePointer known_, last_;
+    std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
+    std::uint32_t repeats_ = 0;
+    bool counts_ = false, grows_ = false;
+};
+
+}  // namespace acs_cl

@@ -1,0 +1,183 @@
+"""Model how epochs are remembered, followed and foreseen: which epochs are sent, and of what.
+
+In: launches of one program in order, and what comes between them. Out: epochs as they are sent, and
+whether each came as foreseen. A launch is a pair: what has to be the same (kernel, sizes, arrays)
+and its numbers, which may differ. The core's is `acs_cl/_core/epoch/forecast.hpp`;
+docs/design/prediction.md says what for.
+
+Invariant: the launches of all epochs, one after another, are the launches of the program, each once
+and with its own numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+LEAST, OFTEN, MOST_FAILED, MOST_EPOCHS = 8, 3, 4, 32
+"""Tasks of an epoch that is remembered; times that it came, and then it is kept; times in a row
+that it did not come, and then it is forgotten; epochs that are remembered."""
+
+
+class Launch(NamedTuple):
+    """One launch of a program."""
+
+    kind: Hashable
+    numbers: tuple[float, ...] = ()
+
+
+class Sent(NamedTuple):
+    """An epoch on its way."""
+
+    launches: tuple[Launch, ...]
+    foreseen: bool
+    patched: int
+    """Launches whose numbers were written in front of it."""
+
+
+class Known:
+    """An epoch that is remembered, with the numbers that it had last."""
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self.launches = list(launches)
+        self.came = 1
+        self.failed = 0
+        self.is_kept = False
+        self.changed: set[int] = set()
+        self.next: Known | None = None
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    def take(self, at: int, launch: Launch) -> None:
+        """Note a launch like task `at`, with numbers of its own."""
+        if self.launches[at].numbers != launch.numbers:
+            self.launches[at] = launch
+            if self.is_kept:
+                self.changed.add(at)
+
+    def begins_like(self, launches: Sequence[Launch]) -> bool:
+        """Tell whether it begins with launches like these."""
+        return len(self) >= len(launches) and all(
+            mine.kind == other.kind for mine, other in zip(self.launches, launches, strict=False)
+        )
+
+
+class Forecast:
+    """Take launches, give epochs."""
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        self.given_up = 0
+        self._remembered: list[Known] = []
+        self._tasks: list[Launch] = []
+        self._known: Known | None = None
+        self._last: Known | None = None
+        self._matched = 0
+        self._counts = False
+
+    def launch(self, launch: Launch) -> None:
+        """Take a launch that the core makes."""
+        if not self._tasks and not self._counts:
+            self._open(launch)
+        if self._known is not None:
+            self._compare(launch)
+        if not self._counts:
+            self._tasks.append(launch)
+        if self._known is not None and self._matched == len(self._known):
+            self.send()
+
+    def foreign(self, launch: Launch) -> None:
+        """Take a launch that somebody else makes."""
+        self.settle()
+        self._tasks.append(launch)
+        self._known = self._last = None
+
+    def settle(self) -> None:
+        """Record what was only counted: somebody takes the lock."""
+        known = self._known
+        if not self._counts or known is None:
+            return
+        self._counts = False
+        self._tasks = known.launches[: self._matched]
+        self.given_up += self._matched
+        known.failed += 1
+        if known.failed >= MOST_FAILED:
+            self._remembered.remove(known)
+
+    def send(self, by_core: bool = True) -> None:
+        """Send the open epoch: it is complete, or somebody waits. `by_core`: all its launches are
+        the core's own."""
+        known = self._known
+        if self._counts and known is not None and self._matched == len(known):
+            self.sent.append(Sent(tuple(known.launches), True, len(known.changed)))
+            known.changed.clear()
+            known.failed = 0
+            self._follow_up(known)
+        else:
+            self.settle()
+            if not self._tasks:
+                return
+            self.sent.append(Sent(tuple(self._tasks), False, 0))
+            if by_core and len(self._tasks) >= LEAST:
+                self._follow_up(self._remember())
+            else:
+                self._last = None
+        self._tasks, self._known, self._matched, self._counts = [], None, 0, False
+
+    def _open(self, launch: Launch) -> None:
+        """Choose what may come: what came behind the last one, or the longest that begins so."""
+        self._matched = 0
+        following = self._last.next if self._last is not None else None
+        fits = [one for one in self._remembered if one.begins_like([launch])]
+        if following in fits:
+            self._known = following
+        else:
+            self._known = max(fits, key=len, default=None)
+        self._counts = self._known is not None and self._known.is_kept
+
+    def _compare(self, launch: Launch) -> None:
+        known = self._known
+        assert known is not None
+        if self._matched == len(known) or known.launches[self._matched].kind != launch.kind:
+            other = self._another(known, launch)
+            if self._counts and not (other is not None and other.is_kept):
+                self.settle()
+            if other is not None and self._counts:
+                for at in range(self._matched):
+                    other.take(at, known.launches[at])
+            self._known = known = other
+        if known is None:
+            return
+        if self._counts:
+            known.take(self._matched, launch)
+        self._matched += 1
+
+    def _another(self, known: Known, launch: Launch) -> Known | None:
+        """Find one that is like `known` up to here, and goes on with a launch."""
+        begun = [*known.launches[: self._matched], launch]
+        found = [one for one in self._remembered if one is not known and one.begins_like(begun)]
+        kept = [one for one in found if one.is_kept]
+        return next(iter(kept if self._counts and kept else found), None)
+
+    def _remember(self) -> Known:
+        """Note an epoch that was collected."""
+        for known in self._remembered:
+            if len(known) == len(self._tasks) and known.begins_like(self._tasks):
+                known.came += 1
+                for at, launch in enumerate(self._tasks):
+                    known.take(at, launch)
+                known.is_kept = known.is_kept or known.came >= OFTEN
+                return known
+        made = Known(self._tasks)
+        self._remembered.insert(0, made)
+        del self._remembered[MOST_EPOCHS:]
+        return made
+
+    def _follow_up(self, known: Known) -> None:
+        if self._last is not None:
+            self._last.next = known
+        self._last = known
+        if known in self._remembered:
+            self._remembered.remove(known)
+            self._remembered.insert(0, known)
