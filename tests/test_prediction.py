@@ -19,8 +19,8 @@ from fuzz import repeats
 
 import acs_cl as acs
 from acs_cl import testing
-from emu.reference import forecast
-from emu.reference.forecast import Forecast, Launch
+from acs_cl.emu.reference import forecast
+from acs_cl.emu.reference.forecast import Forecast, Launch
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "60"))
 PARTS = 4
