@@ -334,9 +334,29 @@ def test_rows_are_told_apart_where_each_launch_is_asked_for(case: Case) -> None:
             assert table.launch(one.number) == one
             assert table.task(one.number, table.epoch(one.number)) == one.number - later[0].number
         assert len(table) == len(later)
+        assert table.of_epoch(table.epoch(later[0].number)) == [one.number for one in later]
     case.runtime.finish()
     assert not len(table)
     case.settle()
+
+
+def test_each_launch_of_an_epoch_that_the_driver_refuses_has_failed(case: Case) -> None:
+    case.settle()
+    sender = testing.Scheduler(case.runtime)
+    before = case.counted["epochs"]
+    with sender.refusing_the_second():
+        handles = case.step(0)
+    assert case.counted["epochs"] == before + 1
+    for row, handle in enumerate(handles):
+        with pytest.raises(acs.PoisonedError, match="was not launched"):
+            handle.wait()
+        case.rows[row].set(case.host[row])
+    case.runtime.finish()
+    assert case.counted["kept"] == 0
+    case.settle()
+    case.step()
+    case.runtime.finish()
+    assert case.counted["epochs"] > before + 1
 
 
 def test_a_failure_before_an_epoch_reaches_the_launches_that_read_it(case: Case) -> None:

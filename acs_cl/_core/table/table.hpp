@@ -311,8 +311,11 @@ public:
         return row && row->is_in_epoch() && row->epoch == epoch ? std::int64_t(row->task) : -1;
     }
 
-    std::vector<std::int64_t> of_epoch(std::uint32_t epoch) const {
+    std::vector<std::int64_t> of_epoch(std::uint32_t epoch) {
         auto batch = batches_.find(epoch);
+        if (batch != batches_.end() && batch->second.numbers.size() == 1 &&
+            is_foreseen(batch->second.numbers[0]))
+            tell_apart();
         return batch == batches_.end() ? std::vector<std::int64_t>() : batch->second.numbers;
     }
 
