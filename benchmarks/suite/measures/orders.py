@@ -2,8 +2,9 @@
 
 In: a device. Out: for pairs of kernels that compute and that wait for memory, and for networks,
 milliseconds of a replay in each order on each backend, over the same replay in program order, over
-a replay on one queue in order, and beside the best of an expert's queues. Then what it takes to
-put 1,000 launches in order.
+a replay on one queue in order, and beside the best of an expert's queues. Beside them stand Opara's
+and GrCUDA's ways to choose lanes, in program order. Then what it takes to put 1,000 launches in
+order.
 
 Every graph is profiled before. Results are compared with the reference once in each order; one that
 is wrong is reported, and not timed.
@@ -31,6 +32,8 @@ from acs_cl.scheduler.orders import ORDERS, Tasks, Work, sequence
 
 PAIRS = ("pair_product", "pair_convolve")
 NETWORKS = ("googlenet", "nasnet", "squeezenet")
+PLACED = (("disjoint", "always"), ("disjoint", "reuse"), ("same", "reuse"))
+"""Policies of lanes: Opara's, and two of GrCUDA's."""
 HOSTS = {"CPU": "out_of_order", "GPU": "lanes"}
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 WITHIN_S = 120.0
@@ -82,6 +85,22 @@ def _row(settings: Settings, workload: Workload) -> dict[str, Any]:
                     failed[name] = wrong
                 else:
                     samplers[name] = replay
+        for after, new in PLACED:
+            runtime = building_once(
+                stack.enter_context(
+                    acs.Runtime(device, backend="lanes", lane_after=after, lane_new=new)
+                )
+            )
+            run = workload.make(runtime, size, 0)
+            runtime.finish()
+            with runtime.record() as graph:
+                run.step()
+            name = f"lanes, {after} {new}"
+            samplers[name] = _timed(graph.replay, runtime.finish)
+            samplers[name]()
+            if wrong := differences(workload, run.results(), expected):
+                failed[name] = wrong
+                del samplers[name]
         for name, lanes in experts(device).items():
             platform = Queues(device, lanes=lanes)
             assert workload.expert is not None
