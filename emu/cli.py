@@ -22,14 +22,16 @@ from acs_cl.emu.convert import from_timeline, is_timeline
 from acs_cl.emu.fields import MOST
 from acs_cl.emu.generate import GRAPHS, Sizes, generate
 from acs_cl.emu.machines import MACHINES, machine
+from acs_cl.emu.orders import in_order
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
-from acs_cl.emu.spec import WindowSpec
+from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
 from acs_cl.errors import AcsError, InternalError, UsageError
 from acs_cl.host.pipes import quietly
 from acs_cl.host.progress import Progress
+from acs_cl.scheduler.orders import ORDERS
 
 ITEMS = 256
 """Work-items of a group, where a timeline does not tell."""
@@ -49,6 +51,10 @@ def options(parser: argparse.ArgumentParser) -> Any:
     for parser_ in (run, compare, sweep):
         _source(parser_)
         parser_.add_argument("--machine", default="paper", help=", ".join(MACHINES))
+        parser_.add_argument(
+            "--order", default="first_in", metavar="ORDER",
+            help=f"send launches as a recorded graph would: {', '.join(ORDERS)}",
+        )  # fmt: skip
         parser_.add_argument("--json", action="store_true", help="print one JSON document")
         parser_.add_argument("--png", metavar="FILE", help="draw a picture there, too")
     _unit_options(commands.add_parser("unit", help="memory, area and delays of a window unit"))
@@ -132,16 +138,21 @@ def _trace(args: argparse.Namespace) -> Trace:
     )
 
 
+def _ordered(args: argparse.Namespace) -> tuple[Trace, Machine]:
+    where = machine(args.machine)
+    return in_order(_trace(args), args.order, where.gpu), where
+
+
 def _run(args: argparse.Namespace) -> None:
-    _show(args, report.compare(_trace(args), machine(args.machine), [args.policy]))
+    _show(args, report.compare(*_ordered(args), [args.policy]))
 
 
 def _compare(args: argparse.Namespace) -> None:
-    _show(args, report.compare(_trace(args), machine(args.machine), args.policies or ALL))
+    _show(args, report.compare(*_ordered(args), args.policies or ALL))
 
 
 def _sweep(args: argparse.Namespace) -> None:
-    trace, where = _trace(args), machine(args.machine)
+    trace, where = _ordered(args)
     say = Progress()
     try:
         found = report.sweep(trace, where, args.policy, args.axis, args.values, say)
