@@ -1,0 +1,82 @@
+"""The recipe and the release workflow say what pyproject.toml says. Neither was run yet."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acs_cl
+
+ROOT = Path(__file__).resolve().parent.parent
+RENAMED = {"libclang": {"libclang", "python-clang"}}
+"""What conda-forge calls otherwise."""
+
+
+def parsed(path: str) -> Any:
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with Dask, of the extra dev")
+    return yaml.safe_load((ROOT / path).read_text("utf-8"))
+
+
+def project() -> Any:
+    if sys.version_info < (3, 11):
+        pytest.skip("Python 3.10 reads no TOML")
+    import tomllib
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def split(requirement: str) -> tuple[str, str]:
+    name, bound = re.match(r"([\w.-]+)\s*(.*)", requirement).groups()  # type: ignore[union-attr]
+    return name, bound.replace(" ", "")
+
+
+def test_recipe_requires_what_the_package_requires() -> None:
+    recipe, package = parsed("packaging/conda/recipe.yaml"), project()
+    expected = {"python": package["project"]["requires-python"]}
+    for name, bound in map(split, package["project"]["dependencies"]):
+        expected |= dict.fromkeys(RENAMED.get(name, {name}), bound)
+    assert dict(map(split, recipe["requirements"]["run"])) == expected
+    build = dict(map(split, package["build-system"]["requires"]))
+    host = dict(map(split, recipe["requirements"]["host"]))
+    assert {name: host.get(name) for name in build} == build
+
+
+def test_recipe_is_of_this_version_and_has_its_command() -> None:
+    recipe, package = parsed("packaging/conda/recipe.yaml"), project()
+    assert recipe["context"]["version"] == acs_cl.__version__
+    scripts = [f"{name} = {target}" for name, target in package["project"]["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == scripts
+    assert (ROOT / recipe["about"]["license_file"]).exists()
+    assert (ROOT / "packaging/conda" / recipe["source"]["path"]).resolve() == ROOT
+
+
+def test_release_publishes_only_what_was_built_and_tried() -> None:
+    release = parsed(".github/workflows/release.yml")
+    jobs = release["jobs"]
+    publish = jobs["publish"]
+    assert set(publish["needs"]) == {"tests", "wheels", "sources"}
+    assert "ref_type == 'tag'" in publish["if"]
+    assert publish["environment"] == "release"
+    assert release["permissions"] == {"contents": "read"}
+    writers = [name for name, job in jobs.items() if "permissions" in job]
+    assert writers == ["publish"]
+    for name, job in jobs.items():
+        needs = job.get("needs", [])
+        for other in [needs] if isinstance(needs, str) else needs:
+            assert other in jobs, f"{name} needs {other}"
+    systems = " ".join(jobs["wheels"]["strategy"]["matrix"]["os"])
+    assert all(system in systems for system in ("ubuntu", "macos", "windows"))
+
+
+def test_version_of_a_tag_is_read_as_the_workflow_reads_it() -> None:
+    release = parsed(".github/workflows/release.yml")
+    step = release["jobs"]["version"]["steps"][1]["run"]
+    pattern = re.search(r"s/(.*)/\\1/p", step)
+    assert pattern is not None
+    told = pattern[1].replace(r"\(", "(").replace(r"\)", ")")
+    text = (ROOT / "acs_cl" / "_version.py").read_text("utf-8")
+    assert re.findall(told, text, re.MULTILINE) == [acs_cl.__version__]
