@@ -7,6 +7,7 @@ import pickle
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,22 @@ def expected(values: Any, times: int = 1) -> Any:
     return values
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    """Two workers, each a process with a runtime."""
+@contextmanager
+def workers(threads: int, processes: bool) -> Iterator[Client]:
+    """Two workers of this machine."""
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=threads, processes=processes, dashboard_address=None
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """Two workers, each a process with a runtime."""
+    with workers(2, processes=True) as client:
         client.register_plugin(acs.dask.Worker(backend="out_of_order"))
         yield client
 
@@ -106,12 +114,7 @@ def test_arrays_that_are_not_given_begin_with_zeros(client: Client) -> None:
 def test_a_worker_that_is_killed_is_made_up_for() -> None:
     """Some results are lost with it: they are computed again, on the worker that is left or on the
     one that takes its place, and are the same."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
+    with workers(1, processes=True) as client:
         client.register_plugin(acs.dask.Worker(backend="serial"))
         step = make_step()
         inputs = [np.full(64, number, "f4") for number in range(16)]
@@ -132,12 +135,7 @@ def _kept(step: acs.dask.Step, x: Any) -> Any:
 
 
 def test_workers_in_one_process_have_runtimes_of_their_own() -> None:
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
+    with workers(1, processes=False) as client:
         client.register_plugin(acs.dask.Worker())
         step, (one, other) = make_step(), client.scheduler_info()["workers"]
         first = client.submit(_kept, step, np.ones(64, "f4"), workers=[one])
@@ -156,12 +154,7 @@ def _window(dask_worker: Any) -> int | None:
 
 
 def test_workers_take_devices_in_turns_with_options(device: Any) -> None:
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
+    with workers(1, processes=False) as client:
         client.register_plugin(
             acs.dask.Worker(devices=[0, device.name], backend="serial", window=7)
         )
