@@ -121,23 +121,21 @@ def priorities(tasks: Tasks, order: Order) -> Sequence[float] | None:
 
 
 def _keys_of_heights(tasks: Tasks) -> list[float]:
-    took = [work.us for work in tasks.work]
-    edge = 0.0
+    took, edge = [work.us for work in tasks.work], 0.0
     if not any(took):
         took, edge = [0.0] * len(tasks.tiles), 1.0
     return [-one for one in core.native.heights(tasks.upstream, tasks.downstream, took, edge)]
 
 
 def _demands(tasks: Tasks) -> list[float]:
-    if any(work.demand for work in tasks.work):
-        return [work.demand for work in tasks.work]
-    return [float(tiles) for tiles in tasks.tiles]
+    demands = [work.demand for work in tasks.work]
+    return demands if any(demands) else [float(tiles) for tiles in tasks.tiles]
 
 
 def _classes(tasks: Tasks) -> list[int] | None:
     """0 for what computes, which begins, and 1 for what waits for memory; None where all are of
     one class, or nobody knows."""
-    if not tasks.work or any(work.is_memory_bound is None for work in tasks.work):
+    found = [work.is_memory_bound for work in tasks.work]
+    if None in found or len(set(found)) < 2:
         return None
-    found = [int(bool(work.is_memory_bound)) for work in tasks.work]
-    return found if 0 < sum(found) < len(found) else None
+    return list(map(int, found))  # type: ignore[arg-type]

@@ -174,7 +174,7 @@ WORKLOADS = [
         presets={
             "tiny": ProductSize(2, 64, 1 << 12, 2),
             "small": ProductSize(4, 256, 1 << 22, 1),
-            "paper": ProductSize(6, 1024, 1 << 24, 264),
+            "paper": ProductSize(6, 1024, 1 << 25, 528),
         },
         make=Products,
         reference=product_reference,
@@ -188,7 +188,7 @@ WORKLOADS = [
         presets={
             "tiny": ConvolveSize(2, 8, 10, 1 << 12, 2),
             "small": ConvolveSize(4, 32, 30, 1 << 21, 1),
-            "paper": ConvolveSize(6, 64, 66, 1 << 24, 264),
+            "paper": ConvolveSize(6, 64, 98, 1 << 25, 528),
         },
         make=Convolutions,
         reference=convolve_reference,
