@@ -136,8 +136,6 @@ void Passing::count(PyObject *event, void *handle) {
     auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
     const bool is_held = waits_first && type == acs_cl::events.plain;
     Py_XSETREF(last, is_held ? Py_NewRef(event) : nullptr);
-    if (keeps_events && event != Py_None)  // barriers of old have no event
-        Py_XSETREF(place_of(event), Py_NewRef(event));
     if (--left > 0) return;
     left = behind;
     bool waits = in_flight && event_status(in_flight_handle) > 0;

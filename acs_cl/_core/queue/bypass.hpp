@@ -47,8 +47,6 @@ struct Events {
 };
 inline Events events;
 
-constexpr std::size_t EVENTS = 128;
-
 // What a section needs while commands pass. It is found by the queue object that they are called
 // with, which lives as long as commands may pass.
 struct Passing {
@@ -72,12 +70,6 @@ struct Passing {
     bool is_idle;  // nothing is in flight
     bool waits_first;  // a blocking transfer is quicker where it is
     bool is_mixed;  // some of it was tracked, and some passed
-    bool keeps_events;  // once a wait list named some
-    PyObject *events[EVENTS];  // of the last commands, where an event's address says; or null
-
-    PyObject *&place_of(PyObject *event) {
-        return events[(reinterpret_cast<std::uintptr_t>(event) >> 5) % EVENTS];
-    }
 
     auto objects() { return std::array{&lock, &in_flight, &look_object, &last}; }
     void end();
@@ -92,9 +84,6 @@ struct Passing {
         Py_CLEAR(in_flight);
         Py_CLEAR(last);
         is_idle = false;
-        if (!keeps_events) return;
-        keeps_events = false;
-        for (PyObject *&event : events) Py_CLEAR(event);
     }
 };
 

@@ -88,8 +88,9 @@ bool is_empty(PyObject *wait_for) {
 
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
-// What is left of a wait list without the commands of this queue, which are before anyway.
-// FOR_SOME: events of the driver, and others that PyOpenCL cannot take.
+// What is left of a wait list without tracked commands of this queue, which are before anyway.
+// FOR_SOME: events of the driver, and others that PyOpenCL cannot take. To tell which of the driver's are
+// of this queue, they would have to be held, and a driver takes longer to release one that has ended.
 Waits look_at(Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
@@ -97,11 +98,9 @@ Waits look_at(Passing *way, PyObject *wait_for) {
     bool has_own = false;
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
         PyObject *event = PySequence_Fast_GET_ITEM(wait_for, index);
-        if (way->place_of(event) == event) continue;
         auto *type = reinterpret_cast<PyObject *>(Py_TYPE(event));
         if (type == events.plain || type == events.nanny) {
             found = Waits::AS_GIVEN;
-            way->keeps_events = true;
             continue;
         }
         if (type != events.own || *events.slot(event, QUEUE) != way->queue)
@@ -116,6 +115,15 @@ bool are_of_the_driver(PyObject *all) {
     for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(all); index++) {
         auto *type = reinterpret_cast<PyObject *>(Py_TYPE(PySequence_Fast_GET_ITEM(all, index)));
         if (type != events.plain && type != events.nanny) return false;
+    }
+    return true;
+}
+
+// Whether all of these, which are of the driver, are complete.
+bool have_come(PyObject *wait_for) {
+    for (Py_ssize_t index = 0; index < PySequence_Fast_GET_SIZE(wait_for); index++) {
+        void *handle = handle_of(PySequence_Fast_GET_ITEM(wait_for, index));
+        if (!handle || event_status(handle)) return false;
     }
     return true;
 }
@@ -187,10 +195,12 @@ namespace {
 
 // What PyOpenCL gives for a blocking command. Null with an error: also when a signal's handler raised.
 // The driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in
-// flight, if need be after a wait for that. On a CPU a wait costs more than it saves.
+// flight, if need be after a wait for that. On a CPU a wait costs more than it saves. `wait_for`: events of
+// the driver, or null.
 PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t blocks_at,
-                        bool is_first) {
-    const bool stays = is_first && (way->is_idle || (way->waits_first && wait_until_idle(way)));
+                        PyObject *wait_for) {
+    const bool stays = (way->is_idle || (way->waits_first && wait_until_idle(way))) &&
+                       (!wait_for || have_come(wait_for));
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
     auto *lock = reinterpret_cast<Lock *>(way->lock);
@@ -209,9 +219,11 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
 bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     Py_ssize_t at = self->waits_at < 0 ? -1 : args.find(self->waits_at, self->waits_name);
     Waits what = Waits::FOR_NOTHING;
+    PyObject *wait_for = nullptr;
     if (at >= 0) {
         what = look_at(way, args.args[at]);
         if (what == Waits::UNCLEAR || !take_wait_list(what, args, at)) return false;
+        if (what != Waits::FOR_NOTHING) wait_for = args.args[at];
     }
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(way));
     if (self->blocks_at >= 0) {
@@ -219,7 +231,7 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
         PyObject *given = at < 0 ? Py_True : args.args[at];
         if (given != Py_True && given != Py_False) return false;
         if (given == Py_True) {
-            event = pass_blocking(self, way, args, at, what == Waits::FOR_NOTHING);
+            event = pass_blocking(self, way, args, at, wait_for);
             return event || PyErr_Occurred();
         }
     }
