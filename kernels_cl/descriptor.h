@@ -1,16 +1,16 @@
-/* The epoch in memory, version 1: one region of uint words, written by the host in one upload.
+/* The epoch in memory, version 2: one region of uint words, written by the host in one upload.
 
-   header | records, 32 words a task | successors | argument blobs and shapes | initial state |
+   header | records, 32 words a task | successors | argument blobs and shapes | initial state | loop |
    block 0 | block 1
 
    A **reference** names tiles of a task in one word: task + 1 in the low 20 bits, and in the high 12
    a tile (queue entries) or the last tile (successors, heirs). 0 is no task.
 
    The two blocks hold what changes while an epoch runs. A run uses one and cleans the other, so that
-   a recorded epoch runs again without an upload. acs_cl/epochs.py writes these words; its names are
+   a recorded epoch runs again without an upload. A loop runs many rounds in one block. acs_cl/epochs.py writes these words; its names are
    the same. */
 
-#define ACS_VERSION 0xAC500001u
+#define ACS_VERSION 0xAC500002u
 
 /* header */
 #define ACS_H_VERSION 0
@@ -27,7 +27,9 @@
 #define ACS_H_WINDOW 11        /* slots of the window, 0: as many as tasks */
 #define ACS_H_STALE 12         /* how far the newest task in may be ahead of the oldest unfinished */
 #define ACS_H_WORDS 13         /* of the whole region */
-#define ACS_H_CHECK 14         /* what acs_is_whole makes of the words before */
+#define ACS_H_LOOP 14          /* where the words of a loop are, 0: it runs once */
+#define ACS_H_CHECK 15         /* what acs_is_whole makes of the words before */
+#define ACS_H_USED 24          /* tickets that the last run in each block gave out; changes */
 #define ACS_HEADER_WORDS 32
 
 /* Whether the header is one of this version and as the host wrote it. Whoever finds that it is not
@@ -68,10 +70,18 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_S_OFFSET 6
 #define ACS_S_DIMENSIONS 9
 
+/* loop */
+#define ACS_L_FLAG 0           /* address of the word that decides, two words */
+#define ACS_L_AT_MOST 2        /* rounds */
+#define ACS_L_N_RESETS 3
+#define ACS_L_RESETS 4         /* where in a block's state, and what is there when a round begins */
+
 /* block: words that many write lie 128 bytes apart */
 #define ACS_B_HEAD 0           /* tickets given to takers */
 #define ACS_B_TAIL 32          /* tickets given to publishers */
-#define ACS_B_UNFINISHED 64    /* tasks */
+#define ACS_B_UNFINISHED 64    /* tasks, and one more while a loop is not over */
+#define ACS_B_ROUND 65         /* rounds that have begun */
+#define ACS_B_OPENED 66        /* somebody has looked whether there is a first round */
 #define ACS_B_GONE 96          /* groups of this launch that left */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
@@ -87,6 +97,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_TASK_MASK 0xFFFFFu
 #define ACS_NONE 0u            /* no task; an empty queue slot */
 #define ACS_ABANDONED 0xFFFFFFFFu
+#define ACS_CLOSES 0xFFFFFFFFu /* not an entry: the group has finished a round */
 #define acs_task_of(reference) (((reference) & ACS_TASK_MASK) - 1u)
 #define acs_tile_of(reference) ((reference) >> ACS_TASK_BITS)
 

@@ -28,6 +28,10 @@
               reads the marks in the same atomic operation by which it becomes the last, and publishes
               the tiles of the heir that nobody holds.
    leave      a group over its slice or its turns publishes what it holds and leaves.
+   round      a loop counts as one unfinished task more. Whoever brings `unfinished` down to that one
+              closes the round: it reads the flag, and either brings `unfinished` to zero, or puts
+              counts and tiles back to their first values, counts all tasks as unfinished again, and
+              publishes what is ready at first. The first round is opened by whoever comes first.
 
    LIVENESS
 
@@ -45,6 +49,15 @@
    Slots are never reused too early: all launches of an epoch together give out fewer tickets than the
    ring has slots (marks of takers who gave up stay in it from launch to launch). All launches of an
    epoch have the same `polls`: whether ranks hold tiles depends on it.
+
+   ROUNDS
+
+   When `unfinished` comes down to the loop itself, every task of the round is finished, and every group
+   has counted what it finished. A rank that waits holds a tile of an heir, or has left its mark while
+   tiles were left; so none waits. Whoever is there draws a ticket, looks at a slot, or leaves. Neither
+   reads counts or tiles, which the closing group therefore puts back in place, and in one order: first
+   these, then a release, then entries. The ring goes on as if rounds were tasks: it has slots for all
+   rounds of a run, and a taker of the round before takes what this one publishes.
 
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
    Taking a tile: the atomic that tells of it, fence, group barrier. An acquire empties the caches of
@@ -97,6 +110,7 @@ typedef struct {
     uint last;                 /* this was the task's last tile */
     uint release;              /* and there is something to count down or to publish */
     uint marks;                /* ranks that left */
+    uint over;                 /* the group closes a round, and leaves */
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
 } acs_shared;
@@ -110,7 +124,7 @@ typedef struct {
 typedef struct {
     __global uint *region, *block, *counts, *left, *queue;
     const __global uint *records;
-    uint tasks, rows, mask;
+    uint tasks, rows, mask, loop;
 } acs_epoch;
 
 inline acs_epoch acs_open(__global uint *region, uint which) {
@@ -118,6 +132,7 @@ inline acs_epoch acs_open(__global uint *region, uint which) {
     e.region = region;
     e.tasks = region[ACS_H_TASKS];
     e.mask = region[ACS_H_QUEUE_MASK];
+    e.loop = region[ACS_H_LOOP];
     e.block = region + region[ACS_H_BLOCKS] + which * region[ACS_H_BLOCK_WORDS];
     e.records = region + region[ACS_H_RECORDS];
     e.rows = (e.tasks + 31u) >> 5;
@@ -143,16 +158,18 @@ inline __global uint *acs_slot(const acs_epoch *e, uint ticket) {
    called gets a region, not an epoch: one whose address is given away lies in memory, in the loop too. */
 ACS_COLD void acs_clean(__global uint *region, uint which, uint from, uint step) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    const uint n_initial = region[ACS_H_N_INITIAL];
+    const uint n_initial = e->loop ? 0u : region[ACS_H_N_INITIAL];
+    const uint unfinished = e->loop ? 1u : e->tasks;
+    const uint used = min(max(region[ACS_H_USED + which], n_initial), e->mask + 1u);
     const __global uint *counts = region + region[ACS_H_COUNTS];
     const __global uint *initial = region + region[ACS_H_INITIAL];
     for (uint i = from; i < ACS_B_STATE; i += step)
-        e->block[i] = i == ACS_B_TAIL ? n_initial : i == ACS_B_UNFINISHED ? e->tasks : 0u;
+        e->block[i] = i == ACS_B_TAIL ? n_initial : i == ACS_B_UNFINISHED ? unfinished : 0u;
     for (uint i = from; i < e->tasks; i += step) {
         *acs_count(e, i) = counts[i];
         *acs_left(e, i) = e->records[i * ACS_RECORD_WORDS + ACS_R_TILES];
     }
-    for (uint i = from; i <= e->mask; i += step)
+    for (uint i = from; i < used; i += step)
         *acs_slot(e, i) = i < n_initial ? initial[i] : ACS_NONE;
 }
 
@@ -371,15 +388,48 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
         if (next != ACS_NONE)
             acs_publish(e, next);
         next = ACS_NONE;
-    } else if (next == ACS_NONE) {
+    }
+    if (next == ACS_NONE) {
+        uint left = 0;
         if (*finished)
-            acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished);
+            left = acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished) - *finished;
         *finished = 0;
-        next = acs_take(e, shared, until->polls, until->narrow);
-        if (shared->late && acs_task_of(next) == acs_task_of(heir))
-            acs_acquire_late(e, shared);
+        if (e->loop && left == 1u) {
+            shared->over = over;
+            next = ACS_CLOSES;
+        } else if (!over) {
+            next = acs_take(e, shared, until->polls, until->narrow);
+            if (shared->late && acs_task_of(next) == acs_task_of(heir))
+                acs_acquire_late(e, shared);
+        }
     }
     shared->next = next;
+}
+
+/* Begin the next round, or end the loop. By all lanes of the group that closed the round before, when
+   all others look for work at most; shared.next is what it runs then. */
+ACS_COLD void acs_begin_round(__global uint *region, uint which, __local acs_shared *shared) {
+    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
+    const __global uint *loop = region + e->loop;
+    const __global uint *initial = region + region[ACS_H_INITIAL];
+    const uint n_resets = loop[ACS_L_N_RESETS];
+    for (uint i = ACS_LANE; i < n_resets; i += ACS_LANES)
+        e->counts[loop[ACS_L_RESETS + 2u * i]] = loop[ACS_L_RESETS + 2u * i + 1u];
+    if (ACS_LANE == 0u) {
+        volatile __global uint *flag = (volatile __global uint *)(
+            (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]);
+        const uint rounds = acs_load(e->block + ACS_B_ROUND);
+        const bool more = acs_load(flag) != 0u && rounds < loop[ACS_L_AT_MOST] &&
+                          acs_load(e->block + ACS_B_FAULT) == 0u;
+        if (more)
+            acs_store(e->block + ACS_B_ROUND, rounds + 1u);
+        acs_store(e->block + ACS_B_UNFINISHED, more ? e->tasks + 1u : 0u);
+        shared->n_ready = more ? region[ACS_H_N_INITIAL] : 0u;
+        shared->next = more && !shared->over ? initial[0] : ACS_NONE;
+    }
+    acs_wide_barrier();
+    for (uint i = (shared->next != ACS_NONE) + ACS_LANE; i < shared->n_ready; i += ACS_LANES)
+        acs_publish(e, initial[i]);
 }
 
 __kernel ACS_GROUP_ATTRIBUTE
@@ -403,12 +453,26 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     if (lane == 0) {
         whole = acs_is_whole(region);
         shared.late = 0;
-        shared.next = whole ? acs_take(&e, &shared, polls, 0u) : ACS_NONE;
+        shared.over = 0;
+        shared.next = !whole ? ACS_NONE
+                      : e.loop && acs_swap_if_acquire(e.block + ACS_B_OPENED, 0u, 1u) == 0u
+                          ? ACS_CLOSES
+                          : acs_take(&e, &shared, polls, 0u);
+#if ACS_STEADY
+        if (shared.next == ACS_CLOSES)
+            acs_begin_round(region, which, &shared);
+#endif
     }
     acs_group_barrier();
     uint entry = shared.next;
 
-    for (uint turn = 0; turn < turns; ++turn) {
+    for (uint turn = 0; turn < turns || entry == ACS_CLOSES; ++turn) {
+#if !ACS_STEADY
+        if (entry == ACS_CLOSES) {
+            acs_begin_round(region, which, &shared);
+            entry = shared.next;
+        }
+#endif
         if (entry == ACS_NONE)
             break;
         const uint task = acs_task_of(entry), tile = acs_tile_of(entry);
@@ -523,6 +587,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             if (shared.release)
                 acs_release(&e, &shared, &record, task, polls);
             acs_choose(&e, &shared, &until, &finished, turn, heir);
+            if (shared.next == ACS_CLOSES)
+                acs_begin_round(region, which, &shared);
         }
         acs_group_barrier();
 #endif
@@ -532,7 +598,12 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     if (lane == 0 && whole) {
         if (finished)
             acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
-        if (acs_add(e.block + ACS_B_GONE, 1u) + 1u == groups)
+        acs_fence();
+        if (acs_add(e.block + ACS_B_GONE, 1u) + 1u == groups) {
             acs_store(e.block + ACS_B_GONE, 0u); /* for the next launch */
+            acs_fence();
+            acs_store(region + ACS_H_USED + which,
+                      max(acs_load(e.block + ACS_B_HEAD), acs_load(e.block + ACS_B_TAIL)));
+        }
     }
 }

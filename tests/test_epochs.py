@@ -139,11 +139,12 @@ class Read:
     def __init__(self, image: layout.Image, block: int = 0) -> None:
         w = self.words = image.words
         assert w.dtype == np.uint32
-        assert w[0] == 0xAC500001
+        assert w[0] == 0xAC500002
         (_, self.n, self.records, self.list, self.edges, blocks, self.block_words, self.mask,
-         self.initial, self.n_initial, self.counts, self.window, self.stale, self.total,
-         ) = map(int, w[:14])  # fmt: skip
+         self.initial, self.n_initial, self.counts, self.window, self.stale, self.total, loop,
+         ) = map(int, w[:15])  # fmt: skip
         assert self.total == len(w)
+        assert loop == 0
         assert blocks == image.block
         self.block = blocks + block * self.block_words
         self.rows = -(-self.n // 32)
@@ -192,7 +193,7 @@ def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, 
     assert (read.n, read.window, read.stale) == (n, window, stale)
     assert image.tasks == n
     check = 0
-    for word in map(int, read.words[:14]):
+    for word in map(int, read.words[:15]):
         check = ((check ^ word) * 16777619) % 2**32
     for task, node in enumerate(nodes):
         body, heir, _, _, tiles, items, tile_items, args, shape, local = read.record(task)[:10]
@@ -213,7 +214,7 @@ def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, 
         assert read.successors(task) == [
             (nodes[other].tiles - 1) << 20 | (other + 1) for other in model.successors[task]
         ]
-        assert read.words[14] == check
+        assert read.words[15] == check
         assert read.words[read.counts + task] == model.counts[task]
         assert read.words[read.count_at + read.place(task)] == model.counts[task]
         assert read.words[read.left_at + read.place(task)] == last + 1

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from ..launch.engine import Engine
     from .costs import Profile
 
+Key = int | tuple[int, int]
+"""What a segment is known by: its place among the pieces, or the calls in the loop."""
+
 MOST_REASONS = 4
 """Reasons for cuts that `explain` lists."""
 
@@ -99,7 +102,9 @@ class Graph:
         self._turns: list[int] = []
         """The launches in the order in which a replay sends them, which is that of the pieces. A
         launch stays between the borders of loops where it is."""
-        self._footprints: dict[int, tuple[core.native.Footprint, Access]] = {}
+        self._bodies: dict[tuple[int, int], Segment | str] = {}
+        """{the calls in a loop: its body as the device runs it, or why it does not}, as found."""
+        self._footprints: dict[Key, tuple[core.native.Footprint, Access]] = {}
         self._access = Access((), ())
         self._loops: list[Loop] = []
         """Those that are in no other, in program order; while recording, of what is open inmost."""
@@ -239,6 +244,7 @@ class Graph:
         work = [cost.work for cost in self._profile or ()]
         self._turns = arranged(recorded, self._order, work, self._borders())
         launches = [recorded[place] for place in self._turns]
+        self._bodies = {}
         cutter = self.engine.cutter()
         if cutter is not None:
             self._pieces = cutter.pieces(launches, self._borders())
@@ -251,7 +257,7 @@ class Graph:
             if isinstance(piece, Segment):
                 piece.places = self._turns[piece.first : piece.first + len(piece)]
         self._footprints = {
-            number: self._footprint(piece, number)
+            number: self._footprint(union(piece.accesses), number)
             for number, piece in enumerate(self._pieces)
             if isinstance(piece, Segment)
         }
@@ -276,9 +282,8 @@ class Graph:
         body = self._launches_of(calls)
         return [one.access for one in self._launches[body.start : body.stop]]
 
-    def _footprint(self, segment: Segment, number: int) -> tuple[core.native.Footprint, Access]:
-        access = union(segment.accesses)
-        before = self._footprints.get(number, (None,))[0]
+    def _footprint(self, access: Access, key: Key) -> tuple[core.native.Footprint, Access]:
+        before = self._footprints.get(key, (None,))[0]
         reads, writes = merged(access.reads), merged(access.writes)
         with self.engine.lock:
             footprint = self.engine.hazards.footprint(reads, writes, before)
@@ -349,7 +354,38 @@ class Graph:
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
         """Launch up to `most` rounds at once, where the device can run them."""
-        return None
+        found, key = self._looped(loop), (loop.calls.start, loop.calls.stop)
+        if not isinstance(found, Segment):
+            return None
+        access = self.access_of(loop)
+        if key not in self._footprints or self._footprints[key][1] != access:
+            self._footprints[key] = self._footprint(access, key)
+        engine = self.engine
+        if may_be_poisoned(engine, access):
+            return None
+        most = min(most, found.rounds)
+        command = found.loop(loop.flag.address, most, access)
+        assert command.run is not None
+        engine.counts.segments += 1
+        handle = engine.launch(command, access, None, None, self._footprints[key][0])
+        return handle.number, command.run, most
+
+    def _looped(self, loop: Loop) -> Segment | str:
+        """The body of a loop as a segment of its own; or why the host drives it."""
+        key = loop.calls.start, loop.calls.stop
+        found = self._bodies.get(key)
+        if found is None or (isinstance(found, Segment) and found.broken):
+            cutter, body = self.engine.cutter(), self._launches_of(loop.calls)
+            if cutter is None:
+                found = "only the scheduler on the device runs rounds by itself"
+            elif loop.inner:
+                found = "it holds a loop"
+            else:
+                launches = self._launches[body.start : body.stop]
+                pairs = [(one.command, one.access) for one in launches]
+                found = cutter.looped(pairs, body.start)
+            self._bodies[key] = found
+        return found
 
     def _single(self, place: int) -> int:
         command, access, number = self._launches[place]
@@ -598,6 +634,10 @@ class Graph:
                     with self.engine.lock:
                         fits = cutter.patch(piece, turn, (new.command, new.access))
                     moved.add(at)
+                for body in self._bodies.values():
+                    if isinstance(body, Segment) and cutter is not None and body.holds(place):
+                        with self.engine.lock:
+                            fits &= cutter.patch(body, place, (new.command, new.access))
         if move is not None and fits:
             for at in moved:
                 self._move(at, move)
@@ -631,6 +671,7 @@ class Graph:
         self._pieces = []
         self._starts = []
         self._turns = []
+        self._bodies = {}
         self._footprints = {}
         self._loops = []
         self._outer = []
@@ -693,6 +734,11 @@ class Graph:
                 text += f"; {reason}: {count:,}"
         if self._order != "first_in":
             text += f"; in order {self._order!r}"
+        for found in self._bodies.values():
+            if isinstance(found, Segment):
+                text += "; the device itself reads the word of a loop"
+            else:
+                text += f"; the host reads the word of a loop in each round: {found}"
         return Explanation(text, False, ())
 
 

@@ -60,7 +60,7 @@ class Cutter:
     ) -> list[Segment | Single]:
         """All of them, in order. No segment goes across a launch of `borders`. Waits for schedulers
         to be built."""
-        if not self._prepare(launches):
+        if not self._prepare(launches, self._settings.least):
             return [Single(index, TOO_FEW) for index in range(len(launches))]
         found: list[Segment | Single] = []
         run: list[dict[Scheduler, Task]] = []
@@ -89,7 +89,31 @@ class Cutter:
         found += self._close(launches, len(launches), run, common)
         return found
 
-    def _prepare(self, launches: Sequence[Recorded]) -> bool:
+    def looped(self, launches: Sequence[Recorded], first: int) -> Segment | str:
+        """The body of a loop, `first` and following of a graph, as one segment; or why it is none,
+        so that the host has to read the word that decides."""
+        if self._schedulers.tier == "levels":
+            return "the device orders nothing inside a launch"
+        if self._settings.window:
+            return "a window has no loops"
+        for command, _ in launches:
+            if getattr(command, "is_counted", False):
+                return "a launch of it may have a wrong count"
+        self._prepare(launches, 1)
+        run: list[dict[Scheduler, Task]] = []
+        try:
+            run = [self._tasks(command, access, is_wide_fine=True) for command, access in launches]
+        except Unfit as unfit:
+            return unfit.reason
+        common = [one for one in run[0] if all(one in tasks for tasks in run)]
+        entries = sum(max(task.tiles for task in tasks.values()) for tasks in run)
+        if not common:
+            return "no scheduler has all of its kernels"
+        if len(run) > layout.MOST_TASKS or entries > MOST_ENTRIES:
+            return "it is too long"
+        return self._segment(launches, first, [tasks[common[0]] for tasks in run], common[0], True)
+
+    def _prepare(self, launches: Sequence[Recorded], least: int) -> bool:
         """Have all schedulers built that there will be, so that no launch is cut off from the one
         before it by a newer one. False if no run can be long enough."""
         origins = [_origin(command) for command, _ in launches]
@@ -97,7 +121,7 @@ class Cutter:
         for origin in origins:
             run = run + 1 if origin is not None else 0
             longest = max(longest, run)
-        if longest < self._settings.least:
+        if longest < least:
             return False
         for one in dict.fromkeys(filter(None, origins)):
             self._schedulers.ask(*one)
@@ -121,17 +145,28 @@ class Cutter:
         if len(run) < self._settings.least:
             return [Single(index, TOO_FEW) for index in range(first, end)]
         scheduler = next(iter(common))
-        levels = self._schedulers.tier == "levels"
         tasks = [tasks[scheduler] for tasks in run]
+        return [self._segment(launches[first:end], first, tasks, scheduler)]
+
+    def _segment(
+        self,
+        launches: Sequence[Recorded],
+        first: int,
+        tasks: Sequence[Task],
+        scheduler: Scheduler,
+        is_loop: bool = False,
+    ) -> Segment:
+        levels = self._schedulers.tier == "levels"
         try:
-            segment = Segment(
-                self._context, scheduler, first, launches[first:end], tasks, self._settings, levels
+            return Segment(
+                self._context, scheduler, first, launches, tasks, self._settings, levels, is_loop
             )
         except cl.MemoryError as error:
             raise OutOfMemory(f"no memory left on the device for a graph: {error}") from error
-        return [segment]
 
-    def _tasks(self, command: Command, access: Access) -> dict[Scheduler, Task]:
+    def _tasks(
+        self, command: Command, access: Access, is_wide_fine: bool = False
+    ) -> dict[Scheduler, Task]:
         """What a launch is in each scheduler that can run it. Raises `Unfit`."""
         found = _origin(command)
         if found is None:
@@ -150,7 +185,7 @@ class Cutter:
                 scheduler, body = self._schedulers.find(*found)
                 tasks[scheduler] = self.task(command, body)
             reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
-            if reason is not None:
+            if reason is not None and not is_wide_fine:
                 raise Unfit(reason)
         return tasks
 

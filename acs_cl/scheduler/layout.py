@@ -2,7 +2,7 @@
 
 In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
 Out: one array of uint32, which is uploaded as it is. No driver, no clock. The layout is that of
-`kernels_cl/descriptor.h`, version 1, and so are the names.
+`kernels_cl/descriptor.h`, version 2, and so are the names.
 
 Invariant: references go from lower to higher tasks. A task's upstream count is what others count
 down: an heir, which waits for one task alone, is counted down by nobody.
@@ -22,9 +22,10 @@ import numpy as np
 from .. import core
 from .orders import Order, Tasks, first_in, priorities
 
-VERSION = 0xAC500001
+VERSION = 0xAC500002
 HEADER_WORDS = 32
-HEADER_CHECK = 14
+RECORDS_AT, BLOCKS_AT, COUNTS_AT, TOTAL, LOOP, HEADER_CHECK = 2, 5, 10, 13, 14, 15
+NONE = 0
 RECORD_WORDS = 32
 RECORD_BYTES = 4 * RECORD_WORDS
 INLINE_WORD = 16
@@ -44,7 +45,7 @@ BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOC
 WHEN, UPTO = 10, 14
 
 # where things are in a block, by word, and how much of its beginning the host reads back
-UNFINISHED, FAULT, STATUS_WORDS = 64, 128, 160
+TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
 
 FAULTY = 0xF0000000
 TOLD = 14
@@ -250,9 +251,9 @@ def _assemble(
     block_words = -(-(STATE_WORD + 64 * rows + capacity) // 32) * 32
     total = at_blocks + blocks * block_words
     words = np.zeros(total, np.uint32)
-    words[:14] = (
+    words[:15] = (
         VERSION, n, at_records, at_successors, len(successors), at_blocks, block_words,
-        capacity - 1, at_initial, len(entries), at_counts, window, stale, total,
+        capacity - 1, at_initial, len(entries), at_counts, window, stale, total, 0,
     )  # fmt: skip
     words[HEADER_CHECK] = header_check(words[:HEADER_CHECK].tolist())
     flat = words[at_records:at_successors]

@@ -33,9 +33,9 @@ Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-VERSION = 0xAC500001
+VERSION = 0xAC500002
 HEADER_WORDS, RECORD_WORDS = 32, 32
-H_CHECK = 14
+H_CHECK = 15
 B_TAIL, B_UNFINISHED, B_STATE = 32, 64, 192
 TASK_BITS, TASK_MASK = 20, 0xFFFFF
 F_FUSED, F_GANG, F_PLAIN = 0x100, 0x200, 0x400
@@ -165,7 +165,9 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         wrong("header", "the header is not one of this version, or not as it was written")
         return None
     (_, n, records, successors, n_successors, blocks, block_words, mask, initial, n_initial, counts,
-     window, stale, total) = header[:H_CHECK]  # fmt: skip
+     window, stale, total, loop) = header[:H_CHECK]  # fmt: skip
+    if loop:
+        wrong("header", "the words are those of a loop")
     if n != tasks:
         wrong("header", f"the header says {n} tasks, there are {tasks} launches")
     if total != len(words):

@@ -24,9 +24,10 @@ from .. import core
 from ..devices import driver
 from ..errors import DeviceError
 from ..records import Access, Command
-from . import layout, proof
+from . import layout, proof, rounds
 from .builds import Scheduler
 from .orders import Order
+from .rounds import LoopRun
 from .task import Task
 
 MOST_LAUNCHES = 17
@@ -65,10 +66,14 @@ class SegmentCommand(NamedTuple):
     version: int
     """How many changes of the segment it comes after."""
     accesses: Sequence[Access]
+    run: LoopRun | None = None
+    """Of a loop: what tells how many rounds there were."""
 
     @property
     def name(self) -> str:
         """For people."""
+        if self.run is not None:
+            return f"loop of {len(self.segment)} launches"
         return f"replay of {len(self.accesses)} launches"
 
     @property
@@ -98,6 +103,7 @@ class Segment:
         tasks: Sequence[Task],
         settings: Settings,
         levels: bool,
+        is_loop: bool = False,
     ) -> None:
         self.first = first
         self.places: Sequence[int] = range(first, first + len(launches))
@@ -113,10 +119,18 @@ class Segment:
             found = hazards.enter(number, access.reads, access.writes)
             recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
         groups = min(scheduler.limits.groups, recorder.width)
+        self.rounds = rounds.most_rounds(recorder.entries) if is_loop else 1
+        """Rounds of a run at most."""
+        self.expected = 1
+        """Rounds that the next run may have."""
+        more = (self.rounds - 1) * recorder.entries
         image = recorder.image(
-            2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
+            more + 2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
             1 if levels else 2, settings.gang, levels,
         )  # fmt: skip
+        self._loop = 0
+        if is_loop:
+            image, self._loop = rounds.looped(image)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self.region = cl.Buffer(context, flags, hostbuf=image.words)
         rows = -(-image.tasks // 32)
@@ -136,6 +150,10 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.accesses)
+
+    def holds(self, place: int) -> bool:
+        """Tell whether a launch of the graph is in it."""
+        return self.first <= place < self.first + len(self)
 
     # ---- changes -------------------------------------------------------------------------------
 
@@ -180,6 +198,12 @@ class Segment:
             self._changed.clear()
         self._shared = True
         return SegmentCommand(self, self._version, self.accesses)
+
+    def loop(self, flag: int, at_most: int, access: Access) -> SegmentCommand:
+        """A run of a loop as things stand, of at most so many rounds. `flag`: the address of the
+        word that decides; `access`: what all of it touches."""
+        self._change(self._loop, rounds.asked(flag, at_most))
+        return self.command()._replace(accesses=(access,), run=LoopRun(self.expected))
 
     def take_changes(self, version: int) -> list[tuple[int, layout.Words]]:
         """What has to be written before a replay of that version, by place."""

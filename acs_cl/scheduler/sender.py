@@ -36,6 +36,7 @@ from .builds import Scheduler
 from .compiling import launch_arguments
 from .orders import ORDERS
 from .resident import Foreseen, Resident, Writes
+from .rounds import LoopRun
 from .segment import MOST_LAUNCHES, Segment, SegmentCommand
 from .status import Landings
 
@@ -54,6 +55,10 @@ more than later ones; a program that sends many epochs before it waits needs som
 
 TIMED_TASKS = 64
 """Tasks of an epoch from which the time of a task is told."""
+
+LOOP_POLLS = 1 << 10
+"""The same in loops on a CPU, where groups leave an epoch at once: what a narrow part of a round
+sends away is missing in the wide parts of all rounds behind it."""
 
 CLEANS, MAY_NARROW = 1, 2
 
@@ -125,6 +130,8 @@ class Epoch:
         """What it replays, if it was not collected; or where it stays."""
         self.foreseen = 0
         """Its launches, if these came as foreseen and were not collected."""
+        self.run: LoopRun | None = None
+        """Of a loop: what tells how many rounds it had."""
 
     def __del__(self) -> None:
         """Wait: the driver reads `words` and writes `status` until the end."""
@@ -204,7 +211,7 @@ class Sender:
             elif isinstance(command, Foreseen):
                 self._send_again(epoch, command.segment, command.writes)
             else:
-                segment = command.segment
+                segment, epoch.run = command.segment, command.run
                 writes = [(4 * at, words) for at, words in segment.take_changes(command.version)]
                 self._send_again(epoch, segment, writes)
 
@@ -281,7 +288,8 @@ class Sender:
         epoch.status = self.landings.take(queue, status_words)
         scheduler = epoch.scheduler
         scheduler.declare(self._store.generation, self._store.allocations)
-        launches = self.launches_of(image, groups, which, cleans)
+        rounds = epoch.run.expected if epoch.run is not None else 0
+        launches = self.launches_of(image, groups, which, cleans, rounds)
         self.launches += len(launches)
         epoch.block, epoch.groups = which, launches[0][0]
         epoch.launches += len(launches)
@@ -302,19 +310,22 @@ class Sender:
             raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
 
     def launches_of(
-        self, image: layout.Image, groups: int, block: int, cleans: int
+        self, image: layout.Image, groups: int, block: int, cleans: int, rounds: int = 0
     ) -> list[tuple[int, tuple[int | bytes, ...]]]:
         """Groups and arguments of each launch: one for each level; or launches that may leave work,
-        where there is reason to, and one that leaves none. The first of these cleans."""
+        where there is reason to, and one that leaves none. The first of these cleans. `rounds`: of
+        a loop, about how many there will be."""
         if self._levels:
             return [(count, (1, pack("<I", first))) for first, count in image.levels]
         settings = self.settings
         groups = max(1, min(groups, image.width))
         mode = MAY_NARROW if groups > 1 else 0
         found = []
-        for left in range(self._slices(image.tasks, groups), -1, -1):
+        polls = max(self.polls, LOOP_POLLS) if rounds and settings.polls is None else self.polls
+        slices = self._slices(image.tasks * max(rounds, 1), 1 if rounds else groups)
+        for left in range(slices, -1, -1):
             values = launch_arguments(
-                block, settings.turns if left else 1 << 30, self.polls,
+                block, settings.turns if left else 1 << 30, polls,
                 int(settings.slice_s * 1e9) if left else 0, (mode if left else 0) | cleans,
             )  # fmt: skip
             found.append((groups, values))
@@ -353,6 +364,10 @@ class Sender:
         if broken is None and status < 0:
             broken = DeviceError(f"the device reports status {status}")
         if broken is None:
+            if epoch.run is not None:
+                epoch.run.rounds = int(epoch.status[layout.ROUND])
+            if epoch.run is not None and isinstance(epoch.segment, Segment):
+                epoch.segment.expected = max(epoch.run.rounds, 1)
             fault = int(epoch.status[layout.FAULT])
             if fault in layout.FAULTS:
                 broken = InternalError(
@@ -369,6 +384,7 @@ class Sender:
             if epoch.segment is None and epoch.region is not None:
                 self._keep(epoch.region)
         tasks = epoch.recorder.tasks if epoch.segment is None else len(epoch.segment)
+        tasks *= 1 if epoch.run is None else epoch.run.rounds
         if broken is not None and epoch.segment is not None:
             epoch.segment.broken = True
         self.landings.give(epoch.status)

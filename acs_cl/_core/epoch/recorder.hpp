@@ -115,7 +115,7 @@ public:
         std::uint32_t n = tasks();
         const std::uint32_t header[] = {
             VERSION, n, HEADER_WORDS, at.successors, std::uint32_t(downstream.size()), at.blocks,
-            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, 0, stale, at.words};
+            at.block_words, at.capacity - 1, at.initial, at.entries, at.counts, 0, stale, at.words, 0};
         std::uint32_t check = 0;
         for (std::uint32_t word : header) check = (check ^ word) * 16777619u;
         std::memcpy(words, header, sizeof(header));
@@ -147,7 +147,7 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t VERSION = 0xAC500001, HEADER_CHECK = 14, UNFINISHED = 64,
+    static constexpr std::uint32_t VERSION = 0xAC500002, HEADER_CHECK = 15, UNFINISHED = 64,
                                    STATE_WORD = 192;
 
     std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES]; }
