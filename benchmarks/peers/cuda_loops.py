@@ -1,0 +1,43 @@
+"""Loops in CUDA C++ on the same card: a conditional node of a CUDA Graph.
+
+In: how many kernels a body has. Out: microseconds of a round, by that number; nothing, and a line
+that says so, where there is no CUDA compiler.
+
+Invariant: a run that computed something else is an error, not a figure.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.suite.statistics import spread
+
+SOURCE = Path(__file__).resolve().parent / "loops.cu"
+
+
+def measure(bodies: Sequence[int], rounds: int, runs: int) -> dict[str, Any]:
+    """Give the spread of microseconds of a round, for each number of kernels; or what failed."""
+    if cuda_graphs.compiler() is None:
+        print(f"nothing of CUDA is measured: {cuda_graphs.NO_COMPILER}", file=sys.stderr)
+        return {}
+    try:
+        with cuda_graphs.Program(SOURCE) as program:
+            return parsed(program.run(rounds, runs, *bodies))
+    except cuda_graphs.PeerError as error:
+        return {"failed": str(error)}
+
+
+def parsed(printed: str) -> dict[str, Any]:
+    """What the program printed."""
+    found = {}
+    for line in printed.splitlines():
+        row = json.loads(line)
+        if row["wrong"]:
+            raise cuda_graphs.PeerError(f"CUDA computed something else: {row['wrong']} words")
+        found[str(row["kernels"])] = spread(row["us_per_round"])
+    return found
