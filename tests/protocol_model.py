@@ -8,7 +8,9 @@ do not fall below zero; no ticket is as high as the ring has slots, so that no s
 When all groups of a launch have left: `unfinished` says how many tasks are; what is ready is in the
 queue, once, at a ticket that a taker will get; "abandoned" lies where a publisher will come. When
 the last launch has ended, so have all tasks. No group waits for ever, and no execution is longer
-than a bound.
+than a bound. Of a loop, all this holds for each round; there are as many rounds as the word says; a
+round begins when no other group does more than look for work, and its tiles see all that the rounds
+before have written.
 
 The model is `scheduler.cl` at the granularity of one access to shared memory by lane 0 of a group,
 on the words that `acs_cl/scheduler/layout.py` makes: heirs, successors, counts, entries and flags
@@ -22,7 +24,9 @@ nothing:
 - A slot is cleared together with the access that found what is in it: nobody else looks at it
   again, as tickets are below the ring's size.
 - `unfinished` is subtracted together with the access that follows: only the host reads it, and
-  takers who wonder whether to give up.
+  takers who wonder whether to give up. In a loop it is an access of its own.
+- Nobody but who closes a round reads the word and the number of rounds, or writes counts, tiles
+  left and `unfinished` until entries are published. This is one access.
 - Groups of a launch are alike: a state keeps them sorted. Whether a group is over its slice or its
   turns, or narrows, is any choice, in all launches but the last.
 
@@ -53,7 +57,8 @@ from acs_cl.scheduler import layout
 
 NONE, ABANDONED, ENDED = 0, -1, -1
 LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW = range(10)
-LEFT_SEEN, COUNTS_SEEN, GROUPS = range(10, 13)
+LEFT_SEEN, COUNTS_SEEN, LOOP, GROUPS = range(10, 14)
+OPENED, ROUND, UNFINISHED_SEEN = range(3)  # the words of a loop, and what `unfinished` tells
 SEEN = GROUPS  # while a group moves: what it sees
 UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
 REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
@@ -69,6 +74,8 @@ subtracted, what that step needs, and the tiles whose writes it sees."""
 GONE: Group = ("gone", 0, 0, 0)
 LEAVES = GONE[:-1]
 FIRST: Group = ("head", 0, 0, 0)
+LOOKING = ("gone", "head", "look", "store", "open")
+"""What a group does that has finished all it has taken."""
 
 
 class ProtocolError(AssertionError):
@@ -119,8 +126,10 @@ class Model:
         keeps: int = 62,
         window: int = 0,
         stale: int = layout.MOST_TASKS,
+        rounds: int = -1,
     ) -> None:
-        self.moving = -1
+        self.moving, self.others = -1, ()
+        self.rounds, self.loops = rounds, rounds >= 0
         self.launches, self.broken, self.polls = launches, broken, polls
         self.ranks, self.keeps = ranks, keeps
         self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
@@ -141,7 +150,8 @@ class Model:
         self.initial = words[words[8] : words[8] + words[9]]
         self.counts = words[words[10] : words[10] + self.n]
         self.reuses = broken == "the ring has slots for the tickets of one launch"
-        self.capacity = sum(tiles) + (2 * max(launches) if self.reuses else spare)
+        self.arrivals = ("open", 0, 0, 0) if self.loops else FIRST
+        self.capacity = sum(tiles) * max(rounds, 1) + (2 * max(launches) if self.reuses else spare)
         # tiles are bits: of a task, and of all tasks above it
         ends = [sum(tiles[: task + 1]) for task in range(self.n)]
         self.bits = [(1 << end) - (1 << end - n) for end, n in zip(ends, tiles, strict=True)]
@@ -153,21 +163,28 @@ class Model:
         for needs in self.needs:
             further = (self.above[i] for i in range(len(self.above)) if self.bits[i] & needs)
             self.above.append(needs | reduce(or_, further, 0))
+        self.all = (1 << sum(tiles)) - 1
+        self.before = 1 << sum(tiles) if self.loops else 0  # all tiles of the rounds before
+        self.above = [above | self.before for above in self.above]
         self.entries = {
             (bits & -bits) << i: (task, entry)
             for task, bits in enumerate(self.bits)
             for i, entry in enumerate(tiles_of(tiles[task] - 1 << layout.TASK_BITS | task + 1))
         }
         insertions = 20 * self.n * self.n if window else 0
-        self.longest = 4 * self.capacity + 3 * sum(tiles) + len(edges) + len(launches) + insertions
+        each = 3 * sum(tiles) + len(edges) + (self.n + 3 if self.loops else 0)
+        self.longest = 4 * self.capacity + each * max(rounds, 1) + len(launches) + insertions
+        self.longest += 4 * sum(launches) if self.loops else 0
 
     def first(self) -> State:
-        slots = *self.initial, *[NONE] * (self.capacity - len(self.initial))
+        initial = [] if self.loops else self.initial
+        slots = *initial, *[NONE] * (self.capacity - len(initial))
         inserted = min(self.window, self.stale + 1, self.n) if self.window else self.n
-        groups = (FIRST,) * self.launches[0]
+        groups = (self.arrivals,) * self.launches[0]
+        unfinished = 1 if self.loops else self.n
         return (
-            0, 0, len(self.initial), self.n, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
-            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, groups,
+            0, 0, len(initial), unfinished, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
+            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0), groups,
         )  # fmt: skip
 
     # ---- steps ---------------------------------------------------------------------------------
@@ -182,19 +199,19 @@ class Model:
                 continue
             before = group
             self.moving = place
-            others = groups[:place] + groups[place + 1 :]
+            self.others = others = groups[:place] + groups[place + 1 :]
             memory = [*state[:GROUPS], group[-1]]
             memory[BEHIND] |= group[1]
             for after, moved in getattr(self, "_" + group[0])(memory, *group[2:-1]):
                 stuck = False
-                moved = (*moved, after[SEEN] if moved[0] not in ("gone", "head", "look") else 0)
+                moved = (*moved, after[SEEN] if moved[0] not in LOOKING[:3] else 0)
                 yield place, (*after[:GROUPS], tuple(sorted((*others, moved))))
         if before is None:
             self.moving = -1
             self.check_all_left(state)
             if state[LAUNCH] + 1 < len(self.launches):
                 launch = state[LAUNCH] + 1
-                yield -1, (launch, *state[1:GROUPS], (FIRST,) * self.launches[launch])
+                yield -1, (launch, *state[1:GROUPS], (self.arrivals,) * self.launches[launch])
         elif stuck:
             self.moving = -1
             raise ProtocolError("every group that is left waits, and for ever")
@@ -239,7 +256,8 @@ class Model:
         if self.above[task] & ~memory[SEEN]:
             raise ProtocolError(f"{name_of(entry)} need not see what was written for it")
         memory[STARTED] |= bit
-        memory[SEEN] = memory[SEEN] & self.above[task] | bit
+        kept = -1 if self.loops else self.above[task]  # who counts a task tells of all it saw
+        memory[SEEN] = memory[SEEN] & kept | bit
         if self.tiles[task] > 1:
             return [(memory, ("sub", ending | bit, fin, task))]
         return self.finish(memory, ending | bit, fin, task, 0)
@@ -342,6 +360,8 @@ class Model:
             return self.choose(memory, ending, fin, later[1])
         if later[0] == "leave":
             return self.leave(memory, ending, fin)
+        if later[0] == "back":
+            return [(memory, ("back", ending, fin, *later[1:]))]
         return self.downs(memory, ending, fin, *later[1:])
 
     def _tail(self, memory: list[Any], fin: int, todo: Words, later: tuple[Any, ...]) -> Any:
@@ -375,12 +395,90 @@ class Model:
             found += self.publish(list(memory), ending, fin, todo, ("leave",))
         if kept:
             return found + self.start(memory, ending, fin, kept)
+        if self.loops and fin:
+            return [*found, (memory, ("count", ending, fin, False))]
         return [*found, (memory, ("head", ending, fin))]
 
     def leave(self, memory: list[Any], ending: int, fin: int) -> Any:
+        if self.loops and fin and self.broken != "who leaves does not close":
+            return [(memory, ("count", ending, fin, True))]
         memory[BEHIND] |= ending
         memory[UNFINISHED] -= fin if self.broken != "leaves without its count" else 0
         return [(memory, LEAVES)]
+
+    # ---- rounds: acs_begin_round ---------------------------------------------------------------
+
+    def set_loop(self, memory: list[Any], word: int, value: int) -> None:
+        memory[LOOP] = put(memory[LOOP], word, value)
+
+    def _open(self, memory: list[Any], fin: int) -> Any:
+        """A group arrives; the first of all opens the first round."""
+        if memory[LOOP][OPENED]:
+            return [(memory, ("head", 0, 0))]
+        if self.broken == "opens without an exchange":
+            return [(memory, ("opened", 0, 0))]
+        return self._opened(memory, fin)
+
+    def _opened(self, memory: list[Any], fin: int) -> Any:
+        self.set_loop(memory, OPENED, 1)
+        return self.begin(memory, over=False)
+
+    def _count(self, memory: list[Any], fin: int, over: bool) -> Any:
+        """What a group has finished is counted; who comes down to the loop itself closes."""
+        memory[UNFINISHED] -= fin
+        told = memory[LOOP][UNFINISHED_SEEN]
+        memory[SEEN] |= told
+        if self.broken != "counts without a release":
+            self.set_loop(memory, UNFINISHED_SEEN, memory[SEEN])
+        if memory[UNFINISHED] == 1:
+            return self.begin(memory, over)
+        return [(memory, LEAVES if over else ("head", 0, 0))]
+
+    def begin(self, memory: list[Any], over: bool) -> Any:
+        done = memory[LOOP][ROUND]
+        if done and memory[BEHIND] != self.all:
+            raise ProtocolError(f"round {done} is closed before all of its tiles have ended")
+        if done and memory[SEEN] & self.all != self.all:
+            raise ProtocolError(f"round {done + 1} need not see what round {done} wrote")
+        if done and any(group[0] not in LOOKING for group in self.others):
+            raise ProtocolError(f"round {done} is closed in the middle of another group's work")
+        if done == self.rounds:
+            memory[UNFINISHED] = 0
+            return [(memory, LEAVES)]
+        self.set_loop(memory, ROUND, done + 1)
+        self.set_loop(memory, UNFINISHED_SEEN, 0)
+        memory[STARTED] = memory[BEHIND] = 0
+        memory[SEEN] = self.before
+        if self.broken == "the ring begins anew with a round":
+            memory[HEAD] = memory[TAIL] = 0
+            memory[SLOTS] = (NONE,) * self.capacity
+        kept = NONE if over else self.initial[0]
+        later: tuple[Any, ...] = ("leave",) if over else ("choose", kept)
+        if self.broken == "opens before its counts are back":
+            later = ("back", *later)
+        else:
+            self.put_back(memory)
+        if self.broken == "counts tasks behind entries":
+            memory[UNFINISHED], later = 1, ("back", *later)
+        else:
+            memory[UNFINISHED] = self.n + 1
+        return self.publish(memory, 0, 0, tuple(self.initial[not over :]), later)
+
+    def put_back(self, memory: list[Any]) -> None:
+        """Counts and tiles left are as a round begins with them."""
+        if self.broken != "tiles that were left are not put back":
+            memory[LEFT] = tuple(self.tiles)
+        if self.broken != "counts are not put back":
+            memory[COUNTS] = tuple(self.counts)
+        memory[LEFT_SEEN] = memory[COUNTS_SEEN] = (0,) * self.n
+
+    def _back(self, memory: list[Any], fin: int, *later: Any) -> Any:
+        """A broken protocol does now what it should have done before."""
+        if self.broken == "counts tasks behind entries":
+            memory[UNFINISHED] = self.n + 1
+        else:
+            self.put_back(memory)
+        return self.publish(memory, 0, fin, (), later)
 
     # ---- the window: acs_insert ----------------------------------------------------------------
 
@@ -482,7 +580,11 @@ class Model:
         if started != behind:
             raise ProtocolError("a group left in the middle of a tile")
         still = [task for task in range(self.n) if self.bits[task] & ~behind]
-        if unfinished != len(still):
+        is_open, done, _ = state[LOOP]
+        is_over = not self.loops or not unfinished
+        if self.loops and not done:
+            still, started, behind = [], self.all, self.all
+        if unfinished - (not is_over) != len(still):
             raise ProtocolError(f"unfinished is {unfinished}, but {len(still)} tasks are")
         ready = [
             entry
@@ -502,6 +604,10 @@ class Model:
                 raise ProtocolError(f"nobody comes to {name_of(entry)} in slot {ticket}")
             if entry == ABANDONED and not tail <= ticket < head:
                 raise ProtocolError(f"nobody comes to the mark in slot {ticket}")
+        if state[LAUNCH] + 1 == len(self.launches) and (
+            not is_over or (is_open and done < self.rounds)
+        ):
+            raise ProtocolError(f"the loop is in round {done} when the last launch ends")
         if state[LAUNCH] + 1 == len(self.launches) and still:
             raise ProtocolError(f"{name_of(still[0] + 1)} is unfinished when the last launch ends")
 

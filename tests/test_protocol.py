@@ -196,3 +196,71 @@ def test_mutant_of_the_window_is_found_out(broken: str) -> None:
     with pytest.raises(ProtocolError, match="C0 is unfinished when the last launch") as found:
         explore(Model((1, 1, 1), (), (2,), broken=broken, **options))
     print(f"{broken}: {found.value}")
+
+
+# ---- rounds --------------------------------------------------------------------------------------
+
+ROUNDS = (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("launches", [(1,), (2,), (3,), (1, 1), (2, 1), (2, 2), (1, 1, 1)], ids=str)
+def test_loops_have_their_rounds_whoever_comes_and_leaves(launches: tuple[int, ...]) -> None:
+    for rounds in ROUNDS:
+        explore_all(1, (1, 2, 3), launches, rounds=rounds)
+        explore_all(2, (1, 2), launches, rounds=rounds)
+    explore_all(2, (1, 2, 3), launches, rounds=2)
+
+
+@pytest.mark.parametrize("launches", [(2,), (1, 2)], ids=str)
+def test_loops_of_three_tasks(launches: tuple[int, ...]) -> None:
+    for rounds in (1, 2):
+        explore_all(3, (1, 2), launches, rounds=rounds)
+    explore_all(3, (1,), launches, rounds=3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"polls": False}, {"ranks": 2}, {"keeps": 0}],
+    ids=["groups that do not wait", "more tiles than ranks", "nothing is kept"],
+)
+def test_loops_with_other_settings(options: dict[str, Any]) -> None:
+    explore_all(2, (1, 2, 3), (2, 1), rounds=2, **options)
+
+
+@larger
+@pytest.mark.parametrize("launches", [(3,), (2, 2), (3, 1)], ids=str)
+def test_more_loops(launches: tuple[int, ...]) -> None:
+    explore_all(3, (1, 2), launches, rounds=2)
+    explore_all(2, (1, 2, 3), launches, rounds=3)
+
+
+LOOP_MUTANTS = [
+    ("opens without an exchange", (1,), (), (2,), "closed in the middle|run twice"),
+    ("counts without a release", (1, 1), (), (2,), "round 2 need not see"),
+    ("who leaves does not close", (1,), (), (1, 1), "round 1 when the last launch|unfinished is"),
+    (
+        "the ring begins anew with a round",
+        (1, 2),
+        PAIR,
+        (2,),
+        "ready and in no slot|mark of|nobody",
+    ),
+    ("opens before its counts are back", (1, 1, 1), MEET, (2,), "below zero|starts before"),
+    ("counts tasks behind entries", (1, 1), (), (2,), "unfinished|closed before|round"),
+    ("tiles that were left are not put back", (2,), (), (1,), "more tiles have ended"),
+    ("counts are not put back", (1, 1, 1), MEET, (1,), "below zero"),
+]
+
+
+@pytest.mark.parametrize(
+    ("broken", "tiles", "edges", "launches", "finds"),
+    LOOP_MUTANTS,
+    ids=[m[0] for m in LOOP_MUTANTS],
+)
+def test_mutant_of_rounds_is_found_out(
+    broken: str, tiles: tuple[int, ...], edges: Edges, launches: tuple[int, ...], finds: str
+) -> None:
+    explore(Model(tiles, edges, launches, rounds=2))
+    with pytest.raises(ProtocolError, match=finds) as found:
+        explore(Model(tiles, edges, launches, rounds=2, broken=broken))
+    print(f"{broken}: {found.value}")
