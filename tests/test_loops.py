@@ -235,6 +235,26 @@ def test_a_word_that_is_lost_ends_the_loop_with_its_error(
     assert graph.replay(while_=go, at_most=50).rounds == 5
 
 
+def test_a_word_that_was_lost_long_before_is_no_error_of_the_call(
+    rt: acs.Runtime, prog: acs.Program
+) -> None:
+    graph, x, go = counted(rt, prog, 5)
+    with rt.record() as inner, acs.loop(go, at_most=9):
+        prog.count((1,), None, x)
+        prog.below((1,), None, x, go, 5)
+    for replay in (lambda: graph.replay(while_=go, at_most=50), inner.replay):
+        failed = rt.call(lambda go: 1 / 0, writes=go)
+        with pytest.raises(acs.PoisonedError):
+            failed.wait()
+        handle = replay()
+        with pytest.raises(acs.PoisonedError, match="division"):
+            handle.wait()
+        with pytest.raises(acs.PoisonedError):
+            x.get()
+        x.fill(0)
+        go.fill(1)
+
+
 def test_a_launch_of_the_body_that_fails_ends_the_loop_behind_its_round(
     rt: acs.Runtime, prog: acs.Program
 ) -> None:

@@ -50,7 +50,7 @@ from . import verify
 from .arranging import arranged, keeps_order
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
-from .loops import Loop, Rounds, Run, check_written, checked, drive
+from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
 from .verify import Verified
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class Graph:
             flag, most = checked("replay(while_=)", self.engine, while_, at_most)
             loop = Loop(flag, most, range(len(self._calls)), tuple(self._loops))
             check_written("replay(while_=)", flag, [one.access for one in self._launches])
-        numbers: list[int] = []
+        numbers = Launched()
         self.engine.called()
         with self._lock:
             if any(isinstance(piece, Segment) and piece.broken for piece in self._pieces):
@@ -316,9 +316,9 @@ class Graph:
             else:
                 rounds = drive(self, loop, numbers)
             self.engine.counts.replays += 1
-            return ReplayHandle(self, tuple(numbers), self._access, rounds)
+            return ReplayHandle(self, numbers, self._access, rounds)
 
-    def _run(self, calls: range, loops: Iterable[Loop], numbers: list[int]) -> None:
+    def _run(self, calls: range, loops: Iterable[Loop], numbers: Launched) -> None:
         """Launch consecutive calls, with the loops among them."""
         at = calls.start
         for loop in loops:
@@ -342,9 +342,9 @@ class Graph:
 
     # ---- what loops ask ------------------------------------------------------------------------
 
-    def body(self, loop: Loop) -> list[int]:
+    def body(self, loop: Loop) -> Launched:
         """Launch the body of a loop once; gives the launches."""
-        numbers: list[int] = []
+        numbers = Launched()
         self._run(loop.calls, loop.inner, numbers)
         return numbers
 

@@ -20,7 +20,7 @@ from ..handle import Handle
 from ..launch.waits import wait
 from ..observe.explain import Explanation
 from ..records import Access
-from .loops import Rounds
+from .loops import Launched, Rounds
 
 if TYPE_CHECKING:
     from ..launch.engine import Engine
@@ -136,14 +136,19 @@ class SeveralHandle(Handle):
 class ReplayHandle(SeveralHandle):
     """A replay under way or done."""
 
-    __slots__ = ("_graph", "_rounds")
+    __slots__ = ("_error", "_graph", "_rounds")
 
-    def __init__(
-        self, graph: Replayed, numbers: tuple[int, ...], access: Access, rounds: Rounds
-    ) -> None:
-        super().__init__(graph.engine, (numbers,), "replay", access)
+    def __init__(self, graph: Replayed, numbers: Launched, access: Access, rounds: Rounds) -> None:
+        super().__init__(graph.engine, (tuple(numbers),), "replay", access)
         self._graph = weakref.ref(graph)
         self._rounds = rounds
+        self._error = numbers.error
+
+    def wait(self) -> None:
+        """Block until all of it has ended; raises the first failure, in program order."""
+        super().wait()
+        if self._error is not None:
+            raise self._error
 
     @property
     def rounds(self) -> int:

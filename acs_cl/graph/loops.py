@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 import numpy as np
 
 from ..access.arguments import describe
-from ..errors import UsageError
+from ..errors import PoisonedError, UsageError
 from ..launch.decision import LARGEST, WIDTH
 from ..launch.poisoning import lose
 from ..memory.array import Array
@@ -57,6 +57,13 @@ class Loop(NamedTuple):
             yield from loop.all_inner
 
 
+class Launched(list[int]):
+    """The launches of a replay so far, and the error of a flag whose value was lost before it was
+    asked for."""
+
+    error: PoisonedError | None = None
+
+
 class Run(Protocol):
     """Rounds that one launch on the device runs."""
 
@@ -81,7 +88,7 @@ class Driven(Protocol):
 
     engine: Engine
 
-    def body(self, loop: Loop) -> list[int]:
+    def body(self, loop: Loop) -> Launched:
         """Launch the body once; gives the launches."""
 
     def access_of(self, loop: Loop) -> Access:
@@ -92,7 +99,7 @@ class Driven(Protocol):
         None where that cannot be."""
 
 
-def drive(graph: Driven, loop: Loop, numbers: list[int]) -> Rounds:
+def drive(graph: Driven, loop: Loop, numbers: Launched) -> Rounds:
     """Run a loop; `numbers` gets the launches. Waits for all but the last rounds, where the device
     counts these itself."""
     engine, done = graph.engine, 0
@@ -112,24 +119,29 @@ def drive(graph: Driven, loop: Loop, numbers: list[int]) -> Rounds:
         else:
             ones = graph.body(loop)
             numbers += ones
+            numbers.error = ones.error
             done += 1
             for number in reversed(ones):
                 engine.wait_quietly(number)
-            if _any_failed(engine, ones):
+            if ones.error is not None or _any_failed(engine, ones):
                 break
     return Rounds(done)
 
 
-def _is_set(graph: Driven, loop: Loop, numbers: list[int]) -> bool:
+def _is_set(graph: Driven, loop: Loop, numbers: Launched) -> bool:
     """Read the word. If its value is lost, so is all that the body writes."""
     engine = graph.engine
-    handle = engine.read(loop.flag, None)
-    engine.wait_quietly(handle.number)
-    if _any_failed(engine, [handle.number]):
+    try:
+        handle = engine.read(loop.flag, None)
+    except PoisonedError as error:  # it is lost already: no launch says so
+        numbers.error = error
+    else:
+        engine.wait_quietly(handle.number)
+        if not _any_failed(engine, [handle.number]):
+            return bool(handle.wait().item())
         numbers.append(handle.number)
-        lose(engine, Access(loop.flag.spans, graph.access_of(loop).writes))
-        return False
-    return bool(handle.wait().item())
+    lose(engine, Access(loop.flag.spans, graph.access_of(loop).writes))
+    return False
 
 
 def _any_failed(engine: Engine, numbers: Sequence[int]) -> bool:

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from acs_cl.benchmarks.peers import cuda_graphs
-from acs_cl.benchmarks.suite.statistics import spread
 
 SOURCE = Path(__file__).resolve().parent / "loops.cu"
 
 
 def measure(bodies: Sequence[int], rounds: int, runs: int) -> dict[str, Any]:
-    """Give the spread of microseconds of a round, for each number of kernels; or what failed."""
+    """Give samples of microseconds of a round, for each number of kernels; or what failed."""
     if cuda_graphs.compiler() is None:
         print(f"nothing of CUDA is measured: {cuda_graphs.NO_COMPILER}", file=sys.stderr)
         return {}
@@ -39,5 +38,5 @@ def parsed(printed: str) -> dict[str, Any]:
         row = json.loads(line)
         if row["wrong"]:
             raise cuda_graphs.PeerError(f"CUDA computed something else: {row['wrong']} words")
-        found[str(row["kernels"])] = spread(row["us_per_round"])
+        found[str(row["kernels"])] = row["us_per_round"]
     return found

@@ -159,7 +159,8 @@ def growing(device: Any, backends: Sequence[str], runs: int) -> Iterator[dict[st
         "acs_cl_loops": VERSION, "machine": machine(device),
         "commit": provenance.sources()._asdict(), "small": {}, "solvers": {},
     }  # fmt: skip
-    found["cuda"] = cuda_loops.measure(BODIES, ROUNDS, runs)
+    cuda = cuda_loops.measure(BODIES, ROUNDS, runs)
+    found["cuda"] = cuda if "failed" in cuda else spreads(cuda)
     for number, backend in enumerate(backends):
         say(f"loops on {backend}", number / len(backends))
         small, solvers = found["small"].setdefault(backend, []), found["solvers"]
