@@ -111,6 +111,8 @@ typedef struct {
     uint release;              /* and there is something to count down or to publish */
     uint marks;                /* ranks that left */
     uint over;                 /* the group closes a round, and leaves */
+    uint loop[ACS_L_RESETS];   /* the first words of a loop, not to be fetched between two rounds */
+    uint n_initial, initial;   /* how many entries a round begins with, and the first of them */
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
 } acs_shared;
@@ -408,28 +410,35 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
 
 /* Begin the next round, or end the loop. By all lanes of the group that closed the round before, when
    all others look for work at most; shared.next is what it runs then. */
-ACS_COLD void acs_begin_round(__global uint *region, uint which, __local acs_shared *shared) {
-    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    const __global uint *loop = region + e->loop;
-    const __global uint *initial = region + region[ACS_H_INITIAL];
+ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint tasks, uint which,
+                              __local acs_shared *shared) {
+    const __local uint *loop = shared->loop;
     const uint n_resets = loop[ACS_L_N_RESETS];
-    for (uint i = ACS_LANE; i < n_resets; i += ACS_LANES)
-        e->counts[loop[ACS_L_RESETS + 2u * i]] = loop[ACS_L_RESETS + 2u * i + 1u];
+    if (n_resets) {
+        const __global uint *resets = region + region[ACS_H_LOOP] + ACS_L_RESETS;
+        for (uint i = ACS_LANE; i < n_resets; i += ACS_LANES)
+            block[ACS_B_STATE + resets[2u * i]] = resets[2u * i + 1u];
+    }
     if (ACS_LANE == 0u) {
         volatile __global uint *flag = (volatile __global uint *)(
             (ulong)loop[ACS_L_FLAG + 1] << 32 | loop[ACS_L_FLAG]);
-        const uint rounds = acs_load(e->block + ACS_B_ROUND);
-        const bool more = acs_load(flag) != 0u && rounds < loop[ACS_L_AT_MOST] &&
-                          acs_load(e->block + ACS_B_FAULT) == 0u;
+        const uint set = acs_load(flag), rounds = acs_load(block + ACS_B_ROUND);
+        const uint fault = acs_load(block + ACS_B_FAULT);
+        const bool more = (set != 0u) & (rounds < loop[ACS_L_AT_MOST]) & (fault == 0u);
         if (more)
-            acs_store(e->block + ACS_B_ROUND, rounds + 1u);
-        acs_store(e->block + ACS_B_UNFINISHED, more ? e->tasks + 1u : 0u);
-        shared->n_ready = more ? region[ACS_H_N_INITIAL] : 0u;
-        shared->next = more && !shared->over ? initial[0] : ACS_NONE;
+            acs_store(block + ACS_B_ROUND, rounds + 1u);
+        acs_store(block + ACS_B_UNFINISHED, more ? tasks + 1u : 0u);
+        shared->n_ready = more ? shared->n_initial : 0u;
+        shared->next = more && !shared->over ? shared->initial : ACS_NONE;
     }
     acs_wide_barrier();
-    for (uint i = (shared->next != ACS_NONE) + ACS_LANE; i < shared->n_ready; i += ACS_LANES)
-        acs_publish(e, initial[i]);
+    const uint kept = shared->next != ACS_NONE;
+    if (shared->n_ready <= kept)
+        return;
+    const acs_epoch epoch = acs_open(region, which);
+    const __global uint *initial = region + region[ACS_H_INITIAL];
+    for (uint i = kept + ACS_LANE; i < shared->n_ready; i += ACS_LANES)
+        acs_publish(&epoch, initial[i]);
 }
 
 __kernel ACS_GROUP_ATTRIBUTE
@@ -454,13 +463,19 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         whole = acs_is_whole(region);
         shared.late = 0;
         shared.over = 0;
+        if (whole && e.loop) {
+            for (uint i = 0; i < ACS_L_RESETS; ++i)
+                shared.loop[i] = region[e.loop + i];
+            shared.n_initial = region[ACS_H_N_INITIAL];
+            shared.initial = region[region[ACS_H_INITIAL]];
+        }
         shared.next = !whole ? ACS_NONE
                       : e.loop && acs_swap_if_acquire(e.block + ACS_B_OPENED, 0u, 1u) == 0u
                           ? ACS_CLOSES
                           : acs_take(&e, &shared, polls, 0u);
 #if ACS_STEADY
         if (shared.next == ACS_CLOSES)
-            acs_begin_round(region, which, &shared);
+            acs_begin_round(region, e.block, e.tasks, which, &shared);
 #endif
     }
     acs_group_barrier();
@@ -469,7 +484,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     for (uint turn = 0; turn < turns || entry == ACS_CLOSES; ++turn) {
 #if !ACS_STEADY
         if (entry == ACS_CLOSES) {
-            acs_begin_round(region, which, &shared);
+            acs_begin_round(region, e.block, e.tasks, which, &shared);
             entry = shared.next;
         }
 #endif
@@ -588,7 +603,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
                 acs_release(&e, &shared, &record, task, polls);
             acs_choose(&e, &shared, &until, &finished, turn, heir);
             if (shared.next == ACS_CLOSES)
-                acs_begin_round(region, which, &shared);
+                acs_begin_round(region, e.block, e.tasks, which, &shared);
         }
         acs_group_barrier();
 #endif

@@ -2,8 +2,8 @@
 
 In: a device, backends. Out: microseconds of a round of one, ten and forty small kernels, and
 of solvers until they have converged. Those who drive take turns: the loop on the device; replays
-with the known count; the host, which reads the word before each round; and, of small kernels, all
-rounds as one long recording, which says what a round costs beyond its body. Where there is a CUDA
+with the known count; the host, which reads the word before each round; and rounds as one long
+recording, which says what a round costs beyond its body. Where there is a CUDA
 compiler and a card, a conditional node of a CUDA Graph runs the same kernels.
 
 Invariant: who has other rounds or other bits than the loop on the device is an error.
@@ -139,7 +139,15 @@ def solver(rt: acs.Runtime, name: str, runs: int, size: int | None = None) -> di
             made.graph.replay()
         return rounds
 
-    drivers = [Driver("loop", loop), Driver("known count", known),
+    with rt.record() as unrolled:
+        for _ in range(rounds):
+            made.step()
+
+    def long() -> int:
+        unrolled.replay()
+        return rounds
+
+    drivers = [Driver("loop", loop), Driver("unrolled", long), Driver("known count", known),
                Driver("host reads", lambda: by_host(made.graph, made.go))]  # fmt: skip
     for driver in drivers:
         made.reset()
@@ -148,7 +156,7 @@ def solver(rt: acs.Runtime, name: str, runs: int, size: int | None = None) -> di
     us, _ = in_turns(drivers, made.reset, rt.finish, runs)
     return {
         "rounds": rounds, "us_per_round": spreads(us),
-        "over_known_count": spread(ratios(us["loop"], us["known count"])),
+        "over_known_count": spread(ratios(us["loop"], us["unrolled"])),
         "host_over_loop": spread(ratios(us["host reads"], us["loop"])),
     }  # fmt: skip
 

@@ -43,6 +43,8 @@ class Solver(NamedTuple):
     """One step, recorded, and what belongs to it."""
 
     graph: acs.Graph
+    step: Step
+    """Make the launches of one step."""
     go: acs.Array
     reset: Callable[[], None]
     """Bring the arrays to their first values."""
@@ -104,12 +106,16 @@ def conjugate_gradients(rt: acs.Runtime, side: int, seed: int) -> Solver:
     partial, state, go = rt.zeros(groups), rt.zeros(3), rt.zeros(1, "u4")
     first = rt.array(b)
     small = 1e-10 * float(b @ b)
-    with rt.record() as graph:
+
+    def step() -> None:
         prog.multiply((n,), (GROUP,), *matrix, p, q, partial)
         prog.step_length((1,), None, partial, state, groups)
         prog.advance((n,), (GROUP,), state, p, q, x, r, partial)
         prog.direction((1,), None, partial, state, go, groups, small)
         prog.turn((n,), None, state, r, p)
+
+    with rt.record() as graph:
+        step()
 
     def reset() -> None:
         x.fill(0)
@@ -119,7 +125,7 @@ def conjugate_gradients(rt: acs.Runtime, side: int, seed: int) -> Solver:
         go.fill(1)
 
     expected = _solved(links, b.astype(np.float64))
-    return Solver(graph, go, reset, x, _far(expected), 1e-4)
+    return Solver(graph, step, go, reset, x, _far(expected), 1e-4)
 
 
 def _solved(links: Links, b: Reals) -> Reals:
@@ -146,11 +152,15 @@ def _spread(
     prog, groups = program(rt), n // GROUP
     matrix, x, y = _matrix(rt, links), rt.zeros(n), rt.zeros(n)
     partial, state, go = rt.zeros(groups), rt.zeros(2), rt.zeros(1, "u4")
-    with rt.record() as graph:
+
+    def step() -> None:
         prog.spread((n,), (GROUP,), *matrix, x, y, partial, jump, damp)
         prog.length_of((1,), None, partial, state, groups)
         prog.settle((n,), (GROUP,), state, y, x, partial, int(normed))
         prog.judge((1,), None, partial, state, go, groups, small)
+
+    with rt.record() as graph:
+        step()
 
     def reset() -> None:
         x.fill(start)
@@ -162,7 +172,7 @@ def _spread(
         after = after / np.linalg.norm(after) if normed else after
         change = float(np.abs(after - expected).sum())
         expected = after
-    return Solver(graph, go, reset, x, _far(expected), 1e-2)
+    return Solver(graph, step, go, reset, x, _far(expected), 1e-2)
 
 
 def power_iteration(rt: acs.Runtime, pages: int, seed: int) -> Solver:
@@ -185,10 +195,14 @@ def k_means(rt: acs.Runtime, points: int, seed: int) -> Solver:
     point, mean = rt.array(data.reshape(-1)), rt.zeros(2 * MEANS)
     owner, moved, changed = rt.zeros(points, "u4"), rt.zeros(points, "u4"), rt.zeros(MEANS, "u4")
     go = rt.zeros(1, "u4")
-    with rt.record() as graph:
+
+    def step() -> None:
         prog.assign((points,), None, point, mean, owner, moved, MEANS)
         prog.centre((MEANS * GROUP,), (GROUP,), point, owner, moved, mean, changed, points)
         prog.any_changed((1,), None, changed, go, MEANS)
+
+    with rt.record() as graph:
+        step()
 
     def reset() -> None:
         mean.copy_from(point[: 2 * MEANS])
@@ -206,7 +220,7 @@ def k_means(rt: acs.Runtime, points: int, seed: int) -> Solver:
             data[owners == k].astype(np.float64).mean(0) if (owners == k).any() else means[k]
             for k in range(MEANS)
         ])  # fmt: skip
-    return Solver(graph, go, reset, mean, _far(means.reshape(-1)), 1e-3)
+    return Solver(graph, step, go, reset, mean, _far(means.reshape(-1)), 1e-3)
 
 
 Make = Callable[[acs.Runtime, int, int], Solver]
