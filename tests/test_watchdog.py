@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from time import perf_counter, sleep
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ from acs_cl.testing import Gate, hold
 
 BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated")
 WATCHDOG_S = 0.15
-ROUNDS = 500_000_000
+LASTS_S = 4 * WATCHDOG_S
+"""How long an endless kernel lasts, about."""
 N = 64
 
 SOURCE = """
@@ -39,6 +41,29 @@ kernel void add(global const int *x, global int *y) { int i = get_global_id(0); 
 """
 
 
+@cache
+def rounds_per_second(device: cl.Device) -> float:
+    """How often the device adds one to a word, by itself."""
+    context = cl.Context([device])
+    queue, kernel = cl.CommandQueue(context), cl.Program(context, SOURCE).build().spin
+    word = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * N)
+    rounds = 1000
+    while True:
+        kernel.set_args(word, np.int32(rounds))
+        began = perf_counter()
+        cl.enqueue_nd_range_kernel(queue, kernel, (1,), None)
+        queue.finish()
+        took_s = perf_counter() - began
+        if took_s > 0.02:
+            return rounds / took_s
+        rounds *= 4
+
+
+def rounds_of(rt: acs.Runtime) -> int:
+    """So many last long enough."""
+    return int(LASTS_S * rounds_per_second(rt.device))
+
+
 class Setting:
     """A runtime with a program and arrays, what holds launches back, and how to let them go."""
 
@@ -47,6 +72,7 @@ class Setting:
         self.prog = rt.build(SOURCE)
         self.x, self.y, self.z = (rt.zeros(N, "i4") for _ in range(3))
         self.released = threading.Event()
+        self.rounds = rounds_of(rt)
         rt.prebuild(self.prog.spin, self.prog.add)
         rt.finish()
 
@@ -59,7 +85,7 @@ Plant = Callable[[Setting], acs.Handle]
 
 
 def alone(at: Setting) -> acs.Handle:
-    return at.prog.spin((1,), None, at.x, ROUNDS)
+    return at.prog.spin((1,), None, at.x, at.rounds)
 
 
 def behind_others(at: Setting) -> acs.Handle:
@@ -84,33 +110,33 @@ def beside_others(at: Setting) -> acs.Handle:
 
 
 def one_of_two(at: Setting) -> acs.Handle:
-    handle = at.prog.spin((1,), None, at.x, ROUNDS)
-    at.prog.spin((1,), None, at.y, ROUNDS // 8)
+    handle = at.prog.spin((1,), None, at.x, at.rounds)
+    at.prog.spin((1,), None, at.y, at.rounds // 8)
     return handle
 
 
 def by_a_decision(at: Setting) -> acs.Handle:
     go = at.rt.array([1], "i4")
-    return at.prog.spin((1,), None, at.x, ROUNDS, when=go)
+    return at.prog.spin((1,), None, at.x, at.rounds, when=go)
 
 
 def together(at: Setting) -> acs.Handle:
-    return at.prog.spin_together((32,), (8,), at.x, ROUNDS, cl.LocalMemory(32))
+    return at.prog.spin_together((32,), (8,), at.x, at.rounds, cl.LocalMemory(32))
 
 
 def in_two_dimensions(at: Setting) -> acs.Handle:
-    return at.prog.spin_wide((2, 2), (1, 1), at.x, ROUNDS // 2)
+    return at.prog.spin_wide((2, 2), (1, 1), at.x, at.rounds // 2)
 
 
 def one_of_many(at: Setting) -> acs.Handle:
     parts = [at.x[i : i + 1] for i in range(8)]
-    return at.prog.spin.launch_many((1,), None, parts, [1, 1, 1, ROUNDS, 1, 1, 1, 1])
+    return at.prog.spin.launch_many((1,), None, parts, [1, 1, 1, at.rounds, 1, 1, 1, 1])
 
 
 def in_a_graph(at: Setting) -> acs.Handle:
     with at.rt.record() as graph:
         at.prog.add((N,), None, at.y, at.x)
-        at.prog.spin((1,), None, at.x, ROUNDS)
+        at.prog.spin((1,), None, at.x, at.rounds)
         at.prog.add((N,), None, at.x, at.y)
     return graph.replay()
 
@@ -296,11 +322,12 @@ def test_who_goes_on_waiting_gets_the_values(device: cl.Device) -> None:
     with acs.Runtime(device, backend="lanes", watchdog_s=WATCHDOG_S) as rt:
         prog, x = rt.build(SOURCE), rt.zeros(4, "i4")
         rt.finish()
-        prog.spin((1,), None, x, ROUNDS)
+        rounds = rounds_of(rt)
+        prog.spin((1,), None, x, rounds)
         with pytest.raises(StalledError):
             rt.finish()
         wait_to_the_end(rt)
-        assert x.get()[0] == ROUNDS
+        assert x.get()[0] == rounds
 
 
 def test_another_thread_hears_of_it_too(device: cl.Device) -> None:
@@ -347,7 +374,7 @@ def test_queue_is_watched_from_outside(
     x = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * N)
     cl.enqueue_fill_buffer(queue, x, np.int32(0), 0, 4 * N)
     queue.finish()
-    program.spin(queue, (1,), None, x, np.int32(ROUNDS))
+    program.spin(queue, (1,), None, x, np.int32(rounds_of(queue.runtime)))
     with pytest.raises(cl.RuntimeError, match=r"nothing has ended for .*\n  launch 2 \(spin\)"):
         queue.finish()
     wait_to_the_end(queue.runtime)
