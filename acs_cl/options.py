@@ -35,7 +35,7 @@ def options(
     check: Any = None,
     order: str = "first_in",
     watchdog_s: float | None = None,
-    predict: bool = True,
+    predict: bool = False,
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend

@@ -131,7 +131,7 @@ class Options(NamedTuple):
     """Which of the launches of a graph that are ready at the same time goes first."""
     watchdog_s: float | None = None
     """How long nothing may end before the runtime says what runs; None: for ever."""
-    predict: bool = True
+    predict: bool = False
     """Whether epochs may come as foreseen."""
 
 

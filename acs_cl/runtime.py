@@ -106,7 +106,7 @@ class Runtime:
         order: str = "first_in",
         lane_after: str = "tail",
         lane_new: str = "least",
-        predict: bool = True,
+        predict: bool = False,
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
     ) -> None:

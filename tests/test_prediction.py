@@ -77,7 +77,7 @@ class Case:
 
 @pytest.fixture
 def case(device: cl.Device) -> Iterator[Case]:
-    with testing.open_epochs(), acs.Runtime(device, backend="device") as runtime:
+    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
         made = Case(runtime)
         yield made
         made.check()
@@ -138,7 +138,7 @@ def test_epochs_of_the_model_are_what_was_launched(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_core_foresees_what_the_model_does(part: int, device: cl.Device) -> None:
     for seed in range(part, FUZZ // 2, PARTS):
-        with testing.open_epochs(), acs.Runtime(device, backend="device") as runtime:
+        with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
             case, model = Case(runtime), Forecast()
             model.send()
             for what, launch in near_repeats(random.Random(f"core {seed}")):
@@ -222,7 +222,7 @@ def test_numbers_that_differ_are_written_in_front(case: Case) -> None:
 
 
 def test_more_numbers_than_are_written_one_by_one(device: cl.Device) -> None:
-    with testing.open_epochs(), acs.Runtime(device, backend="device") as runtime:
+    with testing.open_epochs(), acs.Runtime(device, backend="device", predict=True) as runtime:
         case = Case(runtime)
         for step in range(8):
             for at in range(40):
@@ -277,7 +277,7 @@ def test_launches_that_are_only_counted_are_in_flight(case: Case) -> None:
 
 
 def test_nobody_asks_and_yet_what_was_counted_runs(device: cl.Device) -> None:
-    with acs.Runtime(device, backend="device") as runtime:
+    with acs.Runtime(device, backend="device", predict=True) as runtime:
         case = Case(runtime)
         case.settle()
         handle = case.step(rows=STEP - 1)[-1]
@@ -390,7 +390,7 @@ def test_a_shorter_step_takes_the_place_of_a_longer_one(case: Case) -> None:
 
 
 def test_a_loop_without_waits_gets_longer_epochs(device: cl.Device) -> None:
-    with acs.Runtime(device, backend="device") as runtime:
+    with acs.Runtime(device, backend="device", predict=True) as runtime:
         case = Case(runtime)
         for _ in range(4000):
             case.step()

@@ -263,12 +263,12 @@ def run(drawn: Program, runtime: acs.Runtime, made: acs.Program) -> int:
 
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
-    "device": {"backend": "device"},
-    "auto": {"backend": "auto"},
-    "device, no prediction": {"backend": "device", "predict": False},
-    "device, order": {"backend": "device", "order": "critical_path"},
-    "device, window 8": {"backend": "device", "window": 8},
-    "device, backlog 64": {"backend": "device", "backlog": 64},
+    "device": {"backend": "device", "predict": True},
+    "auto": {"backend": "auto", "predict": True},
+    "device, no prediction": {"backend": "device"},
+    "device, order": {"backend": "device", "order": "critical_path", "predict": True},
+    "device, window 8": {"backend": "device", "window": 8, "predict": True},
+    "device, backlog 64": {"backend": "device", "backlog": 64, "predict": True},
 }
 ORDER = ["device"] * 5 + ["auto"] * 2 + list(CONFIGURATIONS)[2:]
 THREADED = 7

@@ -31,6 +31,9 @@ constexpr std::uint32_t OFTEN = 3;         // times that it came, and then it st
 constexpr std::uint32_t MOST_FAILED = 4;   // times in a row that it was expected and did not come
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
 constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
+constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
+constexpr std::uint32_t MOST_SLOW = 2;  // times in a row, of which the first one always takes long
+constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs after one that was too slow
 constexpr std::size_t LARGE_EPOCH = 2048;  // tasks from which longer ones cost no less
 
 // Which words of 8 bytes of a record's arguments are addresses.
@@ -85,8 +88,13 @@ public:
     std::vector<Expected> tasks;
     std::vector<Node *> nodes;
     nb::object scheduler;
-    std::uint32_t came = 1, failed = 0, grown = 0;
-    bool is_forgotten = false;  // while it is still looked at
+    std::uint32_t came = 1, failed = 0;
+    std::uint32_t busy = 0;       // times in a row that it ended while the device had work
+    std::uint32_t grown = 0;      // times that a longer one was tried in its place
+    std::uint32_t slow = 0;       // times in a row that its footprint took long
+    bool may_grow = false;        // the next time
+    bool is_costly = false;       // the hazards of its launches take less than its footprint
+    bool is_forgotten = false;    // while it is still looked at
     nb::object resident;  // Python's, once it stays on the device
     std::unique_ptr<Footprint> footprint;
     std::vector<std::uint32_t> words;  // as the device has them, but for what is `changed`
@@ -260,6 +268,7 @@ public:
     TemplatePointer remember(std::size_t tasks, PyObject *scheduler, bool busy, Fill &&fill) {
         if (!is_on || tasks < LEAST_FORESEEN || is_skipped()) {
             last_.reset();
+            rests_ -= rests_ > 0;
             return nullptr;
         }
         auto made = std::make_shared<Template>(scheduler);
@@ -279,12 +288,24 @@ public:
             make_room();
         }
         follow_up(found, busy);
-        return found->came >= OFTEN && !found->is_resident() ? found : nullptr;
+        return found->came >= OFTEN && !found->is_resident() && !found->is_costly ? found : nullptr;
     }
     // The open epoch has a launch that the core did not make.
     void leave_alone() {
         known_.reset();
         last_.reset();
+    }
+
+    // Its footprint was in the hazards after so long. Where that takes longer than they take for single
+    // launches, it is collected from now on.
+    void entered(std::int64_t ns) {
+        Template &one = *known_;
+        const bool is_slow = ns > ENTER_NS + MOST_ENTER_NS * std::int64_t(one.size());
+        one.slow = is_slow ? one.slow + 1 : 0;
+        if (one.slow < MOST_SLOW) return;
+        one.is_costly = true;
+        rests_ = next_rest_;
+        next_rest_ = std::min(2 * next_rest_, LONGEST_REST);
     }
 
     // The next epoch is open.
@@ -320,9 +341,9 @@ private:
     // What came behind the last one the last time, or else the longest that begins so.
     void open(const Asked &one, PyObject *scheduler) {
         start();
-        if (std::exchange(grows_, false)) return;
+        if (rests_) return;
         auto fits = [&](const TemplatePointer &other) {
-            return other && !other->is_forgotten && other->scheduler.ptr() == scheduler &&
+            return other && !other->is_forgotten && !other->is_costly && other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
         if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
@@ -331,6 +352,7 @@ private:
             for (const TemplatePointer &other : templates_)
                 if ((!known_ || other->size() > known_->size()) && fits(other)) known_ = other;
         }
+        if (known_ && std::exchange(known_->may_grow, false)) known_.reset();
         counts_ = known_ && known_->is_resident();
     }
 
@@ -338,7 +360,7 @@ private:
     TemplatePointer another(const Asked &one) const {
         TemplatePointer found;
         for (const TemplatePointer &other : templates_) {
-            if (other == known_ || other->size() <= matched_ ||
+            if (other == known_ || other->size() <= matched_ || other->is_costly ||
                 !other->scheduler.is(known_->scheduler) ||
                 (counts_ && found && !other->is_resident()) ||
                 other->compare(matched_, one) == Likeness::OTHER ||
@@ -358,14 +380,13 @@ private:
         }
     }
 
-    // The same epoch again and again, while the device has others: longer ones cost less.
+    // It ended again and again by itself while the device had others: longer ones cost less.
     void follow_up(const TemplatePointer &now, bool busy) {
-        const bool repeats = last_ == now && busy;
-        repeats_ = repeats ? repeats_ + 1 : 0;
-        if (repeats_ >= OFTEN && now->grown < OFTEN && now->size() < LARGE_EPOCH) {
-            repeats_ = 0;
+        now->busy = busy && known_ == now && has_come() ? now->busy + 1 : 0;
+        if (now->busy >= OFTEN && now->grown < OFTEN && now->size() < LARGE_EPOCH) {
+            now->busy = 0;
             now->grown++;
-            grows_ = true;
+            now->may_grow = true;
         }
         if (last_) last_->next = now;
         last_ = now;
@@ -374,6 +395,7 @@ private:
     }
 
     bool is_skipped() {
+        if (rests_) return true;
         if (new_ < NEW_IN_A_ROW || known_) return false;
         return skipped_++ % SKIPPED != 0;
     }
@@ -399,8 +421,8 @@ private:
     std::deque<TemplatePointer> templates_;  // the newest first
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
-    std::uint32_t repeats_ = 0;
-    bool counts_ = false, grows_ = false;
+    std::size_t rests_ = 0, next_rest_ = REST;  // epochs that are collected as if nothing was known
+    bool counts_ = false;
 };
 
 }  // namespace acs_cl

@@ -712,10 +712,12 @@ private:
     void enter_foreseen() {
         const TemplatePointer &known = forecast.known();
         const std::size_t many = known->size();
+        const auto began = std::chrono::steady_clock::now();
         for (const Edge &edge : hazards->Hazards::enter_footprint(number, *known->footprint)) {
             const Row *row = rows_.find(edge.upstream);
             if (!row || !row->is_in_epoch()) strangers.push_back(edge.upstream);
         }
+        forecast.entered(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
         Batch &in = batch(open);
         Row &row = make(number, known->tasks.back().name, Touched());
         row.epoch = open;

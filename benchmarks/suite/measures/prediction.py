@@ -1,0 +1,131 @@
+"""Steps that repeat, launched from Python, with prediction and without, in turns.
+
+In: a device. Out: what a launch costs the thread that makes it, in microseconds of its processor
+time, in the steps of programs: a plain loop, tiles of one matrix with halos, stacked cells, a
+random graph on views of six sizes, a tiled factorisation, a network of gates, and rigid bodies.
+Each step ends with a wait, which counts, and epochs are sent as ever. `foreseen` is the share of
+launches that were only counted. What comes out of a step is compared by other tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from time import thread_time_ns
+from typing import Any
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.measures import gates, views
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import ratios, spread
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.workloads.rigid import WORKLOADS as RIGID
+from acs_cl.benchmarks.workloads.tiles import Cholesky
+
+ROUNDS = {False: 15, True: 3}  # by "is quick"
+WARM = 8
+"""Steps before: an epoch that came three times stays on the device."""
+TILES = 16
+PLAIN_US, STEP_US = 0.15, 0.6
+
+Step = Callable[[], object]
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """All programs; or why the device has no scheduler of its own."""
+    context = settings.context()
+    try:
+        runtimes = {
+            name: acs.Runtime(context=context, backend="device", predict=name == "predicted")
+            for name in ("predicted", "plain")
+        }
+    except acs.UsageError as error:
+        return {"refused": str(error)}
+    with runtimes["predicted"], runtimes["plain"]:
+        both = {name: dict(steps(runtime, settings)) for name, runtime in runtimes.items()}
+        rows = {}
+        for name in both["plain"]:
+            samplers = {
+                way: _sampler(runtime, both[way][name]) for way, runtime in runtimes.items()
+            }
+            for sampler in samplers.values():
+                for _ in range(WARM):
+                    sampler()
+            before = _counts(runtimes["predicted"])
+            samples = interleave(samplers, ROUNDS[settings.quick])
+            after = _counts(runtimes["predicted"])
+            rows[name] = {
+                "predicted_us": spread(samples["predicted"]),
+                "plain_us": spread(samples["plain"]),
+                "gain": spread(ratios(samples["plain"], samples["predicted"])),
+                "foreseen": (after[0] - before[0]) / max(1, after[1] - before[1]),
+            }
+    return {"rows": rows}
+
+
+def steps(runtime: acs.Runtime, settings: Settings) -> Iterator[tuple[str, Step]]:
+    """A step of each program, by name."""
+    program = runtime.build(views.SOURCE)
+    runtime.prebuild(program.tile, program.add, program.copy)
+    for name, graph in (
+        ("plain loop", views.contiguous(runtime, program)),
+        ("wavefront", views.wavefront(runtime, program, 32)),
+        ("cells", views.cells(runtime, program)),
+        ("six sizes", views.six_sizes(runtime, program)),
+    ):
+        yield name, _launching(list(graph()))
+    yield "cholesky", Cholesky(runtime, TILES, 1).launch
+    yield "gates", _deciding(runtime)
+    for workload in RIGID[:1] if settings.quick else RIGID:
+        size = workload.presets["tiny" if settings.quick else "small"]
+        yield f"rigid bodies, {workload.name}", workload.make(runtime, size, 0).step
+
+
+def _launching(launches: list[views.Launch]) -> Step:
+    def step() -> None:
+        for kernel, arguments in launches:
+            kernel(views.GROUP, views.GROUP, *arguments)
+
+    return step
+
+
+def _deciding(runtime: acs.Runtime) -> Step:
+    program = runtime.build(gates.SOURCE)
+    runtime.prebuild(program.gate, program.cell)
+    x, flags = runtime.zeros(gates.GATED_ITEMS, "u4"), runtime.zeros(gates.GATES, "u4")
+    single = [flags[i : i + 1] for i in range(gates.GATES)]
+
+    def step() -> None:
+        for i, view in enumerate(single):
+            program.gate((1,), None, x, view, i)
+            program.cell((gates.GATED_ITEMS,), None, x, i, when=view)
+
+    return step
+
+
+def _sampler(runtime: acs.Runtime, step: Step) -> Callable[[], float]:
+    def sample() -> float:
+        runtime.finish()
+        launched = runtime.engine.number
+        began = thread_time_ns()
+        step()
+        runtime.finish()
+        return (thread_time_ns() - began) / 1e3 / (runtime.engine.number - launched)
+
+    return sample
+
+
+def _counts(runtime: acs.Runtime) -> tuple[int, int]:
+    found = runtime.stats()
+    return found["scheduler"]["predicted"]["launches"], found["launches"]
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a launch of a repeated step may cost."""
+    found = []
+    for name, row in result.get("rows", {}).items():
+        took = row["predicted_us"]
+        most = PLAIN_US if name == "plain loop" else STEP_US
+        what = f"a launch of repeated steps, {name}"
+        found.append(target(what, took["median"], "at most", most, "us", took))
+    return found
