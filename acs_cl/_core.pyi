@@ -647,6 +647,10 @@ class Queues:
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
         A number: that launch exists, and Python has to wait for it."""
+    def transfer(self, engine: Any, name: str, target: Any, source: Any) -> Any:
+        """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern.
+
+        Returns a handle; None: Python has to make the launch."""
     def event(self, number: int) -> Any:
         """Return the driver's event of a launch in flight, or None."""
     def oldest(self) -> Any:

@@ -61,15 +61,40 @@ def read(engine: Engine, array: Array, out: Any) -> Handle:
         copy(engine, packed, array)
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
-    access = Access(array.spans, ())
-    command = ReadCommand(bytes_of(landing), array.where())
+    if landing is host:
+        return _move(engine, "read", host, array)
 
     def result() -> HostArray:
-        if landing is not host:
-            host[...] = landing
+        host[...] = landing
         return host
 
-    return engine.launch(command, access, None, result)
+    return _move(engine, "read", landing, array, result)
+
+
+def _move(
+    engine: Engine,
+    name: str,
+    target: Array | HostArray,
+    source: Array | HostArray,
+    result: object = None,
+) -> Handle:
+    """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern. The
+    core makes the launch where nothing is unusual."""
+    queues = engine.backend.core_queues
+    if queues is not None and result is None:
+        handle: Handle | None = queues.transfer(engine, name, target, source)
+        if handle is not None:
+            return handle
+    if not isinstance(target, Array):
+        assert isinstance(source, Array)
+        command = ReadCommand(bytes_of(target), source.where())
+        return engine.launch(command, Access(source.spans, ()), None, result or (lambda: target))
+    where, reads = target.where(), ()
+    if isinstance(source, Array):
+        command, reads = CopyCommand(where, source.where()), source.spans
+    else:
+        command = (FillCommand if name == "fill" else WriteCommand)(where, source)
+    return engine.launch(command, Access(reads, target.spans, target.overwrites()))
 
 
 def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
@@ -102,8 +127,7 @@ def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
     waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(engine, array)
     if copied and not own and not waits:
         ready = ready.copy()
-    access = Access((), array.spans, array.overwrites())
-    handle = engine.launch(WriteCommand(array.where(), bytes_of(ready)), access)
+    handle = _move(engine, "write", array, bytes_of(ready))
     if waits:
         engine.wait_quietly(handle.number)
     return handle
@@ -135,8 +159,7 @@ def fill(engine: Engine, array: Array, value: Any) -> Handle:
     if array.dtype.itemsize not in PATTERNS:
         return write(engine, array, element.reshape(()), True)
     if array.contiguous:
-        command: Any = FillCommand(array.where(), element)
-        return engine.launch(command, Access((), array.spans, array.overwrites()))
+        return _move(engine, "fill", array, element)
     single = engine.new_array((1,), array.dtype)
     write(engine, single, element, True)
     return _elements(engine, "fill", array, single, (0,) * array.ndim)
@@ -164,9 +187,7 @@ def copy(engine: Engine, target: Array, source: Any) -> Handle:
         source = apart
     if not (source.contiguous and target.contiguous):
         return _elements(engine, "copy", target, source, source.strides)
-    access = Access(source.spans, target.spans, target.overwrites())
-    command = CopyCommand(target.where(), source.where())
-    return engine.launch(command, access)
+    return _move(engine, "copy", target, source)
 
 
 def host_task(

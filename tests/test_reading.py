@@ -3,6 +3,8 @@ it a launch as all others."""
 
 from __future__ import annotations
 
+import contextlib
+import random
 import threading
 import time
 from typing import Any
@@ -212,3 +214,75 @@ def test_one_thread_reads_while_others_launch(device: cl.Device) -> None:
         assert thread.is_alive()
         assert y.get().tolist() == [52] * 16
         thread.join()
+
+
+@pytest.mark.parametrize("backend", HOST)
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+@pytest.mark.parametrize("limits", [{}, {"window": 5}, {"issue": "ready_first"}], ids=str)
+def test_transfers_of_the_core_are_those_of_python(
+    device: cl.Device, backend: str, memory: str, limits: dict[str, Any]
+) -> None:
+    """Behind host tasks too, of views at any place, and with memory that is dropped meanwhile."""
+    for seed in range(4):
+        found = []
+        for by_core in (True, False):
+            rng = random.Random(seed)
+            with acs.Runtime(device, backend=backend, memory=memory, **limits) as rt:
+                program = rt.build(SOURCE)
+                rows = rt.array(np.arange(6 * 16, dtype="u4").reshape(6, 16))
+                seen: list[Any] = []
+                read: list[acs.Handle] = []
+                made = testing.made_by_core(rt)
+                with contextlib.nullcontext() if by_core else testing.planned_by_python(rt):
+                    for step in range(120):
+                        x, y = (
+                            rows[rng.randrange(6), at : at + 8]
+                            for at in (rng.choice([0, 4, 8]), rng.choice([0, 4, 8]))
+                        )
+                        kind = rng.randrange(8)
+                        if kind == 0:
+                            host = np.arange(step, step + 8, dtype="u4")
+                            x.set(host)
+                            host[:] = 7  # it was copied
+                        elif kind == 1:
+                            x.set(np.full(8, step, "u4"), copy=False)
+                        elif kind == 2:
+                            x.fill(step)
+                        elif kind == 3:
+                            y.copy_from(x)
+                        elif kind == 4:
+                            read.append(x.get(wait=False))
+                        elif kind == 5:
+                            apart = rt.empty(8, "u4")
+                            apart.copy_from(x)
+                            y.copy_from(apart)
+                        elif kind == 6:
+                            program.add((8,), None, x, step)
+                        elif rng.random() < 0.5:
+                            rt.call(lambda a, seen=seen: seen.append(a.tolist()), reads=[x])
+                made = testing.made_by_core(rt) - made
+                assert made if by_core and not limits else made >= 0
+                values = rows.get().tolist(), [one.wait().tolist() for one in read]
+                rt.finish()
+                assert testing.is_at_rest(rt)
+                found.append((*values, sorted(seen)))
+        assert found[0] == found[1], f"seed {seed}"
+
+
+@pytest.mark.parametrize("backend", HOST)
+def test_what_the_core_overwrites_is_good_again(device: cl.Device, backend: str) -> None:
+    with acs.Runtime(device, backend=backend) as rt:
+        x, y = rt.zeros(4, "u4"), rt.zeros(4, "u4")
+        rt.finish()
+        go = threading.Event()
+        rt.call(lambda values: go.wait(30) and 1 / 0, writes=x)
+        handles = [x.fill(3), y.fill(4)]
+        launches = [rt.engine.table.launch(handle.number) for handle in handles]
+        for handle, launch in zip(handles, launches, strict=True):
+            if launch is not None:  # it has not ended
+                assert launch.access == handle.access
+                assert launch.access.overwrites == launch.access.writes
+        go.set()
+        assert x.get().tolist() == [3] * 4
+        with pytest.raises(acs.PoisonedError, match="division"):
+            rt.finish()

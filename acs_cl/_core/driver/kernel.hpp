@@ -81,41 +81,15 @@ inline void *address(nb::handle number) {
 struct Classes {
     explicit Classes(nb::tuple all)
         : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]),
-          read(all[5]) {}
+          read(all[5]), write(all[6]), copy(all[7]), fill(all[8]) {}
     PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
 
-    nb::object svm, memory, local, sampler, command, read;
+    nb::object svm, memory, local, sampler, command, read, write, copy, fill;
 };
 
 inline bool is_a(nb::handle object, const nb::object &type) {
     return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
 }
-
-// Bytes of memory as the driver takes it, and where on the host they go.
-struct From {
-    nb::handle memory;
-    std::size_t offset;
-    void *to;
-    std::size_t nbytes;
-    void *start = nullptr;
-    bool is_svm = false;
-
-    // False where it is neither a buffer nor at an address.
-    bool find(const Classes &classes) {
-        is_svm = PyObject_IsInstance(memory.ptr(), classes.svm.ptr()) == 1;
-        if (!is_svm && PyObject_IsInstance(memory.ptr(), classes.memory.ptr()) != 1) return false;
-        start = address(memory.attr(is_svm ? "svm_ptr" : "int_ptr"));
-        return true;
-    }
-
-    // The driver's status.
-    std::int32_t enqueue(void *queue, const std::vector<void *> &behind, void **event) const {
-        auto many = std::uint32_t(behind.size());
-        void *const *events = many ? behind.data() : nullptr;
-        if (is_svm) return driver.copy_svm(queue, 0, to, start, nbytes, many, events, event);
-        return driver.read_buffer(queue, start, 0, offset, nbytes, to, many, events, event);
-    }
-};
 
 // A `commands.KernelCommand`. Plain: its sizes are one to three numbers, as many in each.
 struct KernelFields {

@@ -45,6 +45,9 @@ enum class Fresh : int { LEAST, REUSE, ALWAYS };
 // milliseconds, once for each launch.
 constexpr std::size_t CROWDED = 512;
 
+// Bytes from which on a driver may copy for so long inside a call that others should run meanwhile.
+constexpr std::size_t MANY_BYTES = 64 << 10;
+
 // On some drivers an event costs a third of an enqueue. Where nobody asked for one in the last
 // UNASKED launches, and the device keeps up, so that the host is what limits, only every SPARSE-th
 // launch of an in-order lane has its own. The next one stands for those before it, or a marker does.
@@ -123,21 +126,10 @@ public:
         });
     }
 
-    // The same of a read, which has an event.
-    template <typename Command = std::nullptr_t>
-    bool launch(const Touched &touched, const From &from, void *&event, PyObject *name,
-                Command &&command = nullptr) {
-        static PyObject *const reason = PyUnicode_InternFromString("a read runs on a lane");
-        return launch_by(touched, name, nb::borrow(reason), command, [&](Lane &lane, void *&made) {
-            std::int32_t failed = from.enqueue(lane.queue, wait_for_, &made);
-            if (!failed) driver.retain_event(event = made);
-            return failed;
-        });
-    }
-
     // How a caller waits for a transfer: by the driver's own blocking call, which is quickest, where nothing
-    // is ahead of it (`has_ended`), or else by `event`, which is the caller's then.
+    // is ahead of it and the caller `may_block` (`has_ended`), or else by `event`, which is the caller's then.
     struct Waited {
+        bool may_block = true;
         void *event = nullptr;
         bool has_ended = false;
     };
@@ -145,22 +137,30 @@ public:
     // The same of a transfer. `keeps` lives until it has ended; `waited`, if not null: the caller waits.
     template <typename Command>
     bool launch(const Touched &touched, const Transfer &transfer, PyObject *name, PyObject *keeps,
-                Waited *waited, Command &&command) {
-        static PyObject *const reason = PyUnicode_InternFromString("a transfer runs on a lane");
+                Waited *waited, Command &&command, PyObject *reason = nullptr) {
+        static PyObject *const a_transfer = PyUnicode_InternFromString("a transfer runs on a lane");
         Lane *on = nullptr;
         auto enqueue_on = [&](Lane &lane, void *&event) {
             on = &lane;
-            if (waited && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
+            if (waited && waited->may_block && wait_for_.empty() && (out_of_order_ || lane.queued.empty())) {
                 nb::gil_scoped_release others;
                 const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, true, nullptr);
                 waited->has_ended = !failed;
                 return failed;
             }
-            const std::int32_t failed = transfer.enqueue(lane.queue, wait_for_, false, &event);
+            void **wanted = waited || wants_event(lane) ? &event : nullptr;
+            auto now = [&] { return transfer.enqueue(lane.queue, wait_for_, false, wanted); };
+            std::int32_t failed;
+            if (transfer.nbytes < MANY_BYTES && lane.queued.size() < CROWDED) {
+                failed = now();
+            } else {
+                nb::gil_scoped_release others;
+                failed = now();
+            }
             if (!failed && waited) driver.retain_event(waited->event = event);
             return failed;
         };
-        if (!launch_by(touched, name, nb::borrow(reason), command, enqueue_on)) return false;
+        if (!launch_by(touched, name, nb::borrow(reason ? reason : a_transfer), command, enqueue_on)) return false;
         if (waited && waited->has_ended) end_newest(*on);
         else if (keeps) find(table_->number)->bytes = Py_NewRef(keeps);
         return true;

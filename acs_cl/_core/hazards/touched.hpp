@@ -15,6 +15,7 @@ constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and what decides
 struct Touched {
     Node *nodes[MOST_SPANS];
     std::uint32_t many = 0, reads = 0, writes = 0;
+    bool overwrites = false;  // all that it writes, for sure
 
     Touched() = default;
     Touched(const Touched &other) { *this = other; }
@@ -23,6 +24,7 @@ struct Touched {
         many = other.many;
         reads = other.reads;
         writes = other.writes;
+        overwrites = other.overwrites;
         return *this;
     }
 

@@ -10,22 +10,6 @@ namespace {
 
 PyObject *call_name, *when_name;
 
-nb::object new_handle() {
-    return nb::steal(handle_type->tp_alloc(handle_type, 0));
-}
-
-PyObject *filled(nb::object made, PyObject *engine, const Route &route, const Touched &touched) {
-    auto *handle = reinterpret_cast<Handle *>(made.ptr());
-    handle->number = route.table->number;
-    handle->engine = engine;
-    handle->name = route.name.ptr();
-    Py_INCREF(handle->engine);
-    Py_INCREF(handle->name);
-    handle->touched = touched;
-    touched.hold();
-    return made.release().ptr();
-}
-
 // A plain launch for the scheduler; null without an error where it is not one, and nothing has
 // changed.
 PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when) {
@@ -46,10 +30,9 @@ PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject
         if (!is_plain) return nullptr;
     }
     if (when && !take_flag(when, home, record.bytes, touched)) return nullptr;
-    nb::object handle = new_handle();
-    if (!handle.is_valid()) return nullptr;
-    record.enter(to, *head, touched);
-    return filled(std::move(handle), self->engine, to, touched);
+    PyObject *handle = new_handle(self->engine, to.name.ptr(), to.table->number + 1, touched);
+    if (handle) record.enter(to, *head, touched);
+    return handle;
 }
 
 // A plain launch for a queue. `kept`: no lane took it, and it is in the table; the lock is still taken,
@@ -60,14 +43,13 @@ PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObjec
     if (many != bound.to.parameters.size() + 2 || !bound.begin(args[0], args[1], when) ||
         !table.is_plain())
         return nullptr;
-    nb::object handle = new_handle();
-    if (!handle.is_valid()) return nullptr;
     bound.start();
     for (std::size_t at = 0; at < many - 2; at++)
         if (!bound.take(at, args[at + 2])) return nullptr;
-    if (!bound.narrow(when) || !table.lock->try_take()) return nullptr;
+    if (!bound.narrow(when)) return nullptr;
+    nb::object handle = nb::steal(new_handle(self->engine, bound.to.name.ptr(), 0, bound.touched));
+    if (!handle.is_valid() || !table.lock->try_take()) return nullptr;
     Taken taken(table.lock);
-    handle = nb::steal(filled(std::move(handle), self->engine, bound.to, bound.touched));  // holds the spans
     if (!bound.set()) return nullptr;
     kept = !bound.launch();
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;

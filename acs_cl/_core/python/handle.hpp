@@ -22,6 +22,21 @@ struct Handle {
     void end() { touched.let_go(); }
 };
 
+// A handle of a launch of the core's own, which touches `touched`; `result` is what it gives, or null.
+inline PyObject *new_handle(PyObject *engine, PyObject *name, std::int64_t number,
+                            const Touched &touched, PyObject *result = nullptr) {
+    PyObject *made = handle_type->tp_alloc(handle_type, 0);
+    if (!made) return nullptr;
+    auto *handle = reinterpret_cast<Handle *>(made);
+    handle->number = number;
+    handle->engine = Py_NewRef(engine);
+    handle->name = Py_NewRef(name);
+    handle->result = Py_XNewRef(result);
+    handle->touched = touched;
+    touched.hold();
+    return made;
+}
+
 inline int handle_init(Handle *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"engine", "number", "name", "access", "result", nullptr};
     PyObject *engine, *name, *access, *result = Py_None;
@@ -42,7 +57,9 @@ inline PyObject *handle_access(Handle *self, void *) {
         try {
             nb::object make = nb::module_::import_("acs_cl.records").attr("Access");
             nb::object made = make(spans_of(touched.nodes, touched.many, touched.reads),
-                                   spans_of(touched.nodes, touched.many, touched.writes));
+                                   spans_of(touched.nodes, touched.many, touched.writes),
+                                   spans_of(touched.nodes, touched.many,
+                                            touched.overwrites ? touched.writes : 0));
             self->access = made.release().ptr();
         } catch (nb::python_error &error) {
             error.restore();

@@ -16,7 +16,7 @@
 #include "epoch/sending.hpp"
 #include "hazards/python_hazards.hpp"
 #include "launch/caller.hpp"
-#include "launch/reading.hpp"
+#include "launch/transfers.hpp"
 #include "python/lock.hpp"
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
@@ -194,6 +194,7 @@ NB_MODULE(_core, module) {
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
+        .def("transfer", &transfer, "engine"_a, "name"_a, "target"_a, "source"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

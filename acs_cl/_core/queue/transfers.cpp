@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launch/reading.hpp"
+#include "launch/transfers.hpp"
 #include "queue/tracking.hpp"
 
 namespace acs_cl {

@@ -24,12 +24,13 @@ struct Row {
     std::uint8_t many = 0;  // nodes
     bool by_core : 1, is_left : 1, holds : 1, is_counted : 1, is_lost : 1, is_watched : 1,
         has_place : 1,    // among those that lanes have, or had
-        is_foreseen : 1;  // the last of an epoch that came as foreseen, and stands for all of it
+        is_foreseen : 1,  // the last of an epoch that came as foreseen, and stands for all of it
+        overwrites : 1;   // all that it writes, for sure
     std::uint32_t reads = 0, writes = 0;  // which of them, by bits
 
     Row()
         : by_core(false), is_left(false), holds(false), is_counted(false), is_lost(false),
-          is_watched(false), has_place(false), is_foreseen(false) {}
+          is_watched(false), has_place(false), is_foreseen(false), overwrites(false) {}
 
     bool is_in_epoch() const { return epoch && !is_left; }
     bool is_on_lane_by_core() const { return by_core && !epoch; }

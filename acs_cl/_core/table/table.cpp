@@ -78,10 +78,12 @@ nb::list transitions(const Table &self, std::int64_t launch) {
 }  // namespace
 
 nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
-                     std::uint32_t reads, std::uint32_t writes, const nb::tuple &upstream) {
+                     std::uint32_t reads, std::uint32_t writes, bool overwrites,
+                     const nb::tuple &upstream) {
     static nb::handle records = nb::module_::import_("acs_cl.records").release();
-    const nb::object access =
-        records.attr("Access")(spans_of(nodes, many, reads), spans_of(nodes, many, writes));
+    const nb::tuple written = spans_of(nodes, many, writes);
+    const nb::object access = records.attr("Access")(spans_of(nodes, many, reads), written,
+                                                     overwrites ? written : nb::tuple());
     return records.attr("Launch")(number, command, access, upstream);
 }
 

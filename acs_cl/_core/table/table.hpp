@@ -43,7 +43,8 @@ inline nb::tuple upstream_of(const std::vector<Edge> &edges) {
 
 // A `records.Launch` of what was bound in the core.
 nb::object record_of(std::int64_t number, nb::handle command, Node *const *nodes, std::uint32_t many,
-                     std::uint32_t reads, std::uint32_t writes, const nb::tuple &upstream);
+                     std::uint32_t reads, std::uint32_t writes, bool overwrites,
+                     const nb::tuple &upstream);
 
 // A launch in flight on a lane; number 0: it is not, or not any more. `owner`: Python's event, where that
 // is what keeps the launch's host memory alive. `bytes`: what the driver reads of the core's own until then.
@@ -143,7 +144,8 @@ public:
     // goes into the window, and is dispatched as one that Python made.
     void keep(const nb::object &command, const Touched &touched, const std::vector<Edge> &edges) {
         const nb::object launch = acs_cl::record_of(number, command, touched.nodes, touched.many,
-                                                    touched.reads, touched.writes, upstream_of(edges));
+                                                    touched.reads, touched.writes,
+                                                    touched.overwrites, upstream_of(edges));
         if (insert(launch, false, false, ready_first, false)) ready_.push_back(number);
     }
 
@@ -849,6 +851,7 @@ private:
         row.many = std::uint8_t(touched.many);
         row.reads = touched.reads;
         row.writes = touched.writes;
+        row.overwrites = touched.overwrites;
         in_flight_++;
         most = std::max(most, ++inside_);
         go(launch, row, State::READY);
@@ -995,12 +998,14 @@ private:
                                                         .attr("CoreCommand")).release();
         const nb::object name = nb::borrow(row.object);
         const std::uint32_t many = row.many, reads = row.reads, writes = row.writes;
+        const bool overwrites = row.overwrites;
         std::vector<NodePointer> held;
         Node *nodes[MOST_SPANS];
         Node *const *from = row.epoch ? batches_.find(row.epoch)->second.nodes.data() + row.first
                                       : on_lanes_[row.first].touched.nodes;
         for (std::uint32_t at = 0; at < many; at++) held.emplace_back(nodes[at] = from[at]);
-        return acs_cl::record_of(launch, made_by_core(name), nodes, many, reads, writes, nb::tuple());
+        return acs_cl::record_of(launch, made_by_core(name), nodes, many, reads, writes,
+                                 overwrites, nb::tuple());
     }
 
     Batch &batch(std::uint32_t epoch) {
