@@ -24,7 +24,7 @@ from .access.called import Called
 from .devices.build import build
 from .devices.driver import OwnKernel, Place, is_svm
 from .errors import UsageError
-from .launch.commands import CopyCommand, KernelCommand
+from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
 from .memory.array import Array
 from .ranges import overlap
@@ -180,7 +180,7 @@ class Deciding:
                 "that is foreign memory; copy it into an array of the runtime"
             )
         copy = engine.new_array((1,), _UINT32)
-        command = CopyCommand(copy.where(), cell.place)
+        command = TransferCommand("copy", copy.where(), cell.place)
         engine.launch(command, Access((cell.span,), copy.spans, copy.spans), wait_for)
         return copy
 

@@ -20,14 +20,7 @@ from .access.arguments import declared, describe
 from .devices import driver
 from .devices.driver import Place
 from .errors import UsageError
-from .launch.commands import (
-    CopyCommand,
-    FillCommand,
-    HostCommand,
-    KernelCommand,
-    ReadCommand,
-    WriteCommand,
-)
+from .launch.commands import HostCommand, KernelCommand, TransferCommand
 from .launch.strided import element_kernel
 from .memory.array import Array
 from .records import Access
@@ -61,14 +54,12 @@ def read(engine: Engine, array: Array, out: Any) -> Handle:
         copy(engine, packed, array)
         array = packed
     landing = host if host.flags.c_contiguous else np.empty(array.shape, array.dtype)
-    if landing is host:
-        return _move(engine, "read", host, array)
 
     def result() -> HostArray:
         host[...] = landing
         return host
 
-    return _move(engine, "read", landing, array, result)
+    return _move(engine, "read", landing, array, None if landing is host else result)
 
 
 def _move(
@@ -78,23 +69,24 @@ def _move(
     source: Array | HostArray,
     result: object = None,
 ) -> Handle:
-    """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern. The
-    core makes the launch where nothing is unusual."""
+    """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern."""
     queues = engine.backend.core_queues
     if queues is not None and result is None:
         handle: Handle | None = queues.transfer(engine, name, target, source)
         if handle is not None:
             return handle
-    if not isinstance(target, Array):
-        assert isinstance(source, Array)
-        command = ReadCommand(bytes_of(target), source.where())
-        return engine.launch(command, Access(source.spans, ()), None, result or (lambda: target))
-    where, reads = target.where(), ()
-    if isinstance(source, Array):
-        command, reads = CopyCommand(where, source.where()), source.spans
+    if isinstance(target, Array):
+        read = source.spans if isinstance(source, Array) else ()
+        access = Access(read, target.spans, target.overwrites())
     else:
-        command = (FillCommand if name == "fill" else WriteCommand)(where, source)
-    return engine.launch(command, Access(reads, target.spans, target.overwrites()))
+        assert isinstance(source, Array)
+        access, result = Access(source.spans, ()), target if result is None else result
+    command = TransferCommand(name, _side(target), _side(source))
+    return engine.launch(command, access, None, result)
+
+
+def _side(of: Array | HostArray) -> Place | HostArray:
+    return of.where() if isinstance(of, Array) else bytes_of(of)
 
 
 def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
@@ -105,10 +97,8 @@ def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
     try:
         fitting = host if host.shape == array.shape else np.broadcast_to(host, array.shape)
     except ValueError:
-        raise UsageError(
-            f"values of shape {host.shape} do not fit an array of shape {array.shape}; "
-            "set a part of it, or make an array of their shape"
-        ) from None
+        what = f"values of shape {host.shape} do not fit an array of shape {array.shape}"
+        raise UsageError(f"{what}; set a part of it, or make an array of their shape") from None
     if not array.nbytes:
         return _nothing(engine, "write")
     if fitting.dtype != array.dtype and not np.can_cast(fitting.dtype, array.dtype, "same_kind"):
@@ -127,7 +117,7 @@ def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
     waits = copied and not own and ready.nbytes >= UNCOPIED_BYTES and _is_next(engine, array)
     if copied and not own and not waits:
         ready = ready.copy()
-    handle = _move(engine, "write", array, bytes_of(ready))
+    handle = _move(engine, "write", array, ready)
     if waits:
         engine.wait_quietly(handle.number)
     return handle
@@ -231,13 +221,8 @@ def host_task(
     write_places = [place(array) for array in write_arrays]
     read_spans = tuple(span for array in sources for span in array.spans)
     write_spans = tuple(span for array in targets for span in array.spans)
-    command = HostCommand(
-        getattr(function, "__name__", type(function).__name__),
-        function,
-        read_places,
-        write_places,
-        site,
-    )
+    name = getattr(function, "__name__", type(function).__name__)
+    command = HostCommand(name, function, read_places, write_places, site)
     sure = (span for array in targets for span in array.overwrites())
     overwrites = tuple(span for span in sure if span not in read_spans)
     access = Access(read_spans, write_spans, overwrites)
@@ -271,13 +256,10 @@ def _elements(
     for index, array in enumerate((target, source)):
         place = array.where()
         pointers += (index, place.memory)
-        values += (_next_index(values), np.int64((place.offset + array.lead) // unit).tobytes())
+        start = (place.offset + array.lead) // unit
+        values += (2 + len(values) // 2, np.int64(start).tobytes())
     command = KernelCommand(name, kernel, sizes, None, tuple(pointers), tuple(values), None)
     return engine.launch(command, Access(source.spans, target.spans, target.overwrites()))
-
-
-def _next_index(values: list[Any]) -> int:
-    return 2 + len(values) // 2
 
 
 def target_for(array: Array, out: Any) -> HostArray:

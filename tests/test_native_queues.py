@@ -265,7 +265,7 @@ class Program:
         self.kept = driver.functions()
         core.native.open_driver([ctypes.cast(one, VOID).value for one in self.kept])
         names = [Object(lane + 1) for lane in range(lanes)]
-        classes = Svm, Object, Local, type(None), Command, *[type(None)] * 4
+        classes = Svm, Object, Local, type(None), Command, type(None)
         self.queues = core.native.Queues(names, out_of_order, False, classes, Event)
         self.queues.unasked_enough = enough
         self.table = core.native.Table()

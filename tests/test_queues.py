@@ -18,7 +18,7 @@ from acs_cl import core, testing
 from acs_cl.devices.driver import STATUS, OwnKernel, Place
 from acs_cl.emu.reference.lanes import DEFAULT, Lanes, Queue
 from acs_cl.factory import HOST, create
-from acs_cl.launch.commands import FillCommand, KernelCommand
+from acs_cl.launch.commands import KernelCommand, TransferCommand
 from acs_cl.records import LANE_AFTER, LANE_NEW, Access, Launch, Placing
 
 ADD = """
@@ -65,7 +65,9 @@ class Modelled:
 
     def command(self, rng: random.Random) -> Any:
         if rng.random() < 0.2:  # which the core leaves to Python
-            return FillCommand(Place(rng.choice(self.buffers), 0, 256), np.zeros(1, np.uint8))
+            return TransferCommand(
+                "fill", Place(rng.choice(self.buffers), 0, 256), np.zeros(1, np.uint8)
+            )
         return self.kernel_command(rng)
 
     def kernel_command(self, rng: random.Random) -> KernelCommand:

@@ -25,10 +25,10 @@ from hypothesis.stateful import (
 from acs_cl import core
 from acs_cl.emu.reference.table import STEPS
 from acs_cl.emu.reference.table import Table as Model
-from acs_cl.launch.commands import WriteCommand
+from acs_cl.launch.commands import TransferCommand
 from acs_cl.records import Access, Launch
 
-COMMAND: Any = WriteCommand.__new__(WriteCommand)
+COMMAND: Any = TransferCommand("write", None, None)
 
 
 def launch(number: int, upstream: tuple[int, ...]) -> Launch:

@@ -22,14 +22,14 @@ from .. import core
 from ..devices.driver import CommandQueue
 from ..errors import DeviceError
 from ..launch.backend import Backend, Ended
-from ..launch.commands import CopyCommand, FillCommand, KernelCommand, ReadCommand, WriteCommand
+from ..launch.commands import KernelCommand, TransferCommand
 from ..records import LANE_AFTER, LANE_NEW, Placing
 
 HOST = ("serial", "out_of_order", "lanes")
 
 _CLASSES = (
     cl.SVMPointer, cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler,
-    KernelCommand, ReadCommand, WriteCommand, CopyCommand, FillCommand,
+    KernelCommand, TransferCommand,
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from ..errors import CheckError, CheckWarning
 from ..host.call_sites import caller
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
-from ..launch.commands import HostCommand, KernelCommand, ReadCommand, WriteCommand
+from ..launch.commands import HostCommand, KernelCommand, TransferCommand
 from ..launch.waits import wait
 from ..records import EVERYTHING, Access, Modes, Span
 from . import findings
@@ -193,7 +193,7 @@ class Checker:
             self._spoil()
             return self._plain(command, access, wait_for, result)
         batch, passes = self._batch, self._passes
-        again = not isinstance(command, ReadCommand)
+        again = not _moves(command, "read")
         if batch is not None:
             again = again and self._runs_again(kernel, command, access)
             if wait_for or not again:
@@ -403,8 +403,8 @@ class Checker:
             for one in writes:
                 one.region.unwritten[one.low : one.high] = False
             self._pending += writes
-            if self.modes.access and isinstance(command, WriteCommand):
-                self._foreign.promise(who, command.host)
+            if self.modes.access and _moves(command, "write"):
+                self._foreign.promise(who, command.source)
         return self._plain(command, access, wait_for, result)
 
     # ---- moments -------------------------------------------------------------------------------
@@ -686,3 +686,8 @@ def _never() -> Any:
 
 def _list(spans: Sequence[Any]) -> str:
     return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"
+
+
+def _moves(command: Any, name: str) -> bool:
+    """Whether it is a transfer of this kind."""
+    return isinstance(command, TransferCommand) and command.name == name

@@ -27,12 +27,9 @@ from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import driver
 from ..launch.commands import (
-    CopyCommand,
-    FillCommand,
     HostCommand,
     KernelCommand,
-    ReadCommand,
-    WriteCommand,
+    TransferCommand,
 )
 from ..launch.decision import DecidedCommand
 from ..records import EVERYTHING, Access, Span
@@ -175,10 +172,10 @@ class Batch:
         """Whether it does what it says whatever its order, if the host's memory stays as it is."""
         if self._checker.modes.every == 1:
             return False
-        if self._ordered and isinstance(command, WriteCommand):
-            host: Any = command.host
+        if self._ordered and isinstance(command, TransferCommand) and command.name == "write":
+            host = command.source
             self._hosts.append((host, crc32(host)))
-        return isinstance(command, (ReadCommand, WriteCommand, CopyCommand, FillCommand))
+        return isinstance(command, TransferCommand)
 
     def _entry(self, one: Entry | Later) -> Entry:
         if isinstance(one, Entry):

@@ -61,69 +61,20 @@ class CoreCommand(NamedTuple):
         raise InternalError(f"{self.name} is on its way already")
 
 
-class ReadCommand:
-    """Device to host."""
+class TransferCommand(NamedTuple):
+    """Bytes in one piece, to the device or from it. Host memory is the command's own, or the caller
+    promised to leave it alone."""
 
-    __slots__ = ("host", "place")
-    name = "read"
-    on_host = False
-
-    def __init__(self, host: np.ndarray[Any, Any], place: Place) -> None:
-        self.host = host
-        self.place = place
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Start the copy."""
-        return driver.read(queue, self.host, self.place, wait_for)
-
-
-class WriteCommand:
-    """Host to device. The host memory is the command's own, or the caller promised not to change
-    it."""
-
-    __slots__ = ("host", "place")
-    name = "write"
-    on_host = False
-
-    def __init__(self, place: Place, host: np.ndarray[Any, Any]) -> None:
-        self.host = host
-        self.place = place
+    name: str
+    """"read", "write", "copy" or "fill": a function of `devices.driver`."""
+    target: Any
+    source: Any
+    """Places, or arrays of the host; of a fill, the element that is repeated."""
+    on_host: bool = False
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Start the copy."""
-        return driver.write(queue, self.place, self.host, wait_for)
-
-
-class CopyCommand:
-    """Device to device."""
-
-    __slots__ = ("source", "target")
-    name = "copy"
-    on_host = False
-
-    def __init__(self, target: Place, source: Place) -> None:
-        self.target = target
-        self.source = source
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Start the copy."""
-        return driver.copy(queue, self.target, self.source, wait_for)
-
-
-class FillCommand:
-    """Repeat one element over a contiguous place."""
-
-    __slots__ = ("pattern", "place")
-    name = "fill"
-    on_host = False
-
-    def __init__(self, place: Place, pattern: np.ndarray[Any, Any]) -> None:
-        self.pattern = pattern
-        self.place = place
-
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
-        """Start the fill."""
-        return driver.fill(queue, self.place, self.pattern, wait_for)
+        """Start the transfer."""
+        return getattr(driver, self.name)(queue, self.target, self.source, wait_for)
 
 
 class HostCommand:

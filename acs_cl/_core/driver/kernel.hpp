@@ -81,10 +81,10 @@ inline void *address(nb::handle number) {
 struct Classes {
     explicit Classes(nb::tuple all)
         : svm(all[0]), memory(all[1]), local(all[2]), sampler(all[3]), command(all[4]),
-          read(all[5]), write(all[6]), copy(all[7]), fill(all[8]) {}
+          transfer(all[5]) {}
     PyTypeObject *local_type() const { return reinterpret_cast<PyTypeObject *>(local.ptr()); }
 
-    nb::object svm, memory, local, sampler, command, read, write, copy, fill;
+    nb::object svm, memory, local, sampler, command, transfer;
 };
 
 inline bool is_a(nb::handle object, const nb::object &type) {

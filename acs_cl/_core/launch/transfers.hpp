@@ -83,11 +83,8 @@ public:
                                             PyUnicode_InternFromString("a fill runs on a lane")};
         const int kind = !to_ ? 0 : from_ ? 2 : plain.pattern.empty() ? 1 : 3;
         auto command = [&]() -> nb::object {
-            const Classes &classes = queues_.classes();
-            if (!to_) return classes.read(target_, nb::handle(from_->place));
-            const nb::handle place = to_->place;
-            if (from_) return classes.copy(place, nb::handle(from_->place));
-            return (kind == 3 ? classes.fill : classes.write)(place, source_);
+            return queues_.classes().transfer(nb::handle(name), to_ ? nb::handle(to_->place) : nb::handle(target_),
+                                              from_ ? nb::handle(from_->place) : nb::handle(source_));
         };
         return queues_.launch(touched, plain, name, kind < 2 ? host_.object : nullptr, waited, command,
                               reasons[kind]);
