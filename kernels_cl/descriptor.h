@@ -7,8 +7,8 @@
    a tile (queue entries) or the last tile (successors, heirs). 0 is no task.
 
    The two blocks hold what changes while an epoch runs. A run uses one and cleans the other, so that
-   a recorded epoch runs again without an upload. A loop runs many rounds in one block. acs_cl/epochs.py writes these words; its names are
-   the same. */
+   a recorded epoch runs again without an upload. A loop runs many rounds in one block.
+   acs_cl/scheduler/layout.py writes these words; its names are the same. */
 
 #define ACS_VERSION 0xAC500002u
 

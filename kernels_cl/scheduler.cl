@@ -126,7 +126,7 @@ typedef struct {
 typedef struct {
     __global uint *region, *block, *counts, *left, *queue;
     const __global uint *records;
-    uint tasks, rows, mask, loop;
+    uint tasks, rows, mask;
 } acs_epoch;
 
 inline acs_epoch acs_open(__global uint *region, uint which) {
@@ -134,7 +134,6 @@ inline acs_epoch acs_open(__global uint *region, uint which) {
     e.region = region;
     e.tasks = region[ACS_H_TASKS];
     e.mask = region[ACS_H_QUEUE_MASK];
-    e.loop = region[ACS_H_LOOP];
     e.block = region + region[ACS_H_BLOCKS] + which * region[ACS_H_BLOCK_WORDS];
     e.records = region + region[ACS_H_RECORDS];
     e.rows = (e.tasks + 31u) >> 5;
@@ -160,8 +159,9 @@ inline __global uint *acs_slot(const acs_epoch *e, uint ticket) {
    called gets a region, not an epoch: one whose address is given away lies in memory, in the loop too. */
 ACS_COLD void acs_clean(__global uint *region, uint which, uint from, uint step) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    const uint n_initial = e->loop ? 0u : region[ACS_H_N_INITIAL];
-    const uint unfinished = e->loop ? 1u : e->tasks;
+    const bool loops = region[ACS_H_LOOP] != 0u;
+    const uint n_initial = loops ? 0u : region[ACS_H_N_INITIAL];
+    const uint unfinished = loops ? 1u : e->tasks;
     const uint used = min(max(region[ACS_H_USED + which], n_initial), e->mask + 1u);
     const __global uint *counts = region + region[ACS_H_COUNTS];
     const __global uint *initial = region + region[ACS_H_INITIAL];
@@ -396,7 +396,7 @@ inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs
         if (*finished)
             left = acs_sub_release_acquire(e->block + ACS_B_UNFINISHED, *finished) - *finished;
         *finished = 0;
-        if (e->loop && left == 1u) {
+        if (left == 1u && e->region[ACS_H_LOOP]) {
             shared->over = over;
             next = ACS_CLOSES;
         } else if (!over) {
@@ -463,14 +463,15 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         whole = acs_is_whole(region);
         shared.late = 0;
         shared.over = 0;
-        if (whole && e.loop) {
+        const uint loop = whole ? region[ACS_H_LOOP] : 0u;
+        if (loop) {
             for (uint i = 0; i < ACS_L_RESETS; ++i)
-                shared.loop[i] = region[e.loop + i];
+                shared.loop[i] = region[loop + i];
             shared.n_initial = region[ACS_H_N_INITIAL];
             shared.initial = region[region[ACS_H_INITIAL]];
         }
         shared.next = !whole ? ACS_NONE
-                      : e.loop && acs_swap_if_acquire(e.block + ACS_B_OPENED, 0u, 1u) == 0u
+                      : loop && acs_swap_if_acquire(e.block + ACS_B_OPENED, 0u, 1u) == 0u
                           ? ACS_CLOSES
                           : acs_take(&e, &shared, polls, 0u);
 #if ACS_STEADY
@@ -481,15 +482,17 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     acs_group_barrier();
     uint entry = shared.next;
 
-    for (uint turn = 0; turn < turns || entry == ACS_CLOSES; ++turn) {
+    for (uint turn = 0; turn < turns; ++turn) {
+        if (entry + 1u <= 1u) {   /* ACS_NONE or ACS_CLOSES, which seldom come */
 #if !ACS_STEADY
-        if (entry == ACS_CLOSES) {
-            acs_begin_round(region, e.block, e.tasks, which, &shared);
-            entry = shared.next;
-        }
+            if (entry == ACS_CLOSES) {
+                acs_begin_round(region, e.block, e.tasks, which, &shared);
+                entry = shared.next;
+            }
+            if (entry == ACS_NONE)
 #endif
-        if (entry == ACS_NONE)
-            break;
+                break;
+        }
         const uint task = acs_task_of(entry), tile = acs_tile_of(entry);
         const bool known = task < e.tasks;
         const __global uint *stored = e.records + (known ? task : 0u) * ACS_RECORD_WORDS;
@@ -610,6 +613,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         entry = shared.next;
         staged = staged && acs_task_of(entry) == acs_task_of(heir);
     }
+#if !ACS_STEADY
+    if (entry == ACS_CLOSES)   /* in its last turn */
+        acs_begin_round(region, e.block, e.tasks, which, &shared);
+#endif
     if (lane == 0 && whole) {
         if (finished)
             acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
