@@ -38,8 +38,12 @@ NAMED = 8
 SHORTEST_S, LONGEST_S = 1e-4, 0.01
 """How long a thread that is not the main one goes without a look at its event."""
 
-STATES = {3: "is with the driver", 2: "is with the device", 1: "runs"}
-"""By the status of its event."""
+STATES = {
+    3: "is with the driver",
+    2: "is with the device, and runs if that has begun it",
+    1: "runs",
+}
+"""By the status of its event. NVIDIA's driver tells of no kernel that it runs."""
 
 
 class Watchdog:
@@ -165,5 +169,5 @@ def _does(books: Books, launch: Launch) -> str:
     event = books.backend.event(number)
     state = STATES.get(driver.status(event), "has ended") if event is not None else ""
     if state == "runs" or not waits:
-        return state or "is with the device"
+        return state or STATES[2]
     return f"waits for {waits}"
