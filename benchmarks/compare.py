@@ -41,13 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         add_options(one, "--json")
     args = parser.parse_args(argv)
     try:
-        print(WAYS[args.way](args))
+        measure, text = WAYS[args.way]
+        document = measure(args)
+        print(text(document))
     except (UsageError, cuda_graphs.PeerError) as error:
         parser.exit(2, f"{error}\n")
-    return 0
+    return documents.exit_code(document, 0)
 
 
-def _cuda(args: argparse.Namespace) -> str:
+def _cuda(args: argparse.Namespace) -> documents.Document:
     there = {workload.name: workload for workload in synthetic.WORKLOADS}
     wrong = [name for name in args.workloads if name not in there]
     if wrong:
@@ -57,10 +59,10 @@ def _cuda(args: argparse.Namespace) -> str:
     plan = plan_of(args, [there[name] for name in args.workloads or there], "paper")
     document = documents.last_written(beside_cuda.growing(plan), args.json)
     say("", 1.0)
-    return comparison_tables.cuda_text(document)
+    return document
 
 
-def _few_groups(args: argparse.Namespace) -> str:
+def _few_groups(args: argparse.Namespace) -> documents.Document:
     wrong = [name for name in args.workloads if name not in GRCUDA]
     if wrong:
         raise UsageError(f"{wrong[0]!r} is none of GrCUDA's: {', '.join(GRCUDA)}")
@@ -71,10 +73,10 @@ def _few_groups(args: argparse.Namespace) -> str:
     plan = plan_of(args, some, "paper", ["lanes"])
     document = documents.last_written(few_groups.growing(plan, per_unit), args.json)
     say("", 1.0)
-    return comparison_tables.few_groups_text(document)
+    return document
 
 
-def _torch(args: argparse.Namespace) -> str:
+def _torch(args: argparse.Namespace) -> documents.Document:
     document = beside_torch.measure(
         args.network,
         args.preset or "paper",
@@ -85,7 +87,12 @@ def _torch(args: argparse.Namespace) -> str:
     )
     if args.json:
         documents.write(args.json, document)
-    return comparison_tables.torch_text(document)
+    return document
 
 
-WAYS = {"cuda": _cuda, "few-groups": _few_groups, "torch": _torch}
+WAYS = {
+    "cuda": (_cuda, comparison_tables.cuda_text),
+    "few-groups": (_few_groups, comparison_tables.few_groups_text),
+    "torch": (_torch, comparison_tables.torch_text),
+}
+"""What measures, and what tells of it."""

@@ -14,7 +14,7 @@ import pytest
 
 from acs_cl.benchmarks import compare
 from acs_cl.benchmarks.peers import cuda_graphs, cuda_tiles
-from acs_cl.benchmarks.suite import beside_cuda
+from acs_cl.benchmarks.suite import beside_cuda, documents
 from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
 
 TINY: dict[str, Any] = {w.name: w.presets["tiny"] for w in synthetic.WORKLOADS}
@@ -158,10 +158,13 @@ def test_what_is_cut_off_has_written_what_was_done(
     once = beside_cuda._in_cuda
     monkeypatch.setattr(beside_cuda, "_in_cuda", cut)
     path.unlink()
-    with pytest.raises(KeyboardInterrupt):
-        compare.main(["cuda", "one-array", "chains", *words])
+    assert compare.main(["cuda", "one-array", "chains", *words]) == documents.INTERRUPTED
+    said = capsys.readouterr()
+    assert "interrupted: what was measured until then follows" in said.err
+    assert "one-array" in said.out
     document = json.loads(path.read_text("utf-8"))
-    assert (list(document["cuda"]), document["left_out"]) == (["one-array"], ["chains"])
+    assert list(document["workloads"]) == list(document["cuda"]) == ["one-array"]
+    assert (document["left_out"], document["interrupted"]) == (["chains"], True)
 
 
 @pytest.mark.usefixtures("compiler")

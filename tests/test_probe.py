@@ -187,7 +187,7 @@ def test_probe_measures_once_then_reads(
 ) -> None:
     asked = []
 
-    def measure(_device: cl.Device, *, budget_s: float) -> Probe:
+    def measure(_device: cl.Device, *, budget_s: float, say: probe.Say) -> Probe:
         asked.append(budget_s)
         return measured._replace(settled=True)
 

@@ -39,7 +39,7 @@ def growing(plan: Plan) -> Iterator[dict[str, Any]]:
             workload = plan.workloads[len(found)]
             say(f"{workload.name}: CUDA", share)
             found[workload.name] = _in_cuda(program, workload, plan)
-            yield {**document, "cuda": found}
+            yield {**document, "cuda": dict(found)}
 
 
 def _in_cuda(program: cuda_graphs.Program, workload: Workload, plan: Plan) -> dict[str, Any]:

@@ -73,8 +73,6 @@ def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
         "runs": plan.runs,
         "seed": plan.seed,
         "bare_launch_us": round(launch_us, 3),
-        "workloads": found,
-        "left_out": left_out,
     }
     for index, workload in enumerate(plan.workloads):
         if not deadline.has_time():
@@ -88,7 +86,8 @@ def growing(plan: Plan, say: Say) -> Iterator[dict[str, Any]]:
         run = documents.Run(there["commit"], there["sources"], there["date"], around)
         found[workload.name]["run"] = run._asdict()
         left_out.remove(workload.name)
-        yield document
+        # a copy: who keeps it when the next workload is cut off has one that is whole
+        yield document | {"workloads": dict(found), "left_out": list(left_out)}
 
 
 def _within(say: Say, name: str, index: int, count: int) -> Say:
