@@ -339,12 +339,14 @@ class Fake(core.native.Caller):
     def __init__(self) -> None:
         self.engine: Any = self
         self.long_way = 0
+        self.kept: list[int] = []
 
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def completed(self, ended: None) -> None:
-        pass
+    def completed(self, ended: None, launched: int) -> None:
+        if launched:  # the core has put it into the table, where an epoch was to take it
+            self.kept.append(launched)
 
 
 def read_by(x: Array, y: Array, when: Array | None) -> tuple[Any, ...]:
@@ -478,6 +480,7 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
         assert all(one.access == made[one.number] for one in records)
         assert {(one.command.name, one.upstream) for one in records} <= {("fake", ())}
         assert native.by_core == native.number
+        assert not kernel.kept
         native.recording(1)
         before = kernel.long_way
         kernel((8,), None, arrays[0], arrays[0], 1.0, 1)

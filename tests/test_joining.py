@@ -290,8 +290,10 @@ def test_wait_lists_hold(context: cl.Context, long_way: list[str]) -> None:
     assert np.array_equal(values_of(queue, b), expected)
 
 
-def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> None:
-    """The core has it in the hazards already; Python finishes it, and finds the driver's error."""
+def test_what_the_driver_refuses_is_raised_in_its_call(
+    context: cl.Context, long_way: list[str]
+) -> None:
+    """No lane took it, so that the core has put it into the table, and it goes on from there."""
     queue, kernels = acs.Queue(context, backend="out_of_order"), kernels_of(context)
     a = buffer(queue, np.zeros(N))
     add: Any = kernels["add"]
@@ -303,11 +305,13 @@ def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> N
     # a group size that no device has, as if Python had launched it before
     core.native.teach_kernel(
         queue.joining, add, plan.kernel.native_for((), (False,)), "add", plan.modes,
-        dict(given.pointers), dict(given.values), (N,), (1 << 20,), -1, 0, None,
+        dict(given.pointers), dict(given.values), (N,), (1 << 20,), None, -1, 0, None,
     )  # fmt: skip
     number = testing.launched(queue.runtime)
+    del long_way[:]
     with pytest.raises(cl.LogicError):
         add(queue, (N,), (1 << 20,), a, np.int32(1))
+    assert not long_way
     assert testing.launched(queue.runtime) == number + 1
     add(queue, (N,), None, a, np.int32(1))
     assert values_of(queue, a)[0] == 5

@@ -178,20 +178,29 @@ def test_events_are_those_of_python(context: cl.Context, long_way: list[str]) ->
     assert not long_way
 
 
-def test_the_longer_ones_and_unusual_ones_are_pythons(
+def test_longer_ones_and_those_that_go_on_are_the_cores(
     context: cl.Context, long_way: list[str]
 ) -> None:
+    """Every one that is right; what is wrong with another one, PyOpenCL says."""
     queue = acs.Queue(context)
-    large = cl.Buffer(context, READ_WRITE, 128 << 10)
+    large, other = (cl.Buffer(context, READ_WRITE, 128 << 10) for _ in range(2))
     host = np.arange(32 << 10, dtype=np.int32)
-    cl.enqueue_copy(queue, large, host)
-    assert long_way == ["_enqueue_write_buffer"]
-    del long_way[:]
-    back = np.empty_like(host)
+    back, by_core = np.empty_like(host), testing.made_by_core(queue.runtime)
+    launched = testing.launched(queue.runtime)
+    assert cl.enqueue_copy(queue, large, host).get_ward() is host
     cl.enqueue_copy(queue, back, large)
     assert np.array_equal(back, host)
-    assert not long_way
+    host += 1
+    cl.enqueue_copy(queue, large, host, is_blocking=False).wait()
     cl.enqueue_copy(queue, back, large, is_blocking=False).wait()
+    assert np.array_equal(back, host)
+    cl.enqueue_copy(queue, other, large)
+    cl.enqueue_fill_buffer(queue, large, np.int32(3), 0, large.size)
+    assert np.array_equal(values_of(queue, other, host.size), host)
+    assert (values_of(queue, large, host.size) == 3).all()
+    assert not long_way
+    assert testing.launched(queue.runtime) == launched + 8
+    assert testing.made_by_core(queue.runtime) == by_core + 8
     back.flags.writeable = False
     kept = back.copy()
     for made in (cl.CommandQueue(context), queue):
@@ -201,11 +210,12 @@ def test_the_longer_ones_and_unusual_ones_are_pythons(
     for wrong in ({"src_offset": 64 << 10}, {"src_offset": 1 << 40}):
         with pytest.raises(cl.LogicError):
             cl.enqueue_copy(queue, np.empty(32 << 10, np.int32), large, **wrong)
-    assert len(long_way) == 4
+    assert long_way == ["_enqueue_read_buffer"] * 3
+    assert testing.made_by_core(queue.runtime) == by_core + 8
 
 
 def test_what_the_driver_refuses_is_raised_in_its_call(context: cl.Context) -> None:
-    """The core has it in the hazards already; Python finishes it, and finds the driver's error."""
+    """No lane took it, so that the core has put it into the table, and it goes on from there."""
     queue = acs.Queue(context, backend="out_of_order")
     hidden = cl.Buffer(context, READ_WRITE | cl.mem_flags.HOST_NO_ACCESS, 4 * N)
     host = np.zeros(N, np.int32)

@@ -89,8 +89,8 @@ bool is_empty(PyObject *wait_for) {
 enum class Waits { FOR_NOTHING, AS_GIVEN, FOR_SOME, UNCLEAR };
 
 // What is left of a wait list without tracked commands of this queue, which are before anyway.
-// FOR_SOME: events of the driver, and others that PyOpenCL cannot take. To tell which of the driver's are
-// of this queue, they would have to be held, and a driver takes longer to release one that has ended.
+// FOR_SOME: events of the driver, and others that PyOpenCL cannot take. Those of the
+// driver are given to it as they are, also where they are of this queue: no table of events is needed.
 Waits look_at(Passing *way, PyObject *wait_for) {
     if (is_empty(wait_for)) return Waits::FOR_NOTHING;
     if (!PyList_CheckExact(wait_for) && !PyTuple_CheckExact(wait_for)) return Waits::UNCLEAR;
