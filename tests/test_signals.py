@@ -238,17 +238,40 @@ def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:
     assert not lock.is_owned()
 
 
-def test_what_ended_is_kept_when_noting_it_fails() -> None:
-    with acs.Runtime(backend="lanes") as rt:
-        x = rt.zeros(16, "i4")
-        x.fill(1)
-        with testing.interrupted("before an end is noted", MemoryError()) as raised:
+@pytest.mark.parametrize(
+    ("call", "moment"),
+    [
+        ("finish", "before an end is noted"),
+        ("get", "before an end is noted"),
+        ("get", "before ends are told"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["lanes", "out_of_order"])
+def test_what_ended_is_kept_when_noting_it_fails(backend: str, call: str, moment: str) -> None:
+    """Python asks what has ended, or the core has seen it in a call of its own, and tells it."""
+    with acs.Runtime(backend=backend) as rt:
+        add, x = rt.build(SOURCE).add, rt.zeros(16, "i4")
+        add((16,), None, x, 10)  # the first of its kind is made by Python, which is told of its end
+        with testing.interrupted(moment, MemoryError()) as raised:
             with pytest.raises(MemoryError):
-                rt.finish()
+                {"finish": rt.finish, "get": x.get}[call]()
             rt.finish()
         assert raised
         assert testing.is_at_rest(rt)
         assert (x.get() == 1).all()
+
+
+@pytest.mark.parametrize("moment", ["before an end is noted", "before ends are told"])
+def test_ends_of_the_cores_own_launches_need_nobody_to_note_them(moment: str) -> None:
+    with acs.Runtime(backend="lanes") as rt:
+        x = rt.zeros(16, "i4")
+        with testing.interrupted(moment, MemoryError()) as raised:
+            x.fill(1)
+            rt.finish()
+            assert (x.get() == 1).all()
+            rt.finish()
+        assert not raised
+        assert testing.is_at_rest(rt)
 
 
 def test_the_tool_is_interrupted_in_the_background_of_a_shell_too() -> None:

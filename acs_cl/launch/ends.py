@@ -24,10 +24,12 @@ from .poisoning import fail
 
 def retire(books: Books, ended: Ended) -> bool:
     """The backend reports ended launches: dispatch what waited for them. It tells of each once, so
-    that what an exception keeps from its turn is kept in `reported`. Launches that the core made
-    may be over without a report."""
+    that what an exception keeps from its turn is kept in `reported`, and `ended` is emptied: what
+    is left there, the core will tell again. Launches that the core made may be over without a
+    report."""
     reported = books.reported
     reported.extend(ended)
+    ended.clear()
     moved = bool(reported) or books.table.ended != books.noted
     while reported:
         end = reported.popleft()

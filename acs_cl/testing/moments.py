@@ -19,6 +19,7 @@ from .changing import changed
 
 MOMENTS: dict[str, tuple[Any, str, bool]] = {
     "before an end is noted": (ends, "retire_one", False),
+    "before ends are told": (Engine, "completed", False),
     "after ends are noted": (Engine, "completed", True),
 }
 

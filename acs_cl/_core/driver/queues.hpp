@@ -257,6 +257,17 @@ public:
         return ended();
     }
 
+    // Tells Python's engine of these, which `poll` gave. False with an error: those that it has not kept
+    // are told at the next look.
+    bool tell(PyObject *engine, nb::list ended) {
+        if (completed(engine, ended.ptr())) return true;
+        if (!nb::len(ended)) return false;
+        const nb::error_scope failed;
+        if (untold_.is_valid()) untold_ += ended;
+        else untold_ = std::move(ended);
+        return false;
+    }
+
     void flush() {
         nb::gil_scoped_release others;
         for (Lane &lane : lanes_)
@@ -283,6 +294,7 @@ public:
             lane.queued.clear();
         }
         in_flight_ = 0;
+        untold_.reset();
     }
 
 private:
@@ -525,7 +537,7 @@ private:
 
     // The core's own launches that ended well are over with that: the table knows.
     nb::list ended() {
-        nb::list list;
+        nb::list list = untold_.is_valid() ? nb::steal<nb::list>(untold_.release()) : nb::list();
         for (const auto &[one, status] : ended_) {
             if (status >= 0 && table_ && table_->end_on_lane(one.number)) {
                 release(one);
@@ -559,7 +571,7 @@ private:
     std::vector<void *> wait_for_;
     std::vector<std::pair<Flying, std::int32_t>> ended_;
     Classes classes_;
-    nb::object event_, table_object_;
+    nb::object event_, table_object_, untold_;
     Table *table_ = nullptr;
     bool out_of_order_, profiling_, behind_ = false;
 };

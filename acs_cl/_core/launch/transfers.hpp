@@ -33,7 +33,7 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
         Taken taken(table.lock);
         nb::list ended = queues.poll_up_to(number);
         if ((ended.size() || table.has_ready() || !table.is_simple()) &&
-            !completed(engine.ptr(), ended.ptr()))
+            !queues.tell(engine.ptr(), ended))
             throw PythonError();
     }
     return has_ended_well;

@@ -271,11 +271,14 @@ void look(Joining *self, std::int64_t number, const std::vector<std::int64_t> &u
     const nb::object kept = nb::borrow(section->look_object);  // another thread may begin a new one
     Look &look = *section->look;
     if (!look.many) section->began = now_s();
-    nb::object ended;
-    if (!table.in_epochs() && !table.has_watched()) ended = self->queues->poll(64);
-    if (!ended.is_valid() || nb::len(ended) || table.has_ready()) {
-        if (!completed(self->engine, ended.ptr())) throw PythonError();
+    bool is_well = true;
+    if (table.in_epochs() || table.has_watched()) {
+        is_well = completed(self->engine, nullptr);
+    } else {
+        nb::list ended = self->queues->poll(64);
+        if (nb::len(ended) || table.has_ready()) is_well = self->queues->tell(self->engine, ended);
     }
+    if (!is_well) throw PythonError();
     look.note(number, upstream, [&](std::int64_t one) { return table.has(one); });
     launched.looked = look.many >= section->wanted;
 }

@@ -27,10 +27,12 @@ struct End {
 
 // Has Python's engine see to what is under way: `ended` are launches that were seen to end; null: it is
 // time to look. `launched`, if not 0, is the launch that the call under way has put into the table, since no
-// lane took it: it goes on from there. False with an error, as when the driver refuses that launch.
+// lane took it: it goes on from there. False with an error, as when the driver refuses that launch; then
+// `ended` is empty if Python has kept all of it.
 inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0) {
     static PyObject *const name = PyUnicode_InternFromString("completed");
     const nb::object number = nb::steal(PyLong_FromLongLong(launched));
+    if (!number.is_valid()) return false;
     PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr()};
     return nb::steal(PyObject_VectorcallMethod(name, all, 3, nullptr)).is_valid();
 }
