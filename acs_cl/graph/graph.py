@@ -236,7 +236,7 @@ class Graph:
 
     def _compile(self) -> None:
         """Pieces of what was recorded."""
-        recorded = [(one.command, one.access) for one in self._launches]
+        recorded = self._pairs(range(len(self)))
         if self._order != "first_in" and self._profile is None:
             from .profile import known
 
@@ -278,9 +278,12 @@ class Graph:
             return range(0)
         return range(self._places[calls.start].start, self._places[calls.stop - 1].stop)
 
+    def _pairs(self, places: range) -> list[tuple[Command, Access]]:
+        """Consecutive launches as cutters, orders and profiles take them."""
+        return [(one.command, one.access) for one in self._launches[places.start : places.stop]]
+
     def _accesses(self, calls: range) -> list[Access]:
-        body = self._launches_of(calls)
-        return [one.access for one in self._launches[body.start : body.stop]]
+        return [access for _, access in self._pairs(self._launches_of(calls))]
 
     def _footprint(self, access: Access, key: Key) -> tuple[core.native.Footprint, Access]:
         before = self._footprints.get(key, (None,))[0]
@@ -354,7 +357,7 @@ class Graph:
 
     def on_device(self, loop: Loop, most: int) -> tuple[int, Run, int] | None:
         """Launch up to `most` rounds at once, where the device can run them."""
-        found, key = self._looped(loop), (loop.calls.start, loop.calls.stop)
+        found, key = self._looped(loop), loop.key
         if not isinstance(found, Segment):
             return None
         access = self.access_of(loop)
@@ -372,7 +375,7 @@ class Graph:
 
     def _looped(self, loop: Loop) -> Segment | str:
         """The body of a loop as a segment of its own; or why the host drives it."""
-        key = loop.calls.start, loop.calls.stop
+        key = loop.key
         found = self._bodies.get(key)
         if found is None or (isinstance(found, Segment) and found.broken):
             cutter, body = self.engine.cutter(), self._launches_of(loop.calls)
@@ -381,9 +384,7 @@ class Graph:
             elif loop.inner:
                 found = "it holds a loop"
             else:
-                launches = self._launches[body.start : body.stop]
-                pairs = [(one.command, one.access) for one in launches]
-                found = cutter.looped(pairs, body.start)
+                found = cutter.looped(self._pairs(body), body.start)
             self._bodies[key] = found
         return found
 
@@ -418,7 +419,7 @@ class Graph:
                 for piece in self._pieces
                 if isinstance(piece, Segment) and not piece.broken
             ]
-            recorded = [(one.command, one.access) for one in self._launches]
+            recorded = self._pairs(range(len(self)))
             keeps = keeps_order(recorded, self._turns)
             return verify.judged(proofs, [one.command.name for one in self._launches], keeps)
 
@@ -431,7 +432,7 @@ class Graph:
         for number, piece in enumerate(self._pieces, 1):
             for place in piece.places if isinstance(piece, Segment) else ():
                 routes[place] = f"segment {number} of the scheduler"
-        launches = [(one.command, one.access) for one in self._launches]
+        launches = self._pairs(range(len(self)))
         save(of_recorded(launches, routes), path)
 
     @property
@@ -488,7 +489,7 @@ class Graph:
 
         self._check("profile")
         with self._lock:
-            recorded = [(one.command, one.access) for one in self._launches]
+            recorded = self._pairs(range(len(self)))
             found = None if fresh else known(self.engine, recorded)
             if found is None:
                 if may_be_poisoned(self.engine, self._access):

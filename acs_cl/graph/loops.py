@@ -44,6 +44,11 @@ class Loop(NamedTuple):
     inner: tuple[Loop, ...] = ()
     """The loops in it, in program order."""
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """What tells it from other loops of its graph."""
+        return self.calls.start, self.calls.stop
+
     def with_flag(self, change: Callable[[Array], Array]) -> Loop:
         """The same loop with another word, and so for all that are in it."""
         inner = tuple(one.with_flag(change) for one in self.inner)
