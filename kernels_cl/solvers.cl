@@ -20,6 +20,14 @@ inline float acs_group_sum(local float *part, float value) {
     return part[0];
 }
 
+/* What the groups left, added in their order. */
+inline float acs_sum_of(global const float *partial, uint groups) {
+    float sum = 0;
+    for (uint k = 0; k < groups; ++k)
+        sum += partial[k];
+    return sum;
+}
+
 /* ---- conjugate gradients; state: r.r, alpha, beta ---- */
 
 kernel void multiply(global const uint *row, global const uint *column, global const float *value,
@@ -36,9 +44,7 @@ kernel void multiply(global const uint *row, global const uint *column, global c
 }
 
 kernel void step_length(global const float *partial, global float *state, uint groups) {
-    float sum = 0;
-    for (uint k = 0; k < groups; ++k)
-        sum += partial[k];
+    const float sum = acs_sum_of(partial, groups);
     state[1] = state[0] / sum;
 }
 
@@ -56,9 +62,7 @@ kernel void advance(global const float *state, global const float *p, global con
 
 kernel void direction(global const float *partial, global float *state, global uint *go, uint groups,
                       float small) {
-    float sum = 0;
-    for (uint k = 0; k < groups; ++k)
-        sum += partial[k];
+    const float sum = acs_sum_of(partial, groups);
     state[2] = sum / state[0];
     state[0] = sum;
     *go = sum > small;
@@ -86,9 +90,7 @@ kernel void spread(global const uint *row, global const uint *column, global con
 }
 
 kernel void length_of(global const float *partial, global float *state, uint groups) {
-    float sum = 0;
-    for (uint k = 0; k < groups; ++k)
-        sum += partial[k];
+    const float sum = acs_sum_of(partial, groups);
     state[1] = sqrt(sum);
 }
 
@@ -105,9 +107,7 @@ kernel void settle(global const float *state, global const float *y, global floa
 }
 
 kernel void judge(global const float *partial, global float *state, global uint *go, uint groups, float small) {
-    float sum = 0;
-    for (uint k = 0; k < groups; ++k)
-        sum += partial[k];
+    const float sum = acs_sum_of(partial, groups);
     state[0] = sum;
     *go = sum > small;
 }
