@@ -357,22 +357,23 @@ def a_count_is_too_high(parts: Parts, rng: random.Random) -> bool:
     return bool(tasks)
 
 
-@plants("count", levels=False)
-def a_count_is_too_low(parts: Parts, rng: random.Random) -> bool:
-    tasks = [task for task in range(parts.n) if parts.count(task) > 1]
+def lower_a_count(parts: Parts, rng: random.Random, first: int) -> bool:
+    """Have a task, of the first one named on, wait for one less than it follows."""
+    tasks = [task for task in range(first, parts.n) if parts.count(task) > 1]
     if tasks:
         task = rng.choice(tasks)
         parts.set_count(task, parts.count(task) - 1)
     return bool(tasks)
+
+
+@plants("count", levels=False)
+def a_count_is_too_low(parts: Parts, rng: random.Random) -> bool:
+    return lower_a_count(parts, rng, 0)
 
 
 @plants("count", window=3, levels=False)
 def a_task_does_not_wait_for_the_window(parts: Parts, rng: random.Random) -> bool:
-    tasks = [task for task in range(3, parts.n) if parts.count(task) > 1]
-    if tasks:
-        task = rng.choice(tasks)
-        parts.set_count(task, parts.count(task) - 1)
-    return bool(tasks)
+    return lower_a_count(parts, rng, 3)
 
 
 @plants("heir", window=0, levels=False)
