@@ -102,6 +102,8 @@ class Graph:
         self._turns: list[int] = []
         """The launches in the order in which a replay sends them, which is that of the pieces. A
         launch stays between the borders of loops where it is."""
+        self._turn_of: list[int] = []
+        """The turn of each launch: what `_turns` says, the other way round."""
         self._bodies: dict[tuple[int, int], Segment | str] = {}
         """{the calls in a loop: its body as the device runs it, or why it does not}, as found."""
         self._footprints: dict[Key, tuple[core.native.Footprint, Access]] = {}
@@ -243,6 +245,9 @@ class Graph:
             self._profile = known(self.engine, recorded)
         work = [cost.work for cost in self._profile or ()]
         self._turns = arranged(recorded, self._order, work, self._borders())
+        self._turn_of = [0] * len(recorded)
+        for turn, place in enumerate(self._turns):
+            self._turn_of[place] = turn
         launches = [recorded[place] for place in self._turns]
         self._bodies = {}
         cutter = self.engine.cutter()
@@ -624,11 +629,10 @@ class Graph:
         cutter = self.engine.cutter()
         moved = set()
         fits = True
-        turn_of = {place: turn for turn, place in enumerate(self._turns)}
         for number, several in made.items():
             for place, new in zip(self._places[number], several, strict=True):
                 self._launches[place] = new
-                turn = turn_of[place]
+                turn = self._turn_of[place]
                 at = bisect_right(self._starts, turn) - 1
                 piece = self._pieces[at]
                 if isinstance(piece, Segment) and cutter is not None and fits:
@@ -672,6 +676,7 @@ class Graph:
         self._pieces = []
         self._starts = []
         self._turns = []
+        self._turn_of = []
         self._bodies = {}
         self._footprints = {}
         self._loops = []
