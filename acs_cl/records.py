@@ -9,10 +9,13 @@ value, never changed after they are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 CHECKS = ("access", "order", "uninitialised", "leaks")
 """The names of checks, in the order of `Modes`."""
+
+Sizes: TypeAlias = tuple[int, ...]
+"""A number for each axis of a launch, and other short rows of numbers."""
 
 EVERYTHING = 0
 """Base number of 'memory that nobody can name': a launch that uses it conflicts with all others."""

@@ -277,10 +277,12 @@ def target_for(array: Array, out: Any) -> HostArray:
 
 def _arrays(engine: Engine, given: Any, keyword: str) -> list[Array]:
     objects, _, _ = declared(engine, given, keyword, "host task")
+    arrays: list[Array] = []
     for value in objects:
         if not isinstance(value, Array):
             raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(value)}")
-    return list(objects)
+        arrays.append(value)
+    return arrays
 
 
 def _identity(array: Array) -> tuple[Any, ...]:

@@ -31,12 +31,12 @@ ALL = (Span(EVERYTHING, 0, 1, 1, 1),)
 class Resolved(NamedTuple):
     """One memory argument: for the driver, its bytes, and a byte offset only the kernel can add."""
 
-    argument: Any
+    argument: object
     spans: tuple[Span, ...]
     offset: int = 0
 
 
-def resolve(home: Home, value: Any) -> Resolved | None:
+def resolve(home: Home, value: object) -> Resolved | None:
     """Memory behind an argument; None if it is not memory. Usage errors for memory that cannot be
     used."""
     if isinstance(value, Array):
@@ -93,13 +93,13 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     return Resolved(data, spans, offset)
 
 
-def _object_span(memory: Any) -> Span:
+def _object_span(memory: cl.MemoryObjectHolder) -> Span:
     """All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer,
     an image of the buffer below it. Intel's runtime does not tell that one once the program has
     released it: such a part may be any memory."""
     size = max(1, int(memory.size))
     try:
-        parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        parent = parent_of(memory)
     except cl.Error:
         return ALL[0]
     if parent is None:
@@ -107,39 +107,44 @@ def _object_span(memory: Any) -> Span:
     whole = _object_span(parent)
     if whole is ALL[0] or not isinstance(memory, cl.Buffer):  # its rows may be apart
         return whole
-    start: Any = memory.get_info(cl.mem_info.OFFSET)
-    return Span(whole.base, int(start), size, 1, size)
+    return Span(whole.base, int(memory.offset), size, 1, size)
 
 
-def _svm_span(pointer: Any) -> Span:
+def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
+    """What a sub-buffer is a part of, or an image lies on; None if it is nothing of the kind."""
+    parent = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    return parent if isinstance(parent, cl.MemoryObjectHolder) else None
+
+
+def _svm_span(pointer: cl.SVMPointer) -> Span:
     size = pointer.size
     if size is None:  # an address without an extent may reach anything foreign
         return Span(ADDRESS_SPACE, 0, 1 << 63, 1, 1 << 63)
     return Span(ADDRESS_SPACE, int(pointer.svm_ptr), int(size), 1, int(size))
 
 
-def _number(memory: Any) -> int:
+def _number(memory: cl.MemoryObjectHolder) -> int:
     return -int(memory.int_ptr)
 
 
-def foreign_span(memory: Any) -> Span | None:
+def foreign_span(memory: object) -> Span | None:
     """All of what a driver's argument stands for, as hazards name it; None if it is not memory."""
     if isinstance(memory, cl.SVMPointer):
         return _svm_span(memory)
     return _object_span(memory) if isinstance(memory, cl.MemoryObjectHolder) else None
 
 
-def span_by_address(memory: Any, span: Span) -> Span | None:
+def span_by_address(memory: object, span: Span) -> Span | None:
     """The same bytes of a buffer on the program's own memory by where that is, as SVM is named, and
     transfers; None for others."""
     if not isinstance(memory, cl.MemoryObjectHolder) or span is ALL[0]:
         return None
-    parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    parent = parent_of(memory)
     address = host_address(memory if parent is None else parent)
     return span._replace(base=ADDRESS_SPACE, start=address + span.start) if address else None
 
 
-def host_address(buffer: Any) -> int:
+def host_address(buffer: cl.MemoryObjectHolder) -> int:
     """0 for memory that is not the program's."""
     if buffer.flags & cl.mem_flags.USE_HOST_PTR:
         with contextlib.suppress(cl.Error, AttributeError):
@@ -147,7 +152,7 @@ def host_address(buffer: Any) -> int:
     return 0
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """An argument in an error message: its type, and its value where that is short."""
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
@@ -158,8 +163,8 @@ def describe(value: Any) -> str:
 
 
 def declared(
-    home: Home, given: Any, keyword: str, command: str
-) -> tuple[tuple[Any, ...], tuple[Span, ...], tuple[Span, ...]]:
+    home: Home, given: object, keyword: str, command: str
+) -> tuple[tuple[object, ...], tuple[Span, ...], tuple[Span, ...]]:
     """The memory named by `reads=` or `writes=`: the objects, their bytes, and those of their bytes
     that are exactly theirs (a view of many dimensions may stand for its hull)."""
     if given is None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
+
+import pyopencl as cl
 
 from ..memory.array import Home
 from ..records import Access
 from .signature import Signature
 
-Converted = tuple[Any, tuple[Any, ...], tuple[Any, ...], Access]
+Arguments: TypeAlias = tuple[object, ...]
+"""What a program passes to a launch: anything, until it is looked at."""
+
+Converted: TypeAlias = tuple[cl.Kernel, tuple[object, ...], tuple[object, ...], Access]
 """(OpenCL kernel, pointers to set, values to set, access)."""
 
 
@@ -22,14 +27,14 @@ class Called(Protocol):
         """The engine of its runtime."""
 
     @property
-    def native(self) -> Any:
+    def native(self) -> cl.Kernel:
         """The `pyopencl.Kernel`."""
 
     @property
     def signature(self) -> Signature:
         """What its parameters are."""
 
-    def convert_slowly(self, args: tuple[Any, ...]) -> Converted:
+    def convert_slowly(self, args: Arguments) -> Converted:
         """Convert any arguments, and refuse wrong ones."""
 
     def label(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import pyopencl as cl
@@ -16,9 +17,9 @@ import pyopencl as cl
 from ..memory.array import Array
 from ..records import Access
 from . import scalars
-from .called import Called, Converted
+from .called import Arguments, Called, Converted
 
-Convert = Callable[[Any, tuple[Any, ...]], Converted]
+Convert = Callable[[Any, Arguments], Converted]
 """Takes its kernel as an argument: a closure over it would be a cycle that keeps the runtime."""
 
 
@@ -37,7 +38,7 @@ def converter(kernel: Called) -> Convert:
     values: list[str] = []
     reads: list[str] = []
     writes: list[str] = []
-    scope: dict[str, Any] = {
+    scope: dict[str, object] = {
         "Access": Access,
         "Array": Array,
         "LocalMemory": cl.LocalMemory,
@@ -83,18 +84,18 @@ def converter(kernel: Called) -> Convert:
             "    return kernel.convert_slowly(args)",
         ]
     )
-    convert: Convert = generated("convert", text, "<arguments of a kernel>", scope)
-    return convert
+    return generated("convert", text, "<arguments of a kernel>", scope)
 
 
-def generated(name: str, text: str, where: str, scope: dict[str, Any]) -> Any:
+def generated(name: str, text: str, where: str, scope: dict[str, object]) -> Callable[..., Any]:
     """The function `name` of a text, which sees what is in `scope`."""
     exec(_compiled(text, where), scope)
-    return scope.pop(name)  # or it would hold itself
+    found: Callable[..., Any] = scope.pop(name)  # type: ignore[assignment]  # or it would hold itself
+    return found
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str, where: str) -> Any:
+def _compiled(text: str, where: str) -> CodeType:
     """Kernels whose parameters are alike have one text, and compiling it takes longest."""
     return compile(text, where, "exec")
 

@@ -8,22 +8,22 @@ when first used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ..errors import UsageError
 from ..records import Access, Span
 from . import arguments
-from .called import Called
+from .called import Arguments, Called
 from .declared import Declaration, parse
 from .signature import Parameter
+
+Declares = Callable[..., tuple[object, object]]
+"""A function of the program's that gives what a launch reads and writes."""
 
 
 class Standing:
     """What `Kernel.access` declared."""
 
-    def __init__(
-        self, kernel: Called, function: Callable[..., Any] | None, modes: Mapping[str, str]
-    ) -> None:
+    def __init__(self, kernel: Called, function: Declares | None, modes: Mapping[str, str]) -> None:
         if (function is None) == (not modes):
             raise UsageError(
                 f"kernel {kernel.name!r}: access() takes declarations by parameter, or one function"
@@ -69,7 +69,7 @@ class Standing:
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         offset: tuple[int, ...] | None,
-        args: tuple[Any, ...],
+        args: Arguments,
     ) -> Access:
         """The access of one launch."""
         if self._function is not None:
@@ -152,7 +152,7 @@ class Standing:
         inferred: Access,
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
-        args: tuple[Any, ...],
+        args: Arguments,
     ) -> Access:
         assert self._function is not None
         where = f"{self._kernel.label()}: the access function"

@@ -16,18 +16,20 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acs_cl.access.signature import Parameter, Signature
 from acs_cl.devices import facts
-from acs_cl.devices.facts import CannotParse
+from acs_cl.devices.facts import CannotParse, DeviceFacts
 from acs_cl.opencl_c import cache
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
+    from acs_cl.opencl_c.modes import bodies
+    from acs_cl.opencl_c.outlines import Outline
     from acs_cl.opencl_c.parse import clang
+    from acs_cl.opencl_c.parse.tree import Cursor, Type
 
 NOTHING_KNOWN = "nothing known"
 
@@ -45,7 +47,7 @@ _VECTOR = re.compile(r"(u?(?:char|short|int|long)|half|float|double)(2|3|4|8|16)
 
 
 def signature_of(
-    kernel: cl.Kernel, source: str | None, options: str | Sequence[str] | None, device: cl.Device
+    kernel: cl.Kernel, source: str | None, options: facts.BuildOptions, device: cl.Device
 ) -> Signature:
     """The best signature there is for a built kernel."""
     name, count = kernel.function_name, kernel.num_args
@@ -67,7 +69,7 @@ def signature_of(
     )
 
 
-def _may_have_globals(source: str | None, options: str | Sequence[str] | None) -> bool:
+def _may_have_globals(source: str | None, options: facts.BuildOptions) -> bool:
     # Program-scope variables in writable memory came with OpenCL C 2.0.
     words = facts.split_options(options)
     newer = any(re.match(r"-cl-std=(CL[23]|CLC\+\+)", word) for word in words)
@@ -104,7 +106,7 @@ def from_arg_info(kernel: cl.Kernel) -> Signature | None:
     import pyopencl as cl
 
     try:
-        parameters = tuple(_informed(cl, kernel, i) for i in range(kernel.num_args))
+        parameters = tuple(_informed(kernel, i) for i in range(kernel.num_args))
     except cl.Error:  # KERNEL_ARG_INFO_NOT_AVAILABLE, or a driver without the call
         return None
     group: tuple[int, ...] | None = None
@@ -127,7 +129,9 @@ def _informs(kernel: cl.Kernel) -> bool:
         return False
 
 
-def _informed(cl: Any, kernel: cl.Kernel, index: int) -> Parameter:
+def _informed(kernel: cl.Kernel, index: int) -> Parameter:
+    import pyopencl as cl
+
     info = cl.kernel_arg_info
     name = str(kernel.get_arg_info(index, info.NAME))
     type_name = _plain(str(kernel.get_arg_info(index, info.TYPE_NAME)))
@@ -205,7 +209,7 @@ def forget_programs() -> None:
 
 
 def from_source(
-    source: str, kernel_name: str, options: str | Sequence[str] | None, device: cl.Device | None
+    source: str, kernel_name: str, options: facts.BuildOptions, device: cl.Device | None
 ) -> Signature:
     """A signature from the text of a program. Raises `CannotParse`."""
     known_facts = facts.facts_of(device)
@@ -232,7 +236,7 @@ def from_source(
 
 
 def _parse_signature(
-    source: str, kernel_name: str, words: list[str], device: Any, facts: Any
+    source: str, kernel_name: str, words: list[str], device: cl.Device | None, facts: DeviceFacts
 ) -> Signature:
     # here, so that a program whose kernels were all seen before does not load them
     from acs_cl.opencl_c.modes import bodies, steadiness
@@ -266,7 +270,7 @@ def _parse_signature(
     )  # fmt: skip
 
 
-def _outline(found: Any, anywhere: str, facts: Any) -> tuple[dict[str, Any] | None, str]:
+def _outline(found: bodies.Bodies, anywhere: str, facts: DeviceFacts) -> tuple[Outline | None, str]:
     """What decides where the body touches its arguments, or why that cannot be said."""
     if anywhere or found.program_globals:
         return None, anywhere or "it uses variables of the program"
@@ -282,7 +286,9 @@ def _outline(found: Any, anywhere: str, facts: Any) -> tuple[dict[str, Any] | No
         return None, "expressions nested too deeply"
 
 
-def _unit(source: str, words: list[str], device: Any, facts: Any) -> clang.Unit:
+def _unit(
+    source: str, words: list[str], device: cl.Device | None, facts: DeviceFacts
+) -> clang.Unit:
     from acs_cl.opencl_c.parse import clang
 
     # The kernels of one program are asked for one after the other.
@@ -301,7 +307,7 @@ def _unit(source: str, words: list[str], device: Any, facts: Any) -> clang.Unit:
     return unit
 
 
-def _declared(cursor: Any, mode: str, why: str) -> Parameter:
+def _declared(cursor: Cursor, mode: str, why: str) -> Parameter:
     from acs_cl.opencl_c.parse import nodes as n
 
     name, spelled = cursor.spelling, cursor.type
@@ -334,7 +340,7 @@ def _declared(cursor: Any, mode: str, why: str) -> Parameter:
     )
 
 
-def _holds_pointers(canonical: Any) -> bool:
+def _holds_pointers(canonical: Type) -> bool:
     from acs_cl.opencl_c.parse import nodes as n
 
     shape = n.shape_of(canonical)
@@ -348,7 +354,7 @@ def _holds_pointers(canonical: Any) -> bool:
 # ---- as data ----
 
 
-def _to_record(signature: Signature) -> dict[str, Any]:
+def _to_record(signature: Signature) -> cache.Record:
     record = signature._asdict()
     record["parameters"] = [list(parameter) for parameter in signature.parameters]
     return record

@@ -9,15 +9,18 @@ condition may skip it. An outline is run once for the same sizes and numbers.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import pyopencl as cl
 
+from acs_cl.opencl_c.outlines import Outline
+
 from ..host.environment import variable
 from ..memory.array import Array
-from ..ranges import covers
-from ..records import EVERYTHING, Access, Span
+from ..ranges import Rectangle, covers
+from ..records import EVERYTHING, Access, Sizes, Span
+from .called import Arguments
 from .converter import generated
 from .needed import needed
 from .reach import Groups, Launch, Reached, TooMuch, reach
@@ -26,14 +29,15 @@ from .signature import Signature
 MOST_KEPT = 4096
 """Launches whose outcome is kept, for each kernel."""
 
-_Kept = dict[tuple[Any, ...], Any]
+_Key = tuple[Any, ...]
+_T = TypeVar("_T")
 
 
 class Outcome(NamedTuple):
     """What was inferred for a launch, and from what: `sizes` are its global and local one and its
     offset, `numbers` those that matter, `whole` what it would have with all of its views."""
 
-    sizes: tuple[tuple[int, ...] | None, ...]
+    sizes: tuple[Sizes | None, ...]
     numbers: tuple[int, ...]
     whole: Access
     reached: dict[int, Reached]
@@ -59,7 +63,7 @@ class Narrow:
     """Narrows the launches of one kernel."""
 
     def __init__(self, signature: Signature) -> None:
-        self._outline: dict[str, Any] = signature.outline or {}
+        self._outline: Outline = signature.outline or {}
         self._group = signature.group_size
         self.numbers = sorted(needed(self._outline["functions"]))
         """The parameters whose numbers matter."""
@@ -74,19 +78,14 @@ class Narrow:
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
         self._covered = self._test()
         self.runs = 0  # of the outline
-        self._covers: _Kept = {}
-        self._reached: _Kept = {}
-        self._accesses: _Kept = {}
+        self._covers: dict[_Key, Sizes] = {}
+        self._reached: dict[_Key, dict[int, Reached]] = {}
+        self._accesses: dict[_Key, Access] = {}
 
     def access(
-        self,
-        whole: Access,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        offset: tuple[int, ...] | None,
-        args: tuple[Any, ...],
-        most: int | None = None,
-    ) -> Access:
+        self, whole: Access, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
+        args: Sequence[Any], most: int | None = None,
+    ) -> Access:  # fmt: skip
         """The access of a launch whose arguments, as they are, are all that `whole` says. What is
         not known after `most` runs of the outline stays whole."""
         try:
@@ -100,7 +99,7 @@ class Narrow:
             return whole
         key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
         try:
-            return self._accesses[key]  # type: ignore[no-any-return]
+            return self._accesses[key]
         except (KeyError, TypeError):  # a TypeError: a number that is an array
             pass
         if most is not None and self.runs >= most:
@@ -119,7 +118,7 @@ class Narrow:
         _keep(self._accesses, key, found)
         return found
 
-    def covers(self, global_size: Any, local_size: Any, args: Sequence[Any]) -> Any:
+    def covers(self, global_size: object, local_size: object, args: Arguments) -> Sizes | None:
         """For each argument in memory how many bytes it may have that all of them are touched, if
         that is known; else None."""
         try:
@@ -129,7 +128,7 @@ class Narrow:
         except TypeError:
             return None
 
-    def _cover(self, reached: dict[int, Reached]) -> tuple[int, ...]:
+    def _cover(self, reached: dict[int, Reached]) -> Sizes:
         """For each argument how many bytes it may have, that all of them are touched anyway."""
         covers = []
         for index in self.memory:
@@ -141,7 +140,7 @@ class Narrow:
             covers.append(least)
         return tuple(covers)
 
-    def _test(self) -> Any:
+    def _test(self) -> Callable[..., bool]:
         """A function that tells whether all of the arguments is touched, if that is known."""
         tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self.memory)]
         numbers = "".join(f", args[{index}]" for index in self.numbers)
@@ -153,20 +152,20 @@ class Narrow:
         return generated("covered", text, "<ranges of arguments>", {})
 
     def reached(
-        self,
-        global_size: tuple[int, ...],
-        local_size: tuple[int, ...] | None,
-        offset: tuple[int, ...] | None,
-        args: Sequence[Any],
-        groups: Groups | None = None,
-    ) -> dict[int, Reached]:
+        self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
+        args: Sequence[Any], groups: Groups | None = None,
+    ) -> dict[int, Reached]:  # fmt: skip
         """What a launch may touch of each parameter; of those that are missing, nothing. With
         `groups`, what a band of its groups may touch (`bands`)."""
         numbers = {index: int(args[index]) for index in self.numbers}
-        key: tuple[object, ...] = (global_size, local_size, offset, *numbers.values())
-        if groups is not None:
-            key = (*key, groups)
-        found: dict[int, Reached] | None = self._reached.get(key)
+        key = (
+            global_size,
+            local_size,
+            offset,
+            *numbers.values(),
+            *(() if groups is None else (groups,)),
+        )
+        found = self._reached.get(key)
         if found is None:
             found = self._run(global_size, local_size, offset, numbers, groups)
             _keep(self._reached, key, found)
@@ -190,7 +189,7 @@ class Narrow:
             ]
         return list({one[:2]: one for one in found if one is not None}.values())
 
-    def _outcome(self, sizes: Any, values: Any, whole: Access) -> Outcome | None:
+    def _outcome(self, sizes: _Key, values: _Key, whole: Access) -> Outcome | None:
         numbers = tuple(map(int, values))
         reached = self._reached.get((*sizes, *numbers))
         return None if reached is None else Outcome(sizes, numbers, whole, reached)
@@ -203,13 +202,9 @@ class Narrow:
         }
 
     def _run(
-        self,
-        global_size: Any,
-        local_size: Any,
-        offset: Any,
-        numbers: dict[int, int],
-        groups: Groups | None,
-    ) -> dict[int, Reached]:
+        self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
+        numbers: dict[int, int], groups: Groups | None,
+    ) -> dict[int, Reached]:  # fmt: skip
         self.runs += 1
         group = local_size or self._group
         axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
@@ -233,12 +228,12 @@ _UNBOUND = 1 << 62
 """More bytes than there are, and an integer that the core takes."""
 
 
-def _from_the_start(rectangles: Sequence[tuple[int, int, int, int]]) -> int:
+def _from_the_start(rectangles: Sequence[Rectangle]) -> int:
     """How many bytes are covered from the first one on."""
     return max((s + w for s, _, rows, w in rectangles if rows == 1 and s <= 0), default=0)
 
 
-def cut(spans: Sequence[Span], reached: Sequence[tuple[int, int, int, int]] | None) -> list[Span]:
+def cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:
     """Of the bytes of an argument those that are reached, counted from its first byte."""
     if reached is None:
         return list(spans)
@@ -276,14 +271,12 @@ def _clipped(whole: Span, start: int, pitch: int, rows: int, width: int) -> list
     return [Span(whole.base, whole.start + start, pitch, rows, width)]
 
 
-def _cut(spans: Sequence[Span], reached: Sequence[Any]) -> tuple[Span, ...]:
-    found: list[Span] = []
-    for span, rectangles in zip(spans, reached, strict=True):
-        found += cut((span,), rectangles)
-    return tuple(found)
+def _cut(spans: Sequence[Span], reached: Sequence[Sequence[Rectangle] | None]) -> tuple[Span, ...]:
+    pairs = zip(spans, reached, strict=True)
+    return tuple(part for span, rectangles in pairs for part in cut((span,), rectangles))
 
 
-def _is_one_span(value: Any) -> bool:
+def _is_one_span(value: object) -> bool:
     if type(value) is Array:
         return value.span is not None or len(value.spans) == 1
     return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
@@ -293,7 +286,7 @@ def _of_axes(sizes: Sequence[int], axes: int, missing: int) -> tuple[int, ...]:
     return (*(int(size) for size in sizes[:axes]), *[missing] * (axes - len(sizes)))
 
 
-def _keep(kept: _Kept, key: tuple[Any, ...], value: Any) -> None:
+def _keep(kept: dict[_Key, _T], key: _Key, value: _T) -> None:
     if len(kept) >= MOST_KEPT:
         kept.clear()
     with contextlib.suppress(TypeError):

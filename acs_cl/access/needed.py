@@ -10,9 +10,8 @@ its type there, so that one left out by mistake would widen ranges, and never mi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-Operation = Any
+from acs_cl.opencl_c.outlines import Operation, OutlinedFunction
 
 _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"})
 """Operations that give a value and do nothing else: it is needed where theirs is."""
@@ -20,7 +19,7 @@ _PLAIN = frozenset({"c", "b", "cmp", "neg", "~", "!", "mm", "24", "q", "+", "in"
 _ACTS = frozenset({"r", "w", "rng", "esc", "call", "=", "new", "post", "loop", "return", "leave"})
 
 
-def needed(functions: Sequence[Any]) -> set[int]:
+def needed(functions: Sequence[OutlinedFunction]) -> set[int]:
     """The parameters of a kernel whose numbers matter."""
     walk = _Walk()
     before = -1

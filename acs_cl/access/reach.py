@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from acs_cl.opencl_c.outlines import Operation, Outline, OutlinedFunction
 from acs_cl.ranges import Rectangle, rectangle
 
 MOST_STEPS = 20_000
@@ -34,7 +35,7 @@ _FAR = 1 << 62  # bytes; beyond, addresses may come round again
 Terms = tuple[tuple[int, int], ...]  # (variable, factor), by variable
 Sum = tuple[int, Terms]
 Pointer = tuple[str, int, Sum]  # 'p', parameter, bytes
-Value = Any  # Sum | Pointer | None
+Value = Sum | Pointer | None
 Groups = tuple[tuple[int, int], ...]
 """Of each axis the first group that runs, and the one behind the last."""
 
@@ -159,7 +160,7 @@ class Launch(NamedTuple):
     groups: Groups | None = None
 
 
-def reach(outline: Mapping[str, Any], launch: Launch) -> dict[int, Reached]:
+def reach(outline: Outline, launch: Launch) -> dict[int, Reached]:
     """What a launch may touch of each argument that it touches at all."""
     if 0 in launch.sizes:
         return {}
@@ -169,7 +170,7 @@ def reach(outline: Mapping[str, Any], launch: Launch) -> dict[int, Reached]:
 
 
 class _Run:
-    def __init__(self, functions: list[Any], launch: Launch) -> None:
+    def __init__(self, functions: Sequence[OutlinedFunction], launch: Launch) -> None:
         self.functions = functions
         self.launch = launch
         self.state: _State | None = _State({}, {}, {})
@@ -234,7 +235,7 @@ class _Run:
 
     # ---- running ----
 
-    def block(self, operations: Sequence[Any]) -> Value:
+    def block(self, operations: Sequence[Operation]) -> Value:
         value: Value = None
         for operation in operations:
             if self.state is None and operation[0] not in ("case", "again"):
@@ -242,7 +243,7 @@ class _Run:
             value = self.value(operation)
         return value
 
-    def value(self, operation: Any) -> Value:
+    def value(self, operation: Operation) -> Value:
         if self.state is None and operation[0] not in ("case", "again"):
             return _ZERO
         self.steps += 1
@@ -250,7 +251,7 @@ class _Run:
             raise TooMuch
         return _RULES[operation[0]](self, operation)
 
-    def number(self, operation: Any) -> Sum:
+    def number(self, operation: Operation) -> Sum:
         value = self.value(operation)
         if value is None or len(value) == 3:
             return self.any_of(64) if self.state is not None else _ZERO
@@ -313,16 +314,18 @@ class _Run:
     def _either(self, result: _State, a: _State, one: Value, b: _State, two: Value) -> Value:
         if one == two:
             return one
-        if one is None or two is None or len(one) != len(two):
-            self.widen(one, "a pointer that is one or the other")
-            self.widen(two, "a pointer that is one or the other")
-            return None
-        if len(one) == 3:
-            if one[1] != two[1]:
-                self.widen(one, "a pointer that is one or the other")
-                self.widen(two, "a pointer that is one or the other")
-                return None
-            return "p", one[1], self._either(result, a, one[2], b, two[2])
+        if one is not None and two is not None:
+            if len(one) == 2 and len(two) == 2:
+                return self._either_sum(result, a, one, b, two)
+            if len(one) == 3 and len(two) == 3 and one[1] == two[1]:
+                return "p", one[1], self._either_sum(result, a, one[2], b, two[2])
+        self.widen(one, "a pointer that is one or the other")
+        self.widen(two, "a pointer that is one or the other")
+        return None
+
+    def _either_sum(self, result: _State, a: _State, one: Sum, b: _State, two: Sum) -> Sum:
+        if one == two:
+            return one
         (c, terms), (d, others) = one, two
         low, high = a.terms(terms)
         least, most = b.terms(others)
@@ -344,7 +347,7 @@ class _Run:
 
     # ---- conditions ----
 
-    def branch(self, operation: Any) -> tuple[_State | None, _State | None]:
+    def branch(self, operation: Operation) -> tuple[_State | None, _State | None]:
         """The states where a condition holds, and where it does not."""
         if self.state is None:
             return None, None
@@ -414,7 +417,7 @@ class _Run:
                 state.ranges[variable] = least, most
         return True
 
-    def _truth(self, operation: Any) -> Value:
+    def _truth(self, operation: Operation) -> Value:
         yes, no = self.branch(operation)
         self.state = self.join([yes, no])
         if yes is None or no is None:
@@ -423,24 +426,24 @@ class _Run:
 
     # ---- operations ----
 
-    def _constant(self, op: Any) -> Value:
+    def _constant(self, op: Operation) -> Value:
         return op[1], ()
 
-    def _slot(self, op: Any) -> Value:
+    def _slot(self, op: Operation) -> Value:
         assert self.state is not None
         return self.state.slots.get(op[1])
 
-    def _unknown(self, op: Any) -> Value:
+    def _unknown(self, op: Operation) -> Value:
         return self.any_of(op[1]) if op[1] else None
 
-    def _argument(self, op: Any) -> Value:
+    def _argument(self, op: Operation) -> Value:
         value = self.launch.numbers.get(op[1])
         if value is None:
             return self.any_of(op[2])
         least, most = _limits(op[2])
         return (value, ()) if least <= value <= most else self.any_of(op[2])
 
-    def _cast(self, op: Any) -> Value:
+    def _cast(self, op: Operation) -> Value:
         kind = op[1]
         value = self.number(op[2])
         if self.state is None:
@@ -457,7 +460,7 @@ class _Run:
             return (value[0] - least) % (most - least + 1) + least, ()
         return self.any_of(kind)
 
-    def _binary(self, op: Any) -> Value:
+    def _binary(self, op: Operation) -> Value:
         _, sign, kind, left, right = op
         a, b = self.number(left), self.number(right)
         if self.state is None:
@@ -545,17 +548,17 @@ class _Run:
             return self.between(kind, 0, (1 << max(high, most).bit_length()) - 1)
         return self.any_of(kind)
 
-    def _negative(self, op: Any) -> Value:
+    def _negative(self, op: Operation) -> Value:
         value = _scale(self.number(op[2]), -1)
         return self.fitting(op[1], value) if self.state is not None else _ZERO
 
-    def _complement(self, op: Any) -> Value:
+    def _complement(self, op: Operation) -> Value:
         value = _scale(self.number(op[2]), -1)
         if self.state is None:
             return _ZERO
         return self.fitting(op[1], (value[0] - 1 + ((1 << -op[1]) if op[1] < 0 else 0), value[1]))
 
-    def _extreme(self, op: Any) -> Value:
+    def _extreme(self, op: Operation) -> Value:
         _, name, kind, left, right = op
         a, b = self.number(left), self.number(right)
         if self.state is None:
@@ -569,7 +572,7 @@ class _Run:
         pick = max if name == "max" else min
         return self.between(kind, pick(p, r), pick(q, s))
 
-    def _product24(self, op: Any) -> Value:
+    def _product24(self, op: Operation) -> Value:
         _, kind, left, right = op
         a, b = self.number(left), self.number(right)
         if self.state is None:
@@ -581,7 +584,7 @@ class _Run:
                 return self.any_of(kind)
         return self._product(kind, a, b)
 
-    def _choice(self, op: Any) -> Value:
+    def _choice(self, op: Operation) -> Value:
         yes, no = self.branch(op[1])
         self.state = yes
         first = self.value(op[2])
@@ -602,15 +605,15 @@ class _Run:
         self.state = self.join([state for state, _ in ways])
         return self.state.slots.pop(key, None) if self.state is not None else _ZERO
 
-    def _sequence(self, op: Any) -> Value:
+    def _sequence(self, op: Operation) -> Value:
         return self.block(op[1:])
 
     # ---- pointers ----
 
-    def _parameter(self, op: Any) -> Value:
+    def _parameter(self, op: Operation) -> Value:
         return "p", op[1], _ZERO
 
-    def _moved(self, op: Any) -> Value:
+    def _moved(self, op: Operation) -> Value:
         pointer, index = self.value(op[1]), self.number(op[2])
         if self.state is None or pointer is None or len(pointer) != 3:
             return None
@@ -619,7 +622,7 @@ class _Run:
             return None
         return "p", pointer[1], _add(pointer[2], _scale(index, op[3]))
 
-    def _inside(self, op: Any) -> Value:
+    def _inside(self, op: Operation) -> Value:
         pointer = self.value(op[1])
         if self.state is None or pointer is None or len(pointer) != 3:
             return None
@@ -628,11 +631,11 @@ class _Run:
             return None
         return "p", pointer[1], _add(pointer[2], self.fresh(0, op[2] - 1))
 
-    def _touch(self, op: Any) -> Value:
+    def _touch(self, op: Operation) -> Value:
         self.touch(op[0], self.value(op[1]), op[2])
         return None
 
-    def _touch_several(self, op: Any) -> Value:
+    def _touch_several(self, op: Operation) -> Value:
         pointer, count = self.value(op[2]), self.number(op[3])
         if self.state is None:
             return None
@@ -641,13 +644,13 @@ class _Run:
             self.touch(op[1], pointer, most * op[4])
         return None
 
-    def _escape(self, op: Any) -> Value:
+    def _escape(self, op: Operation) -> Value:
         self.widen(self.value(op[1]), op[2])
         return None
 
     # ---- statements ----
 
-    def _assign(self, op: Any) -> Value:
+    def _assign(self, op: Operation) -> Value:
         value = self.value(op[2])
         if self.state is None:
             return _ZERO
@@ -657,20 +660,20 @@ class _Run:
         self.state.slots[op[1]] = value
         return value
 
-    def _new(self, op: Any) -> Value:
+    def _new(self, op: Operation) -> Value:
         value = self.value(op[2])
         if self.state is not None:
             self.depths[op[1]] = self.depth
             self.state.slots[op[1]] = value
         return None
 
-    def _post(self, op: Any) -> Value:
+    def _post(self, op: Operation) -> Value:
         assert self.state is not None
         old = self.state.slots.get(op[1])
         self._assign(op)
         return old
 
-    def _if(self, op: Any) -> Value:
+    def _if(self, op: Operation) -> Value:
         yes, no = self.branch(op[1])
         self.state = yes
         if yes is not None:
@@ -683,14 +686,16 @@ class _Run:
         self.state = self.join([yes, no])
         return None
 
-    def _loop(self, op: Any) -> Value:
+    def _loop(self, op: Operation) -> Value:
         _, assigned, condition, body, step, induction = op
         assert self.state is not None
         begin = self.state.slots.get(induction[0]) if induction else None
         self.depth += 1
         self.forget(assigned, "a pointer that a loop changes")
         after = self.state.copy()
-        top = self._counting(begin, after, condition, induction) if begin is not None else None
+        top = None
+        if begin is not None and len(begin) == 2:
+            top = self._counting(begin, after, condition, induction)
         if top is None:
             self.state = after.copy()
             top, _ = self.branch(condition)
@@ -708,7 +713,9 @@ class _Run:
         self.state = after
         return None
 
-    def _counting(self, begin: Sum, after: _State, condition: Any, induction: Any) -> _State | None:
+    def _counting(
+        self, begin: Sum, after: _State, condition: Operation, induction: Operation
+    ) -> _State | None:
         """The state at the top of a turn, with the counter as a sum that starts at `begin`; None if
         that is not proven."""
         slot, kind, by, sign = induction
@@ -729,7 +736,7 @@ class _Run:
         if top is None:
             return None
         self.state = top
-        low, high = self.interval(top.slots[slot])
+        low, high = self.interval(counter)
         if top.slots[slot] != counter or high + by > most or low + by < least:
             return None
         return top
@@ -745,12 +752,12 @@ class _Run:
         _, _, rows, covered = rectangle(0, 0, 1, steps)
         return rows == 1 and covered >= width
 
-    def _again(self, op: Any) -> Value:
+    def _again(self, op: Operation) -> Value:
         self.state = self.entries[-1].copy()
         self.forget(op[1], "a pointer that a loop changes")
         return None
 
-    def _switch(self, op: Any) -> Value:
+    def _switch(self, op: Operation) -> Value:
         _, condition, assigned, body = op
         self.value(condition)
         if self.state is None:
@@ -766,7 +773,7 @@ class _Run:
         self.state = after
         return None
 
-    def _case(self, op: Any) -> Value:
+    def _case(self, op: Operation) -> Value:
         entry = self.entries[-1]
         if self.state is not None:
             for slot, value in self.state.slots.items():
@@ -775,7 +782,7 @@ class _Run:
         self.state = entry.copy()
         return None
 
-    def _maybe(self, op: Any) -> Value:
+    def _maybe(self, op: Operation) -> Value:
         assert self.state is not None
         self.depth += 1
         self.forget(op[1], "a pointer that is changed in an expression")
@@ -789,18 +796,18 @@ class _Run:
         self.state = after
         return None
 
-    def _return(self, op: Any) -> Value:
+    def _return(self, op: Operation) -> Value:
         value = self.value(op[1])
         if self.state is not None:
             self.returns[-1].append((self.state, value))
             self.state = None
         return None
 
-    def _leave(self, op: Any) -> Value:
+    def _leave(self, op: Operation) -> Value:
         self.state = None
         return None
 
-    def _call(self, op: Any) -> Value:
+    def _call(self, op: Operation) -> Value:
         parameters, body, _, own = self.functions[op[1]]
         values = [self.value(argument) for argument in op[2]]
         if self.state is None:
@@ -822,7 +829,7 @@ class _Run:
                 state.slots.pop(slot, None)
         return self._settle(ways)
 
-    def _query(self, op: Any) -> Value:
+    def _query(self, op: Operation) -> Value:
         _, name, axis_operation, kind = op
         axis = self.number(axis_operation)
         if self.state is None:
@@ -950,7 +957,7 @@ _ARITHMETIC: dict[str, Callable[[_Run, int, Sum, Sum], Sum]] = {
     "&": _Run._both_bits, "|": _Run._any_bits, "^": _Run._any_bits,
 }  # fmt: skip
 
-_RULES: dict[str, Callable[[_Run, Any], Value]] = {
+_RULES: dict[str, Callable[[_Run, Operation], Value]] = {
     "k": _Run._constant, "s": _Run._slot, "?": _Run._unknown, "a": _Run._argument,
     "c": _Run._cast, "b": _Run._binary, "neg": _Run._negative, "~": _Run._complement,
     "cmp": _Run._truth, "!": _Run._truth, "and": _Run._truth, "or": _Run._truth,

@@ -34,7 +34,7 @@ A warning is among them, since a program may have NumPy's warnings raised. Any o
 fault and reaches the program."""
 
 
-def is_value(parameter: Parameter, value: Any) -> bool:
+def is_value(parameter: Parameter, value: object) -> bool:
     """Whether the parameter takes bytes. Where nothing is known of it, the argument decides."""
     if parameter.is_pointer or parameter.space in ("image", "sampler", "local", "pipe"):
         return False

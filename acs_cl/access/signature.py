@@ -5,7 +5,9 @@ The records alone; `inference` finds them out, and is loaded when the first kern
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from acs_cl.opencl_c.outlines import Outline
 
 
 class Parameter(NamedTuple):
@@ -33,6 +35,6 @@ class Signature(NamedTuple):
     has_local_variables: bool
     group_size: tuple[int, ...] | None
     origin: str  # 'arginfo' | 'parsed' | 'arginfo+parsed' | 'nothing known: <reason>'
-    outline: dict[str, Any] | None = None  # what decides where it touches its arguments
+    outline: Outline | None = None  # what decides where it touches its arguments
     unclear: str = ""  # why there is no outline
     unsteady: str = ""  # '' or why launches may end otherwise from the same memory

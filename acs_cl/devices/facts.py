@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .source_text import bare, without_trigraphs
 
 if TYPE_CHECKING:
     import pyopencl as cl
+
+BuildOptions: TypeAlias = str | Sequence[str] | None
+"""Options of a build, as PyOpenCL takes and reports them."""
 
 _facts: dict[int, DeviceFacts] = {}
 
@@ -80,7 +83,7 @@ def may_include(source: str, options: Sequence[str]) -> bool:
     return any("include" in bare(text) for text in (source, without_trigraphs(source)))
 
 
-def split_options(options: str | Sequence[str] | None) -> list[str]:
+def split_options(options: BuildOptions) -> list[str]:
     """Build options as a list of words."""
     if options is None:
         return []
@@ -103,7 +106,7 @@ def split_options(options: str | Sequence[str] | None) -> list[str]:
 _NOT_FOR_CODE = re.compile(r"-(D|I|U|W|w$|g$|s$|include$|cl-kernel-arg-info|cl-nv-verbose)")
 
 
-def options_for_code(options: str | Sequence[str] | None) -> list[str]:
+def options_for_code(options: BuildOptions) -> list[str]:
     """The options that matter once macros and includes are worked off."""
     kept: list[str] = []
     skip = False

@@ -18,9 +18,12 @@ import os
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any
+from typing import Any, TypeAlias
 
 PATIENCE_S = 120.0
+
+Order: TypeAlias = dict[str, Any]
+"""What a worker is to do, as JSON has it."""
 
 LATER = "clang", "pcpp", "platformdirs"
 """Packages that a helper may need before this process has loaded them."""
@@ -46,7 +49,7 @@ sys.exit(import_module(order["module"]).main(order["order"]))
 """
 
 
-def ask(module: str, order: dict[str, Any]) -> bool:
+def ask(module: str, order: Order) -> bool:
     """Run a module's `main` with an order; whether it ended well. Not where the executable is not
     Python but the program itself."""
     if not sys.executable or getattr(sys, "frozen", False):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from acs_cl._version import __version__
 from acs_cl.devices.facts import DeviceFacts
@@ -20,6 +20,10 @@ from acs_cl.host.digest import digest
 
 _FORMAT = 8  # raise it when the analysis or the record changes
 _KIND = "signatures"
+
+Record: TypeAlias = dict[str, Any]
+"""Plain data, as JSON has it. Who reads one looks at what is in it."""
+
 ENTRIES_MAX = 2000
 _stores_until_trim = 1  # the first one of a process looks
 
@@ -36,7 +40,7 @@ def key(source: str, what: str, options: Sequence[str], facts: DeviceFacts) -> s
     return digest(json.dumps(parts))
 
 
-def load(name: str) -> dict[str, Any] | None:
+def load(name: str) -> Record | None:
     """The record kept under a key, None if there is none that is whole."""
     whole = files.read(_KIND, f"{name}.json")
     if whole is None:
@@ -61,7 +65,7 @@ def load_lines(name: str) -> dict[str, str]:
     return found
 
 
-def add_line(name: str, one: str, record: dict[str, Any]) -> None:
+def add_line(name: str, one: str, record: Record) -> None:
     """Keep a record under a key and a name without spaces, beside the others of the key. A process
     that adds to the same file at the same time, or that ends while it does, may lose a line: then
     it does not fit its check."""
@@ -71,7 +75,7 @@ def add_line(name: str, one: str, record: dict[str, Any]) -> None:
         _trim_sometimes()
 
 
-def store(name: str, record: dict[str, Any]) -> None:
+def store(name: str, record: Record) -> None:
     """Keep a record; other processes see the old file or the new one, never a part."""
     text = json.dumps(record)
     if files.replace(_KIND, f"{name}.json", f"{_check(text)}\n{text}"):

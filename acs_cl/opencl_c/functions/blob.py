@@ -9,11 +9,12 @@ starts at a multiple of 16 is read with no access that its address does not allo
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acs_cl.opencl_c.functions.survey import is_opaque
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.tree import Cursor, Type
 
 _ALIGNMENT = 16  # that blobs have
 _QUALIFIERS = re.compile(r"\b(__private|const|volatile)\b")
@@ -50,7 +51,7 @@ class Blob(NamedTuple):
     arguments: tuple[str, ...]  # expressions, one for each parameter
 
 
-def blob_of(kernel: Any, prefix: str, names: set[str], constants: bool) -> Blob:
+def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Blob:
     """How the arguments of a kernel are packed, `__constant` pointers too if `constants` says so.
 
     Raises `CannotTranslate`.
@@ -86,7 +87,7 @@ def blob_of(kernel: Any, prefix: str, names: set[str], constants: bool) -> Blob:
     return Blob(tuple(fields), total, has_constants, tuple(lines), tuple(arguments))
 
 
-def _measure(cursor: Any) -> tuple[str, int, int]:
+def _measure(cursor: Cursor) -> tuple[str, int, int]:
     """Kind, size and alignment of a parameter's field."""
     name = cursor.spelling or "without a name"
     canonical = cursor.type.get_canonical()
@@ -112,7 +113,7 @@ def _measure(cursor: Any) -> tuple[str, int, int]:
 
 
 def _value(
-    cursor: Any, place: str, variable: str, prefix: str, names: set[str]
+    cursor: Cursor, place: str, variable: str, prefix: str, names: set[str]
 ) -> tuple[list[str], str]:
     """Statements and the expression that read a value."""
     canonical = cursor.type.get_canonical()
@@ -131,7 +132,7 @@ def _value(
     ], variable
 
 
-def _type_name(canonical: Any, prefix: str, names: set[str]) -> str:
+def _type_name(canonical: Type, prefix: str, names: set[str]) -> str:
     if canonical._kind_id in _VECTORS:
         element = _type_name(canonical.element_type.get_canonical(), prefix, names)
         return f"{element}{canonical.element_count}"

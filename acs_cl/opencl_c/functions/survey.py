@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
+from acs_cl.opencl_c.parse.tree import Cursor, Type
 
 _FIELD_DECL, _ENUM_CONSTANT_DECL = 6, 7
 _RECORDS = (n.STRUCT_DECL, n.UNION_DECL, n.ENUM_DECL)
@@ -43,9 +45,9 @@ class Variable(NamedTuple):
 class About:
     """What is known of the functions of one name."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.definition: Any = None
+    def __init__(self, definition: Cursor) -> None:
+        self.name = definition.spelling
+        self.definition = definition
         self.kernel = False
         self.calls: set[str] = set()  # functions of the source
         self.builtins: set[str] = set()  # all others
@@ -75,7 +77,7 @@ class Survey:
         top = [cursor for cursor in self._collect(unit.tree.cursor) if _is_of_source(cursor)]
         for cursor in top:
             if cursor._kind_id == n.FUNCTION_DECL and cursor.is_definition():
-                about = self.functions.setdefault(cursor.spelling, About(cursor.spelling))
+                about = self.functions.setdefault(cursor.spelling, About(cursor))
                 about.definition = cursor
                 about.kernel = cursor.spelling in unit.kernels
                 self.names.add(cursor.spelling)
@@ -83,7 +85,7 @@ class Survey:
         for cursor in top:
             self._declaration(cursor)
 
-    def _declaration(self, cursor: Any) -> None:
+    def _declaration(self, cursor: Cursor) -> None:
         kind = cursor._kind_id
         if kind == n.FUNCTION_DECL:
             self.declared[self._offset(cursor)] = cursor.spelling
@@ -102,14 +104,14 @@ class Survey:
         elif kind in _RECORDS:
             self._record(cursor)
 
-    def _types(self, cursor: Any) -> None:
+    def _types(self, cursor: Cursor) -> None:
         for child in self._collect(cursor):
             if child._kind_id in _RECORDS:
                 self._record(child)
             else:
                 self._types(child)
 
-    def _record(self, cursor: Any) -> None:
+    def _record(self, cursor: Cursor) -> None:
         """A structure, union or enumeration of the program, with all that is declared in it."""
         if cursor.spelling.isidentifier():
             self.names.add(cursor.spelling)
@@ -124,7 +126,7 @@ class Survey:
 
     # ---- inside of functions ----
 
-    def _below(self, cursor: Any, about: About) -> None:
+    def _below(self, cursor: Cursor, about: About) -> None:
         kind = cursor._kind_id
         if kind == n.DECL_REF_EXPR:
             self._reference(cursor, about)
@@ -143,7 +145,7 @@ class Survey:
         for child in self._collect(cursor):
             self._below(child, about)
 
-    def _reference(self, cursor: Any, about: About) -> None:
+    def _reference(self, cursor: Cursor, about: About) -> None:
         target = cursor.referenced
         if target is None:
             return
@@ -168,7 +170,7 @@ class Survey:
                 what = "sampler" if is_opaque(target.type) else "writable variable"
                 about.refuse(f"uses the program's {what} {name}")
 
-    def _variable(self, cursor: Any, about: About) -> None:
+    def _variable(self, cursor: Cursor, about: About) -> None:
         spelled = cursor.type
         if is_opaque(spelled):
             about.refuse(f"uses images, samplers, pipes or queues ({cursor.spelling})")
@@ -190,17 +192,17 @@ class Survey:
             about.refuse(f"keeps the variable {cursor.spelling} from launch to launch")
 
 
-def _is_of_source(cursor: Any) -> bool:
+def _is_of_source(cursor: Cursor) -> bool:
     where = cursor.location.file
     return where is not None and where.name == clang.SOURCE_PATH
 
 
-def _is_undeclared(function: Any) -> bool:
+def _is_undeclared(function: Cursor) -> bool:
     """Whether a function is only declared because the source calls it."""
     return function.location.file is not None and not _is_of_source(function)
 
 
-def is_opaque(spelled: Any) -> bool:
+def is_opaque(spelled: Type) -> bool:
     """Whether values of a type are handles: images, samplers, pipes, queues."""
     canonical = spelled.get_canonical()
     while canonical._kind_id in (112, 113, 114, 115):
@@ -209,7 +211,7 @@ def is_opaque(spelled: Any) -> bool:
     return kind in _IMAGES or kind in (_PIPE, _SAMPLER, *_QUEUES) or kind > 177
 
 
-def _is_fixed(spelled: Any) -> bool:
+def _is_fixed(spelled: Type) -> bool:
     """Whether a program's variable of this type keeps its value."""
     canonical = spelled.get_canonical()
     if canonical.get_address_space() == n.CONSTANT:
@@ -219,7 +221,7 @@ def _is_fixed(spelled: Any) -> bool:
     return bool(canonical.is_const_qualified())
 
 
-def _offset_reader() -> Any:
+def _offset_reader() -> Callable[[Cursor], int]:
     """A function that gives the offset of a cursor's name in the file."""
     cindex = clang.library().cindex
     # The bindings ask for the place where a macro is used, which is one for all its arguments.
@@ -228,7 +230,7 @@ def _offset_reader() -> Any:
     locate.argtypes = [cindex.SourceLocation, ctypes.c_void_p, number, number, number]
     locate.restype = None
 
-    def offset_of(cursor: Any) -> int:
+    def offset_of(cursor: Cursor) -> int:
         found = ctypes.c_uint()
         locate(cursor.location, None, None, None, ctypes.byref(found))
         return found.value

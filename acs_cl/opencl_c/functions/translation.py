@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from acs_cl.devices.facts import may_include, options_for_code
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions, may_include, options_for_code
 from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.functions import hoist, rename
 from acs_cl.opencl_c.functions.blob import Blob, CannotTranslate, Field, blob_of, entry
@@ -63,7 +65,7 @@ class Functions(NamedTuple):
     options: tuple[str, ...]  # those that matter for code generation
 
 
-def is_kept(source: str, options: Any, device: Any) -> bool:
+def is_kept(source: str, options: BuildOptions, device: cl.Device | None) -> bool:
     """Whether a translation is on disk, or could not be kept there."""
     if cache.folder() is None:
         return True
@@ -72,7 +74,9 @@ def is_kept(source: str, options: Any, device: Any) -> bool:
     return cache.load(key) is not None or may_include(source, words)
 
 
-def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
+def translate(
+    source: str, options: BuildOptions, device: cl.Device | None, prefix: str
+) -> Functions:
     """The kernels of a source as functions. `prefix` is an identifier.
 
     Raises `CannotParse` or `CannotTranslate` where nothing can be said of the source.
@@ -94,7 +98,7 @@ def translate(source: str, options: Any, device: Any, prefix: str) -> Functions:
     return _with_prefix(found, prefix)
 
 
-def _translate(source: str, words: list[str], device: Any) -> Functions:
+def _translate(source: str, words: list[str], device: cl.Device | None) -> Functions:
     options = options_for_code(words)
     text = plain(plain_unit(source, words, device).text)
     try:
@@ -104,7 +108,7 @@ def _translate(source: str, words: list[str], device: Any) -> Functions:
         return _edit(text, options, device, constants=False)
 
 
-def _edit(text: str, options: list[str], device: Any, constants: bool) -> Functions:
+def _edit(text: str, options: list[str], device: cl.Device | None, constants: bool) -> Functions:
     """The functions of a preprocessed text. With `constants`, `__constant` arguments are read as
     `__global` ones, which may leave a text that does not parse."""
     unit = clang.parse(text, options, device)
@@ -270,14 +274,14 @@ def _with_prefix(found: Functions, prefix: str) -> Functions:
     return found._replace(text=found.text.replace(_MARK, prefix), functions=functions)
 
 
-def _to_record(found: Functions) -> dict[str, Any]:
+def _to_record(found: Functions) -> cache.Record:
     return {
         "text": found.text, "functions": list(found.functions.values()),
         "reasons": found.reasons, "options": found.options,
     }  # fmt: skip
 
 
-def _from_record(record: dict[str, Any]) -> Functions | None:
+def _from_record(record: cache.Record) -> Functions | None:
     try:
         functions = {}
         for entries in record["functions"]:

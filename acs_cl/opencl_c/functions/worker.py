@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
 
 from acs_cl.host import isolated
 
@@ -21,7 +20,7 @@ def run(source: str, options: Sequence[str], position: int) -> bool:
     return isolated.ask(__spec__.name, order)
 
 
-def main(order: dict[str, Any]) -> int:
+def main(order: isolated.Order) -> int:
     """Translate: the worker."""
     from acs_cl import devices
     from acs_cl.opencl_c.functions.translation import CannotTranslate, translate

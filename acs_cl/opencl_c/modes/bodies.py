@@ -9,9 +9,9 @@ The analysis follows pointers through variables, helpers and casts without regar
 statements: every variable has one set of places that it may point to (Andersen's analysis, fields
 and calls not told apart), and the functions that the kernel reaches are walked until no set grows.
 A place is a tuple: ("argument", i) the memory behind parameter i; ("variable", key) a variable's
-own memory, whose contents are tracked; ("program",) program-scope memory; ("constant",) memory
-nobody can write; ("far",) and ("near",) memory that a pointer of unknown origin points to, global
-or the work-item's and group's own.
+own memory, whose contents are tracked; ("program", 0) program-scope memory; ("constant", 0) memory
+nobody can write; ("far", 0) and ("near", 0) memory that a pointer of unknown origin points to,
+global or the work-item's and group's own.
 """
 
 # Long because: the rules of one walk belong on one page.
@@ -19,20 +19,21 @@ or the work-item's and group's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acs_cl.opencl_c.modes import builtins
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
+from acs_cl.opencl_c.parse.tree import Cursor
 
-Place = tuple[Any, ...]
+Place = tuple[str, int]
 Places = frozenset[Place]
 _NOWHERE: Places = frozenset()
-_FAR: Place = ("far",)
-_NEAR: Place = ("near",)
-_PROGRAM: Place = ("program",)
-_CONSTANT: Place = ("constant",)
+_FAR: Place = ("far", 0)
+_NEAR: Place = ("near", 0)
+_PROGRAM: Place = ("program", 0)
+_CONSTANT: Place = ("constant", 0)
 
 
 class Bodies(NamedTuple):
@@ -54,7 +55,7 @@ class Function(NamedTuple):
     result: Place
 
 
-def analyse(unit: clang.Unit, kernel: Any) -> Bodies:
+def analyse(unit: clang.Unit, kernel: Cursor) -> Bodies:
     """The modes of all parameters of `kernel`, a definition in `unit`."""
     with clang.LOCK:
         walk = _Walk(kernel, unit.has_unions)
@@ -63,7 +64,7 @@ def analyse(unit: clang.Unit, kernel: Any) -> Bodies:
 
 
 class _Walk:
-    def __init__(self, kernel: Any, puns: bool) -> None:
+    def __init__(self, kernel: Cursor, puns: bool) -> None:
         self.puns = puns  # a union lets a number be read where a pointer was written, or back
         self.functions: dict[int, Function] = {}
         self.contents: dict[Place, Places] = {}
@@ -124,7 +125,7 @@ class _Walk:
         verb = what.removeprefix("only ") if mode != "rw" or len(places) == 1 else "touched"
         return mode, f"{verb} by helper {helpers[0]}"
 
-    def _function(self, cursor: Any) -> Function:
+    def _function(self, cursor: Cursor) -> Function:
         key = n.identity(cursor)
         if key not in self.functions:
             children = clang.library().collect(cursor)
@@ -505,7 +506,7 @@ def is_arrow(node: Node) -> bool:
     )
 
 
-def called(callee: Node) -> Any:
+def called(callee: Node) -> Cursor | None:
     """The function that a call names, or None."""
     while callee.kind in (n.UNEXPOSED_EXPR, n.PAREN_EXPR) and len(callee.children) == 1:
         callee = callee.children[0]

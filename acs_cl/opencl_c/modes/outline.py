@@ -23,13 +23,16 @@ A type is a number of bits, negative where unsigned; 0 stands for a pointer.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from acs_cl.opencl_c.modes import bodies, builtins
+from acs_cl.opencl_c.outlines import Outline
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.nodes import Node
 
 Operation = list[Any]
+"""An operation while it is made; `outlines` says what it is to others."""
 
 LABEL, COMPOUND, CASE, DEFAULT, IF, SWITCH, WHILE, DO, FOR = range(201, 210)
 GOTO, INDIRECT_GOTO, CONTINUE, BREAK = 210, 211, 212, 213
@@ -79,7 +82,7 @@ class _Other(NamedTuple):
 _Place = _Memory | _Slot | _Other
 
 
-def outline(found: bodies.Bodies) -> dict[str, Any]:
+def outline(found: bodies.Bodies) -> Outline:
     """The outline of a kernel: its functions, the kernel first. Raises `Unclear`."""
     walk = _Walk(found.functions)
     keys = list(found.functions)
@@ -87,7 +90,7 @@ def outline(found: bodies.Bodies) -> dict[str, Any]:
     return {"functions": walk.done}
 
 
-def has_effect(operation: Any) -> bool:
+def has_effect(operation: object) -> bool:
     """Whether an operation does more than to give a value."""
     if not isinstance(operation, list):
         return False
@@ -99,7 +102,7 @@ def has_effect(operation: Any) -> bool:
 class _Walk:
     def __init__(self, functions: dict[int, bodies.Function]) -> None:
         self.functions = functions
-        self.done: list[list[Any]] = []  # parameters, body, whether it touches, slots
+        self.done: list[Operation] = []  # parameters, body, whether it touches, slots
         self.places: dict[int, int] = {}  # of functions in `done`
         self.open: set[int] = set()
         self.slots: dict[int, _Slot] = {}
@@ -161,7 +164,7 @@ class _Walk:
 
     # ---- statements ----
 
-    def _several(self, nodes: Any) -> list[Operation]:
+    def _several(self, nodes: Sequence[Node]) -> list[Operation]:
         out = []
         for node in nodes:
             operation = self._statement(node)
@@ -252,7 +255,7 @@ class _Walk:
         slots = self._within()
         return ["loop", self._list(slots), test, inside, after, induction]
 
-    def _induction(self, step: Node | None, elsewhere: set[int]) -> list[Any] | None:
+    def _induction(self, step: Node | None, elsewhere: set[int]) -> Operation | None:
         """[slot, type, distance, sign] of a counter that only the step changes, by a value that the
         loop does not change."""
         while step is not None and step.kind == n.PAREN_EXPR:
@@ -670,7 +673,7 @@ def _addresses_taken(node: Node, found: set[int]) -> None:
         _addresses_taken(child, found)
 
 
-def _reads(operation: Any) -> set[int]:
+def _reads(operation: object) -> set[int]:
     """The slots that an operation looks at."""
     if not isinstance(operation, list):
         return set()
@@ -679,7 +682,7 @@ def _reads(operation: Any) -> set[int]:
     return set().union(*(_reads(part) for part in operation), set())
 
 
-def _declared(operation: Any) -> set[int]:
+def _declared(operation: object) -> set[int]:
     """The slots of variables that are declared in it."""
     if not isinstance(operation, list):
         return set()
@@ -687,7 +690,7 @@ def _declared(operation: Any) -> set[int]:
     return found.union(*(_declared(part) for part in operation))
 
 
-def _touches(operation: Any, functions: list[list[Any]]) -> bool:
+def _touches(operation: object, functions: list[Operation]) -> bool:
     """Whether arguments' memory may be touched, or their addresses go anywhere."""
     if not isinstance(operation, list):
         return False

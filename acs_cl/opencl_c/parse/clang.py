@@ -18,14 +18,18 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
-from acs_cl.devices.facts import CannotParse, facts_of, split_options
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
 from acs_cl.opencl_c.parse import macros, names, prelude
 from acs_cl.opencl_c.parse.environment import Environment
+from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
 
 __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split_options"]
 
@@ -49,14 +53,14 @@ _UNDECLARED = re.compile(
 class Unit:
     """A parsed source. The tree lives as long as `tree` does."""
 
-    tree: Any
+    tree: Tree
     source: str
-    functions: dict[str, Any]  # definitions only, by name; overloads keep the last
-    kernels: dict[str, Any]
+    functions: dict[str, Cursor]  # definitions only, by name; overloads keep the last
+    kernels: dict[str, Cursor]
     included: tuple[str, ...]  # files that the source includes
     has_unions: bool
     environment: Environment
-    top: list[Any]  # all declarations at the top
+    top: list[Cursor]  # all declarations at the top
 
     @cached_property
     def data(self) -> bytes:
@@ -79,9 +83,9 @@ class _Complaints(NamedTuple):
 
 
 class _Library(NamedTuple):
-    cindex: Any
-    index: Any
-    collect: Callable[[Any], list[Any]]
+    cindex: ModuleType
+    parser: Index
+    collect: Collect
 
 
 _library: _Library | None = None
@@ -89,7 +93,7 @@ _predefined: dict[tuple[str, ...], frozenset[str]] = {}
 
 
 def library() -> _Library:
-    """The bindings, an index, and a function that lists a cursor's children."""
+    """The bindings, what parses, and a function that lists a cursor's children."""
     global _library
     with LOCK:
         if _library is None:
@@ -124,7 +128,7 @@ def library() -> _Library:
         return _library
 
 
-def _leave_quietly(cindex: Any) -> None:
+def _leave_quietly(cindex: ModuleType) -> None:
     # Trees that live to the end of the process would be freed after the bindings' own globals are
     # gone, and complain. The process is ending: nothing has to be freed.
     for kind in (cindex.TranslationUnit, cindex.Index):
@@ -132,11 +136,11 @@ def _leave_quietly(cindex: Any) -> None:
             del kind.__del__
 
 
-def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
+def _child_collector(cindex: ModuleType) -> Collect:
     # cindex's own get_children makes a new C callback a call; one for all is three times as fast.
-    found: list[Any] = []
+    found: list[Cursor] = []
 
-    def visit(child: Any, parent: Any, data: Any) -> int:
+    def visit(child: Cursor, parent: Cursor, data: object) -> int:
         found.append(child)
         return 1  # go on with the next sibling
 
@@ -146,7 +150,7 @@ def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
     visit_children = cindex.conf.lib["clang_visitChildren"]
     visit_children.argtypes = [cindex.Cursor, prototype, ctypes.py_object]
 
-    def collect(cursor: Any) -> list[Any]:
+    def collect(cursor: Cursor) -> list[Cursor]:
         found.clear()
         visit_children(cursor, callback, None)
         children = found.copy()
@@ -157,7 +161,7 @@ def _child_collector(cindex: Any) -> Callable[[Any], list[Any]]:
     return collect
 
 
-def parser_options(options: str | Sequence[str] | None) -> list[str]:
+def parser_options(options: BuildOptions) -> list[str]:
     """Those of the build options that change how the text reads, as the parser spells them."""
     words = split_options(options)
     out = [_HERE]
@@ -180,7 +184,7 @@ def parser_options(options: str | Sequence[str] | None) -> list[str]:
     return out
 
 
-def parse(source: str, options: str | Sequence[str] | None, device: Any = None) -> Unit:
+def parse(source: str, options: BuildOptions, device: cl.Device | None = None) -> Unit:
     """Parse one program source. Raises `CannotParse`."""
     with LOCK:
         words = parser_options(options)
@@ -244,7 +248,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
     return Unit(tree, source, functions, kernels, included, has_unions, environment, top)
 
 
-def _made_strings(cursor: Any, text: str) -> Iterator[str]:
+def _made_strings(cursor: Cursor, text: str) -> Iterator[str]:
     """The strings below a cursor that macros made: a text does not have them."""
     for child in library().collect(cursor):
         if child._kind_id == _STRING_LITERAL and child.spelling not in text:
@@ -255,7 +259,7 @@ def _made_strings(cursor: Any, text: str) -> Iterator[str]:
 def _tree(
     environment: Environment, source: str, words: list[str], standard: str,
     undeclared: tuple[str, ...],
-) -> tuple[Any, _Complaints]:  # fmt: skip
+) -> tuple[Tree, _Complaints]:  # fmt: skip
     """A tree, and what is wrong in it. `undeclared` are functions that the header declares."""
     cindex, index, _ = library()
     facts = environment.facts
@@ -263,7 +267,8 @@ def _tree(
     arguments = [
         "-x", "cl", standard, "-target", target, "-cl-no-stdinc", "-nostdinc",
         "-Xclang", "-fdeclare-opencl-builtins", "-Wundef", "-ferror-limit=0",
-        "-ftrigraphs" if environment.macros.get("??=") == "#" else "-fno-trigraphs", *words,
+        "-ftrigraphs" if environment.macros.get(names.TRIGRAPHS) == "#" else "-fno-trigraphs",
+        *words,
     ]  # fmt: skip
     header = prelude.text(facts, _predefined_macros(cindex, index, standard, target), undeclared)
     lines = environment.definitions(prelude.macros(header))
@@ -291,7 +296,9 @@ def _tree(
     return tree, _Complaints(errors, frozenset(strange[0]), frozenset(strange[1]))
 
 
-def _predefined_macros(cindex: Any, index: Any, standard: str, target: str) -> frozenset[str]:
+def _predefined_macros(
+    cindex: ModuleType, index: Index, standard: str, target: str
+) -> frozenset[str]:
     """The macros that the parser defines by itself."""
     key = (standard, target)
     if key not in _predefined:
@@ -340,18 +347,18 @@ def _folders(words: list[str]) -> list[str]:
     return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
 
 
-def is_kernel(cursor: Any) -> bool:
+def is_kernel(cursor: Cursor) -> bool:
     """Whether a function definition is a kernel."""
     # Attributes are opaque in this tree; the printed declaration shows them with macros expanded.
     return re.search(r"\b(__)?kernel\b", declaration_text(cursor)) is not None
 
 
-def declaration_text(cursor: Any) -> str:
+def declaration_text(cursor: Cursor) -> str:
     """A function's declaration with its attributes, without its body, macros expanded."""
     return printed(cursor, whole=False)
 
 
-def printed(cursor: Any, whole: bool = True) -> str:
+def printed(cursor: Cursor, whole: bool = True) -> str:
     """A declaration as the parser prints it, macros expanded."""
     cindex = library().cindex
     lib = cindex.conf.lib
@@ -363,7 +370,7 @@ def printed(cursor: Any, whole: bool = True) -> str:
         lib.clang_PrintingPolicy_dispose(policy)
 
 
-def is_of_prelude(cursor: Any) -> bool:
+def is_of_prelude(cursor: Cursor) -> bool:
     """Whether a declaration is the header's that is put before every source."""
     where = cursor.location.file
     return where is None or where.name == _PRELUDE_PATH

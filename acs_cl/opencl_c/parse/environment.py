@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
-from acs_cl.devices.facts import CannotParse, facts_of, split_options
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
 from acs_cl.opencl_c.parse import macros, prelude
-from acs_cl.opencl_c.parse.names import Asked
+from acs_cl.opencl_c.parse.names import ELIFDEF, Asked
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _VERSION = "__OPENCL_C_VERSION__"
 _DIFFERING = frozenset({"__PRETTY_FUNCTION__"})
 """Names that are no macros, and that each compiler writes in its own way."""
 _ANSWER, _OF = "acs_answer_", "_acs_of_"
-_ELIFDEF = "#elifdef"
 
 
 class Environment:
     """What the compiler of a device was found to say, for one source."""
 
-    def __init__(self, device: Any, options: Any) -> None:
+    def __init__(self, device: cl.Device | None, options: BuildOptions) -> None:
         self.facts = facts_of(device)
         self.macros: dict[str, macros.Answer] = {}
         self._device = device
@@ -46,7 +46,7 @@ class Environment:
         new = frozenset(n for n in wanted - set(self.macros) if not n.startswith(macros.UNKNOWN))
         if new:
             self._answer(new | {_VERSION} - set(self.macros), asked.tested | asked.questions)
-        if _ELIFDEF in asked.questions and self.macros[_ELIFDEF] is None:
+        if ELIFDEF in asked.questions and self.macros[ELIFDEF] is None:
             raise CannotParse("the compiler may not know #elifdef and #elifndef")
         # A test finds out that they are no macros, so they cannot be macros here.
         tested = asked.tested & self._constants

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import pyopencl as cl
 
 from acs_cl.devices import build, contexts
-from acs_cl.devices.facts import facts_of, options_for_code
+from acs_cl.devices.facts import BuildOptions, facts_of, options_for_code
 from acs_cl.errors import BuildError
 from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.parse.names import ELIFDEF, TRIGRAPHS
 
 Answer = str | None
 """The text that a macro stands for, which is its own name where that is the driver's business; None
@@ -64,7 +65,7 @@ __opencl_c_generic_address_space __opencl_c_subgroups M_PI M_PI_F NAN INFINITY
 """
 """Names that many sources test: the first question of a device asks for them too."""
 
-_OPENED = {"??=": ("#if 1",), "#elifdef": ("#if 0", "#elifdef __OPENCL_VERSION__")}
+_OPENED = {TRIGRAPHS: ("#if 1",), ELIFDEF: ("#if 0", f"{ELIFDEF} __OPENCL_VERSION__")}
 """Lines that open the question for what is no name."""
 
 _known: dict[str, dict[str, Answer]] = {}
@@ -73,7 +74,7 @@ _untold: dict[str, set[str]] = {}
 
 
 def answers(
-    device: Any, options: str | Sequence[str] | None, names: Iterable[str]
+    device: cl.Device, options: BuildOptions, names: Iterable[str]
 ) -> dict[str, Answer] | None:
     """What the compiler of `device` makes of each name and question under these build options, as
     far as it tells; None if it tells nothing at all."""
@@ -112,7 +113,9 @@ class _Macro(NamedTuple):
     length: int  # of the whole text, -1 if that is not known
 
 
-def _ask(device: Any, words: list[str], wanted: list[str], common: list[str]) -> dict[str, Answer]:
+def _ask(
+    device: cl.Device, words: list[str], wanted: list[str], common: list[str]
+) -> dict[str, Answer]:
     """What the driver says of the wanted names, and of common ones as far as that costs nothing."""
     more = [name for name in common if name not in wanted]
     told = _together(device, words, [*wanted, *more])
@@ -136,7 +139,9 @@ def _ask(device: Any, words: list[str], wanted: list[str], common: list[str]) ->
     return found
 
 
-def _together(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None] | None:
+def _together(
+    device: cl.Device, words: list[str], names: list[str]
+) -> dict[str, _Macro | None] | None:
     """Answers for these names; None if a program with all of them does not build."""
     for count in (_FIRST_CHUNKS, 0):  # if a text cannot be had that way: whether there is one
         told = _build(device, words, dict.fromkeys(names, count))
@@ -145,7 +150,7 @@ def _together(device: Any, words: list[str], names: list[str]) -> dict[str, _Mac
     return None
 
 
-def _apart(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
+def _apart(device: cl.Device, words: list[str], names: list[str]) -> dict[str, _Macro | None]:
     """Answers for some of these names. One that a program cannot be built with does not keep the
     others from theirs, as long as not too many are like that: a build may take a second."""
     found: dict[str, _Macro | None] = {}
@@ -165,7 +170,7 @@ def _apart(device: Any, words: list[str], names: list[str]) -> dict[str, _Macro 
 
 
 def _build(
-    device: Any, words: list[str], chunks: dict[str, int]
+    device: cl.Device, words: list[str], chunks: dict[str, int]
 ) -> dict[str, _Macro | None] | None:
     """Build a program that says of each name whether it is a macro, and what it stands for as far
     as so many chunks go; None if it does not build."""
@@ -209,12 +214,12 @@ def _question(at: int, name: str, chunks: int) -> list[str]:
     return [*lines, f"enum {{ {values} }}; {kernel}" if chunks else kernel, "#endif", "#endif"]
 
 
-def _macro(kernel: Any) -> _Macro:
+def _macro(kernel: cl.Kernel) -> _Macro:
     """What the parameters of a kernel say of a macro."""
     if kernel.num_args == 1:
         return _Macro("", -1)
     *values, size = (
-        int(_BOUND.findall(kernel.get_arg_info(at, cl.kernel_arg_info.TYPE_NAME))[0])
+        int(_BOUND.findall(str(kernel.get_arg_info(at, cl.kernel_arg_info.TYPE_NAME)))[0])
         for at in range(kernel.num_args)
     )
     data = b"".join((value - 1).to_bytes(_CHUNK, "little") for value in values)

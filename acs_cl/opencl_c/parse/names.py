@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from acs_cl.devices.source_text import TRIGRAPH, bare, without_trigraphs
 
+TRIGRAPHS, ELIFDEF = "??=", "#elifdef"
+"""Questions that are not of a name: whether trigraphs count, and whether `#elifdef` is known."""
+
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(r"(?<![\w.])(?:_[_A-Z]|CLK_(?!\w*_MEM_FENCE\b))\w*")  # and of OpenCL
 _QUESTION = re.compile(r"\b(__has_(?!include|embed|warning)\w+)\s*\(\s*([A-Za-z_]\w*)\s*\)")
@@ -67,7 +70,7 @@ def asked(texts: Iterable[str], words: Sequence[str] = ()) -> Asked:
             if "#" in version or "%:" in version or _RESERVED.search(version):
                 found.look(bare(version))
         if TRIGRAPH.search(text):
-            found.questions.add("??=")
+            found.questions.add(TRIGRAPHS)
     return found.asked()
 
 
@@ -125,7 +128,7 @@ class _Found:
             elif name in ("ifdef", "ifndef", "elifdef", "elifndef", "undef"):
                 tested.update(set(words[:1]) - settled)
                 if name.startswith("elif"):
-                    self.questions.add("#elifdef")
+                    self.questions.add(ELIFDEF)
         questions = _QUESTION.findall(text)
         self.questions.update(f"{name}({what})" for name, what in questions)
         self._tested |= tested

@@ -8,9 +8,10 @@ what makes a fixed point over several functions cheap.
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
 
 from acs_cl.opencl_c.parse import clang
+from acs_cl.opencl_c.parse.tree import Collect, Cursor, Type
 
 # Kinds of libclang's cursors, by the numbers of its C interface.
 STRUCT_DECL, UNION_DECL, ENUM_DECL = 2, 3, 5
@@ -75,7 +76,7 @@ class Node:
     sizeless: bool  # an array or a structure of no bytes, or of no known number of them
     key: int  # identity of the declaration that this is, or refers to
     name: str
-    reference: Any  # cursor of the function that a reference names
+    reference: Cursor | None  # cursor of the function that a reference names
     operator: int
     is_null: bool  # a constant zero that becomes a pointer
 
@@ -85,23 +86,23 @@ def is_expression(kind: int) -> bool:
     return 100 <= kind < 200
 
 
-def identity(cursor: Any) -> int:
+def identity(cursor: Cursor) -> int:
     """The address of a declaration in the parser, the same for every cursor on it."""
     return int(cursor.data[0] or 0)
 
 
-def shape_of(kind_type: Any) -> int:
+def shape_of(kind_type: Type) -> int:
     """What a type is, as far as pointers go."""
     return _CLASSES.get(kind_type.get_canonical()._kind_id, OTHER)
 
 
-def convert(cursor: Any) -> Node:
+def convert(cursor: Cursor) -> Node:
     """The tree below a cursor."""
     library = clang.library()
     return _Converter(library.cindex.conf.lib, library.collect).node(cursor)
 
 
-def _size(canonical: Any) -> int:
+def _size(canonical: Type) -> int:
     """The bytes of a type; 0 where the parser gives no size, but an error code below zero."""
     if canonical._kind_id == _VOID:
         return 1  # as clang counts in arithmetic on pointers to it
@@ -109,11 +110,11 @@ def _size(canonical: Any) -> int:
 
 
 class _Converter:
-    def __init__(self, lib: Any, collect: Any) -> None:
+    def __init__(self, lib: ctypes.CDLL, collect: Collect) -> None:
         self.lib = lib
         self.collect = collect
 
-    def node(self, cursor: Any) -> Node:
+    def node(self, cursor: Cursor) -> Node:
         node = Node()
         kind = node.kind = cursor._kind_id
         node.shape = node.pointee = OTHER
@@ -145,7 +146,7 @@ class _Converter:
         return node
 
     @staticmethod
-    def _is_offset(node: Node, cursor: Any, below: list[Any]) -> bool:
+    def _is_offset(node: Node, cursor: Cursor, below: list[Cursor]) -> bool:
         """Whether what looks like a conversion to `size_t` begins before what it converts."""
         if node.kind != UNEXPOSED_EXPR or node.number != -64 or len(below) != 1:
             return False
@@ -157,7 +158,7 @@ class _Converter:
     def _is_aside(kind: int) -> bool:
         return 40 <= kind < 100 or 400 <= kind < 500
 
-    def _set_type(self, node: Node, spelled: Any) -> None:
+    def _set_type(self, node: Node, spelled: Type) -> None:
         canonical = spelled.get_canonical()
         kind = canonical._kind_id
         node.shape = _CLASSES.get(kind, OTHER)
@@ -174,7 +175,7 @@ class _Converter:
             node.pointee_space = pointee.get_address_space()
             node.pointee_const = pointee.is_const_qualified()
 
-    def _is_decayed(self, node: Node, cursor: Any) -> bool:
+    def _is_decayed(self, node: Node, cursor: Cursor) -> bool:
         if node.kind == PAREN_EXPR:
             return node.children[0].shape == POINTER
         if node.kind == UNARY_OPERATOR:
@@ -182,7 +183,7 @@ class _Converter:
         return node.kind in _DECAYED
 
     @staticmethod
-    def _decay(node: Node, spelled: Any) -> None:
+    def _decay(node: Node, spelled: Type) -> None:
         # An array parameter is a pointer, but the tree shows what was written, also as the type of
         # expressions made from it.
         element = spelled.get_canonical().get_array_element_type()
@@ -193,7 +194,7 @@ class _Converter:
         node.pointee_space = element.get_address_space()
         node.pointee_const = element.is_const_qualified()
 
-    def _set_reference(self, node: Node, cursor: Any) -> None:
+    def _set_reference(self, node: Node, cursor: Cursor) -> None:
         target = cursor.referenced
         if target is None:
             return
@@ -207,7 +208,7 @@ class _Converter:
             if target._kind_id == PARM_DECL and node.shape == ARRAY:
                 self._decay(node, target.type)
 
-    def _constant(self, node: Node, cursor: Any) -> int | None:
+    def _constant(self, node: Node, cursor: Cursor) -> int | None:
         if node.kind == DECL_REF_EXPR:
             target = cursor.referenced
             return int(target.enum_value) if target and target._kind_id == ENUM_CONSTANT else None
@@ -222,7 +223,7 @@ class _Converter:
         finally:
             self.lib.clang_EvalResult_dispose(result)
 
-    def _is_zero(self, cursor: Any) -> bool:
+    def _is_zero(self, cursor: Cursor) -> bool:
         result = self.lib.clang_Cursor_Evaluate(cursor)
         if not result:
             return False

@@ -12,13 +12,17 @@ import copy
 import re
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn, Protocol
 
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions
 from acs_cl.devices.source_text import CONTINUED
 from acs_cl.opencl_c.parse import clang, names
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.environment import Environment
+from acs_cl.opencl_c.parse.tree import Cursor
 
 _PLAIN_KEPT = 8
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -28,6 +32,21 @@ _DIGRAPHS = re.compile(r"^[ \t]*(?:#|%:).*", re.MULTILINE)
 _OTHER_SPACES = str.maketrans("\f\v", "  ")  # which the preprocessor does not know
 _JOINED_TOKENS = frozenset({"++", "--", "&&", "/*", "//"})
 _PLACE = re.compile(r" at [^()]*:\d+:\d+\)")
+
+
+class _Token(Protocol):
+    """A token of pcpp's, which has no types."""
+
+    value: str
+    lineno: int
+
+
+class _Reader(Protocol):
+    """A preprocessor that is given macros."""
+
+    def define(self, tokens: str) -> None: ...
+    def undef(self, tokens: str) -> None: ...
+    def add_path(self, path: str) -> None: ...
 
 
 class Plain(NamedTuple):
@@ -42,7 +61,9 @@ class Plain(NamedTuple):
 _plain: OrderedDict[tuple[object, ...], Plain] = OrderedDict()
 
 
-def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit:
+def unit_with(
+    source: str, options: BuildOptions, device: cl.Device | None, kernel: str
+) -> clang.Unit:
     """The preprocessed source, parsed, as text that a variant of `kernel` may stand behind and that
     is built with the same options; other kernels are not in it, which would take the device's
     compiler its time again. Raises `CannotParse`, also where it has no such kernel."""
@@ -58,7 +79,7 @@ def unit_with(source: str, options: Any, device: Any, kernel: str) -> clang.Unit
     return plain.unit if rest == plain.unit.source else clang.parse(rest, options, device)
 
 
-def plain_unit(source: str, options: Any, device: Any) -> Plain:
+def plain_unit(source: str, options: BuildOptions, device: cl.Device | None) -> Plain:
     """A source with its macros and conditions worked off. Raises `CannotParse`."""
     original = clang.parse(source, options, device)
     text, defined, made = preprocess(source, options, original.environment)
@@ -108,7 +129,7 @@ def _without_other_kernels(plain: Plain, kernel: str) -> str:
     return b"".join([*pieces, unit.data[at:]]).decode("utf-8")
 
 
-def start_of(unit: clang.Unit, kernel: Any) -> int:
+def start_of(unit: clang.Unit, kernel: Cursor) -> int:
     """Where the text of a kernel begins, attributes in front of it included."""
     # The position of a declaration may leave out what stands before it; the end of the one before
     # does not.
@@ -120,7 +141,7 @@ def start_of(unit: clang.Unit, kernel: Any) -> int:
 
 
 def preprocess(
-    source: str, options: Any, environment: Environment
+    source: str, options: BuildOptions, environment: Environment
 ) -> tuple[str, list[str], set[str]]:
     """The source after its own macros and conditions, the names of the options' macros, and those
     of its own.
@@ -133,11 +154,11 @@ def preprocess(
         def on_error(self, file: str, line: int, message: str) -> None:
             raise CannotParse(f"preprocessing, line {line}: {message}")
 
-        def on_unknown_macro_function_in_expr(self, name: str) -> Any:
+        def on_unknown_macro_function_in_expr(self, name: str) -> NoReturn:
             raise CannotParse(f"preprocessing: a condition calls {name}")
 
         def on_directive_unknown(
-            self, directive: Any, tokens: Any, passing: bool, before: Any
+            self, directive: _Token, tokens: Sequence[_Token], passing: bool, before: object
         ) -> bool | None:
             if directive.value == "error":
                 raise CannotParse(f"line {directive.lineno}: #error is reached")
@@ -149,15 +170,15 @@ def preprocess(
                     token.value = "".join(part.value for part in expanded)
             return None
 
-        def define(self, tokens: Any) -> None:
-            made.update(token.value for token in tokens[:1] if not isinstance(tokens, str))
+        def define(self, tokens: str | Sequence[_Token]) -> None:
+            made.update(token.value for token in tokens[:1] if not isinstance(token, str))
             super().define(tokens)
 
-        def undef(self, tokens: Any) -> None:
-            made.update(token.value for token in tokens[:1] if not isinstance(tokens, str))
+        def undef(self, tokens: str | Sequence[_Token]) -> None:
+            made.update(token.value for token in tokens[:1] if not isinstance(token, str))
             super().undef(tokens)
 
-        def group_lines(self, text: str, *rest: Any) -> Iterator[Any]:
+        def group_lines(self, text: str, *rest: object) -> Iterator[list[_Token]]:
             return _numbered(super().group_lines(_joined(text), *rest))
 
     made: set[str] = set()
@@ -187,7 +208,7 @@ def _one_line(lines: re.Match[str]) -> str:
     return CONTINUED.sub("", lines[0]) + "\n" * lines[0].count("\n")
 
 
-def _numbered(lines: Iterator[Any]) -> Iterator[Any]:
+def _numbered(lines: Iterator[list[_Token]]) -> Iterator[list[_Token]]:
     """The lines of tokens, with the numbers that `#line` gives them."""
     beyond = 0
     for line in lines:
@@ -201,7 +222,7 @@ def _numbered(lines: Iterator[Any]) -> Iterator[Any]:
         yield line
 
 
-def _define(reader: Any, options: Any) -> list[str]:
+def _define(reader: _Reader, options: BuildOptions) -> list[str]:
     """Give the preprocessor the macros and folders of the options; the names that these define."""
     words = clang.parser_options(options)
     defined = []

@@ -13,13 +13,17 @@ is the counted one: helpers that ask for it get a copy that takes the count.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import pyopencl as cl
 
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.parse.tree import Cursor
 from acs_cl.opencl_c.variants.offsets import closing
 
 WHEN = "__global const uint *acs_when, ulong acs_when_at"
@@ -77,12 +81,17 @@ class Guarded(NamedTuple):
 
 
 class _Function(NamedTuple):
-    cursor: Any
+    cursor: Cursor
     calls: tuple[tuple[str, int], ...]  # name and where in the text
 
 
 def with_guards(
-    source: str, options: Any, device: Any, kernel: str, when: bool, counted: bool
+    source: str,
+    options: Sequence[str],
+    device: cl.Device | None,
+    kernel: str,
+    when: bool,
+    counted: bool,
 ) -> Guarded:
     """A variant of `kernel` whose parameters go on with those of `WHEN`, then those of `COUNTED`.
 
@@ -93,7 +102,12 @@ def with_guards(
 
 @lru_cache(maxsize=128)
 def _with_guards(
-    source: str, options: tuple[str, ...], device: Any, kernel: str, when: bool, counted: bool
+    source: str,
+    options: tuple[str, ...],
+    device: cl.Device | None,
+    kernel: str,
+    when: bool,
+    counted: bool,
 ) -> Guarded:
     """Remembered, since runtimes to come ask for the same."""
     with clang.LOCK:
@@ -134,7 +148,7 @@ def _reached(unit: clang.Unit, kernel: str) -> dict[str, _Function]:
     return found
 
 
-def _references(cursor: Any) -> list[tuple[str, int]]:
+def _references(cursor: Cursor) -> list[tuple[str, int]]:
     """Every function named below a cursor, and where."""
     found = []
     below = [cursor]
@@ -176,7 +190,7 @@ def _calls(unit: clang.Unit, function: _Function, asking: set[str]) -> Edits:
     return edits
 
 
-def _parameters(unit: clang.Unit, cursor: Any) -> tuple[int, int, bool]:
+def _parameters(unit: clang.Unit, cursor: Cursor) -> tuple[int, int, bool]:
     """Where the parameter list of a function begins and ends, and whether there is any in it."""
     data = unit.source.encode("utf-8")
     opening = data.index(b"(", cursor.location.offset + len(cursor.spelling.encode())) + 1
@@ -185,7 +199,7 @@ def _parameters(unit: clang.Unit, cursor: Any) -> tuple[int, int, bool]:
     return opening, closing(data, opening), some
 
 
-def _head(unit: clang.Unit, kernel: Any, name: str, extra: str, lines: str) -> Edits:
+def _head(unit: clang.Unit, kernel: Cursor, name: str, extra: str, lines: str) -> Edits:
     """The kernel's new name, its further parameters, and what it does first."""
     place = kernel.location.offset
     begin, end, some = _parameters(unit, kernel)
@@ -209,7 +223,7 @@ def _copy(unit: clang.Unit, function: _Function, asking: set[str]) -> str:
     return _edited(unit, cursor, edits)
 
 
-def _edited(unit: clang.Unit, cursor: Any, edits: Edits) -> str:
+def _edited(unit: clang.Unit, cursor: Cursor, edits: Edits) -> str:
     data = unit.source.encode("utf-8")
     out, at = b"", start_of(unit, cursor)
     for begin, end, text in sorted(edits):

@@ -10,18 +10,25 @@ Invariant: apart from where those pointers start, the variant computes what the 
 from __future__ import annotations
 
 import re
-from typing import Any
 
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.parse.tree import Cursor
 
 _DROPPED = re.compile(r"\b(__private|restrict|__restrict)\b")
 
 
 def with_byte_offsets(
-    source: str, options: Any, device: Any, kernel: str, parameters: tuple[int, ...]
+    source: str,
+    options: BuildOptions,
+    device: cl.Device | None,
+    kernel: str,
+    parameters: tuple[int, ...],
 ) -> tuple[str, str]:
     """Source and kernel name of a variant that adds byte offsets to `parameters`.
 
@@ -35,7 +42,7 @@ def with_byte_offsets(
         return result, name
 
 
-def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ...]) -> str:
+def _variant(unit: clang.Unit, kernel: Cursor, name: str, parameters: tuple[int, ...]) -> str:
     """The text of the kernel with its name, parameter list and first lines changed."""
     collect = clang.library().collect
     data = unit.source.encode("utf-8")
@@ -70,7 +77,7 @@ def _variant(unit: clang.Unit, kernel: Any, name: str, parameters: tuple[int, ..
     return (out + data[at : kernel.extent.end.offset]).decode("utf-8")
 
 
-def _adjusted(cursor: Any) -> str:
+def _adjusted(cursor: Cursor) -> str:
     """The line that gives a parameter's name to the pointer plus its offset."""
     name = cursor.spelling
     shape = n.shape_of(cursor.type)

@@ -18,12 +18,16 @@ Invariants:
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import pyopencl as cl
+
+from acs_cl.devices.facts import BuildOptions
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.parse.preprocess import start_of, unit_with
+from acs_cl.opencl_c.parse.tree import Cursor, Type
 from acs_cl.opencl_c.variants.offsets import closing
 
 _SUFFIX = "__acs_watched"
@@ -69,7 +73,9 @@ _SEARCH = """
 """
 
 
-def watching(source: str, options: Any, device: Any, kernel: str) -> tuple[str, str, list[int]]:
+def watching(
+    source: str, options: BuildOptions, device: cl.Device | None, kernel: str
+) -> tuple[str, str, list[int]]:
     """Source, kernel name and parameters of the variant. Raises `CannotParse` where there is
     none."""
     with clang.LOCK:
@@ -108,7 +114,7 @@ class _Watch:
         self._helpers: list[str] = []
         """The versions of helpers here, each behind those that it calls."""
 
-    def kernel(self, kernel: Any) -> tuple[str, list[int]]:
+    def kernel(self, kernel: Cursor) -> tuple[str, list[int]]:
         """The text of the variant with its helpers, and the parameters that have limits."""
         declared = [c for c in self._collect(kernel) if c._kind_id == n.PARM_DECL]
         watched = []
@@ -142,7 +148,7 @@ class _Watch:
         }
         return "\n".join([head, *self._helpers, text]), watched
 
-    def _function(self, function: Any, extra: str, first: str) -> str:
+    def _function(self, function: Cursor, extra: str, first: str) -> str:
         """The text of a function with its name, parameters and accesses changed."""
         before, self._edits = self._edits, []
         children = self._collect(function)
@@ -164,11 +170,11 @@ class _Watch:
 
     # ---- the walk ----
 
-    def _below(self, cursor: Any) -> None:
+    def _below(self, cursor: Cursor) -> None:
         for child in self._collect(cursor):
             self._look(child, "r")
 
-    def _look(self, cursor: Any, how: str) -> None:
+    def _look(self, cursor: Cursor, how: str) -> None:
         kind = cursor._kind_id
         if kind == n.ARRAY_SUBSCRIPT_EXPR:
             self._element(cursor, how)
@@ -196,7 +202,7 @@ class _Watch:
         elif kind != n.SIZEOF_EXPR:
             self._below(cursor)
 
-    def _element(self, cursor: Any, how: str) -> None:
+    def _element(self, cursor: Cursor, how: str) -> None:
         base, index = self._collect(cursor)
         pointer = _pointer(base.type)
         if pointer is None:  # of a vector; or index[pointer]
@@ -217,7 +223,7 @@ class _Watch:
         if with_look:
             self._insert(end, f"), {pointer.bytes}, {self._rest(base, how)}))")
 
-    def _member(self, cursor: Any, how: str) -> None:
+    def _member(self, cursor: Cursor, how: str) -> None:
         children = self._collect(cursor)
         pointer = _pointer(children[0].type) if children else None
         if pointer is None:
@@ -227,7 +233,7 @@ class _Watch:
         is_place = n.shape_of(cursor.type) != n.ARRAY
         self._pointed(children[0], cursor, how if is_place else "")
 
-    def _pointed(self, child: Any, parent: Any, how: str) -> None:
+    def _pointed(self, child: Cursor, parent: Cursor, how: str) -> None:
         """What a pointer points to is used."""
         pointer = _pointer(child.type)
         if pointer is None or not how or not self._is_watched(pointer):
@@ -240,7 +246,7 @@ class _Watch:
         self._look(child, "r")
         self._insert(end, f"), {pointer.bytes}, {self._rest(child, how)}))")
 
-    def _unary(self, cursor: Any, how: str) -> None:
+    def _unary(self, cursor: Cursor, how: str) -> None:
         operator = self._lib.clang_getCursorUnaryOperatorKind(cursor)
         child = self._collect(cursor)[0]
         if operator == n.DEREFERENCE:
@@ -253,7 +259,7 @@ class _Watch:
 
     # ---- calls ----
 
-    def _call(self, cursor: Any) -> None:
+    def _call(self, cursor: Cursor) -> None:
         callee, *arguments = self._collect(cursor)
         while callee._kind_id != n.DECL_REF_EXPR:
             below = self._collect(callee)
@@ -283,7 +289,7 @@ class _Watch:
         self._insert(close - 1, self._given)
         self._helper(definition)
 
-    def _helper(self, definition: Any) -> None:
+    def _helper(self, definition: Cursor) -> None:
         key = n.identity(definition)
         if key in self._known:
             return
@@ -292,7 +298,7 @@ class _Watch:
         self._known.add(key)
         self._helpers.append(self._function(definition, self._more, ""))
 
-    def _builtin(self, name: str, cursor: Any, arguments: list[Any]) -> None:
+    def _builtin(self, name: str, cursor: Cursor, arguments: list[Cursor]) -> None:
         pointers = [_pointer(argument.type) for argument in arguments]
         watched = [one is not None and self._is_watched(one) for one in pointers]
         vector = _VECTOR_MEMORY.match(name)
@@ -308,7 +314,7 @@ class _Watch:
         else:
             raise CannotParse(f"a pointer goes to {name}")
 
-    def _vector(self, match: Any, arguments: list[Any]) -> None:
+    def _vector(self, match: re.Match[str], arguments: list[Cursor]) -> None:
         """`vload4(index, pointer)`: several elements, at a multiple of as many."""
         *data, index, pointer = arguments
         for argument in data:
@@ -330,14 +336,14 @@ class _Watch:
 
     # ---- the text ----
 
-    def _rest(self, pointer: Any, how: str) -> str:
+    def _rest(self, pointer: Cursor, how: str) -> str:
         """What `acs__at` takes besides address and size."""
         one = self._likely(pointer)
         number = self._likeliest if one is None else one
         limits = f"acs__base_{number}, acs__read_{number}, acs__written_{number}"
         return f"{_WAYS[how]}, {limits}{self._given}"
 
-    def _likely(self, pointer: Any) -> int | None:
+    def _likely(self, pointer: Cursor) -> int | None:
         """The first parameter that a pointer names."""
         if pointer._kind_id == n.DECL_REF_EXPR:
             return self._numbers.get(pointer.spelling)
@@ -350,7 +356,7 @@ class _Watch:
     def _insert(self, place: int, text: str) -> None:
         self._edits.append((place, place, text))
 
-    def _extent(self, cursor: Any) -> tuple[int, int]:
+    def _extent(self, cursor: Cursor) -> tuple[int, int]:
         extent = cursor.extent
         return extent.start.offset, extent.end.offset
 
@@ -365,7 +371,7 @@ class _Watch:
         return True
 
 
-def _pointer(spelled: Any) -> _Pointer | None:
+def _pointer(spelled: Type) -> _Pointer | None:
     """None for what is no pointer; an array's name is one, where it stands for a parameter."""
     canonical = spelled.get_canonical()
     shape = n.shape_of(canonical)
@@ -382,7 +388,7 @@ def _pointer(spelled: Any) -> _Pointer | None:
     return _Pointer(target.get_address_space(), target.get_size(), written)
 
 
-def _is_arrow(cursor: Any, below: list[Any]) -> bool:
+def _is_arrow(cursor: Cursor, below: list[Cursor]) -> bool:
     """Whether this is a component of what a pointer points to (`p->x` of a vector)."""
     if cursor._kind_id != n.UNEXPOSED_EXPR or len(below) != 1:
         return False
@@ -394,7 +400,7 @@ def _is_arrow(cursor: Any, below: list[Any]) -> bool:
     )
 
 
-def _is_steady(cursor: Any) -> bool:
+def _is_steady(cursor: Cursor) -> bool:
     """Whether an expression may be evaluated twice."""
     library = clang.library()
     kind = cursor._kind_id
