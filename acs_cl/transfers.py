@@ -277,12 +277,10 @@ def target_for(array: Array, out: Any) -> HostArray:
 
 def _arrays(engine: Engine, given: Any, keyword: str) -> list[Array]:
     objects, _, _ = declared(engine, given, keyword, "host task")
-    arrays: list[Array] = []
-    for value in objects:
-        if not isinstance(value, Array):
-            raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(value)}")
-        arrays.append(value)
-    return arrays
+    others = [value for value in objects if not isinstance(value, Array)]
+    if others:
+        raise UsageError(f"host task: {keyword}= takes arrays and views, got {describe(others[0])}")
+    return [value for value in objects if isinstance(value, Array)]
 
 
 def _identity(array: Array) -> tuple[Any, ...]:
