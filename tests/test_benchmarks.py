@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from conftest import Environment
 import acs_cl as acs
 from acs_cl import benchmarks, devices
 from acs_cl.benchmarks.suite import bars, run, settings, timing
-from acs_cl.benchmarks.suite.measures import builds
+from acs_cl.benchmarks.suite.measures import builds, first_second
 
 KEYS = {
     "overhead": {"auto", "rows"},
@@ -28,6 +29,7 @@ KEYS = {
     "native": {"core", "rows"},
     "reductions": {"launches", "rows", "baseline", "gain", "epochs_of_all_runs"},
     "builds": {"delays", "first_result"},
+    "first_second": {"rows", "tenth_s"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
 
@@ -53,6 +55,18 @@ def document(
     assert run.main(command) == 0
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
+
+
+def test_a_valley_in_the_first_seconds_is_found() -> None:
+    """Ten steps a tenth of a second, and three of them in the fifth one."""
+    plain = [0.01 * step for step in range(1, 101)]
+    ours = [one for one in plain if not 0.4 < one <= 0.5] + [0.43, 0.46, 0.49]
+    found = first_second.compared([plain] * 3, [sorted(ours)] * 3)
+    assert found["first_s"] == {"plain": 0.01, "ours": 0.01}
+    assert found["from_s"] == 0.1
+    assert found["ratios"] == pytest.approx([1, 1, 1, 0.3, 1, 1, 1, 1, 1], abs=0.11)
+    assert found["least"] == pytest.approx(0.3, abs=0.11)
+    assert found["least_all"] == pytest.approx(0.86, abs=0.03)
 
 
 def numbers(value: Any) -> Iterator[float]:
@@ -128,6 +142,12 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
             for name, us in delays["us"].items():
                 assert 0 < us["p50"] <= us["p99"] <= 1.02 * delays["longest_us"][name]["max"]
         assert result["first_result"]["ratio"]["max"] > 0.2
+    elif name == "first_second":
+        for row in rows.values():
+            for state in row.values():
+                assert all(a <= b for side in state["steps"].values() for a, b in pairwise(side))
+                assert len({len(side) for side in state["steps"].values()}) == 1
+                assert all(0 < first < 60 for first in state["first_s"].values())
     else:
         assert set(rows) == {"cold", "warm"}
         assert 0.001 < result["import_runtime_s"]["median"] < 10  # the empty package takes less
