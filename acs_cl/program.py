@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 from .access.arguments import describe
 from .access.hints import of_kernels
-from .devices.build import cut_at_blanks
+from .devices.build import cut_at_blanks, read_source
 from .devices.built import source_of
 from .devices.driver import OwnKernel, own_clone
 from .errors import DeviceError, UsageError
 from .kernel import Kernel
+from .opencl_c.kernel_files import with_spawn_header
 
 if TYPE_CHECKING:
     from .launch.engine import Engine
@@ -83,6 +85,11 @@ class Program:
             self._engine, self._native, native, name, self._source, self._options
         )
         return kernel
+
+
+def source_text(source: str | Path) -> str:
+    """Read the text to build, and put the header of spawned items into it if it asks for that."""
+    return with_spawn_header(read_source(source))
 
 
 def engine_of(program: Program) -> Engine:

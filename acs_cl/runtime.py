@@ -27,7 +27,7 @@ from . import at_exit, core, factory, plans, transfers, waiting
 from .calls import Calls
 from .configuration import plan
 from .devices import kind
-from .devices.build import build, driver_options, macro_options, read_source
+from .devices.build import build, driver_options, macro_options
 from .devices.contexts import context_for
 from .errors import UsageError
 from .handle import Handle
@@ -42,7 +42,7 @@ from .memory.blocks import Store, store_for
 from .memory.views import normal_shape
 from .observe import stats
 from .options import BACKLOG, options, placing, scheduler_settings
-from .program import Program, adopted_kernel
+from .program import Program, adopted_kernel, source_text
 from .records import Options, Plan
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
@@ -183,7 +183,7 @@ class Runtime:
     ) -> Program:
         """Build OpenCL C: text, or a path to it. `macros` become `-D` options."""
         self._engine.check_open()
-        text = read_source(source)
+        text = source_text(source)
         words = driver_options(self.context, [*options, *macro_options(macros)])
         return Program(self._engine, build(self.context, self.device, text, words), text, words)
 

@@ -57,8 +57,9 @@ from acs_cl.scheduler import layout
 
 NONE, ABANDONED, ENDED = 0, -1, -1
 LAUNCH, HEAD, TAIL, UNFINISHED, STARTED, BEHIND, SLOTS, LEFT, COUNTS, WINDOW = range(10)
-LEFT_SEEN, COUNTS_SEEN, LOOP, GROUPS = range(10, 14)
+LEFT_SEEN, COUNTS_SEEN, LOOP, SPAWNED, GROUPS = range(10, 15)
 OPENED, ROUND, UNFINISHED_SEEN = range(3)  # the words of a loop, and what `unfinished` tells
+ASKED, TAKEN = range(2)  # slots of the ring asked for by children, and which children are tasks
 SEEN = GROUPS  # while a group moves: what it sees
 UNSEEN = 1 << 40  # of an entry in a slot: who takes it sees nothing of what its publisher saw
 REQUESTS, NEWEST, OLDEST, FINISHED, INSERTED = range(5)  # the words of the window, and what is so
@@ -110,9 +111,45 @@ def put(words: Words, place: int, value: int) -> Words:
     return (*words[:place], value, *words[place + 1 :])
 
 
+class Family:
+    """Who is whose child. Records are the tasks of a graph, then children: each is spawned by a
+    tile, and has tiles of its own, which are tiles of the task at the root of it all."""
+
+    def __init__(self, tiles: Sequence[int], children: Sequence[tuple[int, int]]) -> None:
+        self.tiles = [*tiles, *(n for _, n in children)]
+        self.first = [sum(self.tiles[:record]) for record in range(len(self.tiles))]
+        """The first tile of each record, counted through all of them."""
+        self.own = [(1 << n) - 1 << first for n, first in zip(self.tiles, self.first, strict=True)]
+        n = len(tiles)
+        self.root = [*range(n)]
+        self.parents = [0] * n
+        """Tiles that have run before a child's, from its parent up to the root."""
+        self.bits = self.own[:n]
+        """All tiles of a task, those of its children included."""
+        self._children: dict[int, list[int]] = {}
+        for record, (parent, _) in enumerate(children, n):
+            above = next(i for i in range(record) if self.own[i] >> parent & 1)
+            self.root.append(self.root[above])
+            self.parents.append(self.parents[above] | 1 << parent)
+            self.bits[self.root[above]] |= self.own[record]
+            self._children.setdefault(parent, []).append(record)
+        self.roots = frozenset(self.root[n:])
+
+    def of(self, bits: int) -> Words:
+        """The children of some tiles."""
+        return tuple(
+            child
+            for parent, children in self._children.items()
+            if bits >> parent & 1
+            for child in children
+        )
+
+
 class Model:
     """One epoch under the protocol. `tiles` and `edges` are the graph, `launches` the groups of
-    each launch; in all but the last, groups may leave whenever they choose what to run next."""
+    each launch; in all but the last, groups may leave whenever they choose what to run next.
+    `children`: for each the tile that spawns it, counted through all tasks and then all children,
+    and its own tiles; `room`: slots of the ring that children may take."""
 
     def __init__(
         self,
@@ -127,22 +164,29 @@ class Model:
         window: int = 0,
         stale: int = layout.MOST_TASKS,
         rounds: int = -1,
+        children: Sequence[tuple[int, int]] = (),
+        room: int | None = None,
     ) -> None:
         self.moving, self.others = -1, ()
         self.rounds, self.loops = rounds, rounds >= 0
         self.launches, self.broken, self.polls = launches, broken, polls
         self.ranks, self.keeps = ranks, keeps
         self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
+        self.family = Family(tiles, children)
         recorder = layout.Recorder()
         for task, n in enumerate(tiles):
-            head = layout.head(0, n, n, 1, 1, 0)
+            head = layout.head(0, n, n, 1, 1, 0, spawn=int(task in self.family.roots))
             recorder.add(head, b"", None, [above for above, below in edges if below == task])
         spare = 2 * sum(launches)
         words = recorder.image(spare, window=window, stale=stale, gang=polls).words.tolist()
         at, successors = words[2], words[3]
         records = [words[at + i * layout.RECORD_WORDS :] for i in range(self.n)]
         self.heir = [record[layout.HEIR] for record in records]
-        self.gang = [polls and record[layout.BODY] & layout.GANG > 0 for record in records]
+        hands_over = broken == "a task that spawns hands its tiles over"
+        self.gang = [
+            polls and (record[layout.BODY] & layout.GANG > 0 or (hands_over and tiles[task] > 1))
+            for task, record in enumerate(records)
+        ]
         self.successors = [
             words[successors + record[layout.SUCCESSORS] :][: record[layout.N_SUCCESSORS]]
             for record in records
@@ -152,9 +196,11 @@ class Model:
         self.reuses = broken == "the ring has slots for the tickets of one launch"
         self.arrivals = ("open", 0, 0, 0) if self.loops else FIRST
         self.capacity = sum(tiles) * max(rounds, 1) + (2 * max(launches) if self.reuses else spare)
-        # tiles are bits: of a task, and of all tasks above it
-        ends = [sum(tiles[: task + 1]) for task in range(self.n)]
-        self.bits = [(1 << end) - (1 << end - n) for end, n in zip(ends, tiles, strict=True)]
+        grown = sum(n for _, n in children)
+        self.room = grown * max(rounds, 1) if room is None else room
+        self.capacity += self.room if broken != "the ring has no slots for children" else 0
+        # tiles are bits: of a task with its children, and of all tasks above it
+        self.bits = self.family.bits
         self.needs = [
             sum(self.bits[above] for above, below in edges if below == task)
             for task in range(self.n)
@@ -163,16 +209,17 @@ class Model:
         for needs in self.needs:
             further = (self.above[i] for i in range(len(self.above)) if self.bits[i] & needs)
             self.above.append(needs | reduce(or_, further, 0))
-        self.all = (1 << sum(tiles)) - 1
-        self.before = 1 << sum(tiles) if self.loops else 0  # all tiles of the rounds before
+        self.all = (1 << sum(tiles) + grown) - 1
+        self.before = self.all + 1 if self.loops else 0  # all tiles of the rounds before
         self.above = [above | self.before for above in self.above]
         self.entries = {
-            (bits & -bits) << i: (task, entry)
-            for task, bits in enumerate(self.bits)
-            for i, entry in enumerate(tiles_of(tiles[task] - 1 << layout.TASK_BITS | task + 1))
+            1 << self.family.first[task] + i: (task, entry)
+            for task, n in enumerate((*tiles, *(n for _, n in children)))
+            for i, entry in enumerate(tiles_of(n - 1 << layout.TASK_BITS | task + 1))
         }
         insertions = 20 * self.n * self.n if window else 0
         each = 3 * sum(tiles) + len(edges) + (self.n + 3 if self.loops else 0)
+        each += 4 * grown + 2 * len(children) + sum(tiles) * bool(children)
         self.longest = 4 * self.capacity + each * max(rounds, 1) + len(launches) + insertions
         self.longest += 4 * sum(launches) if self.loops else 0
 
@@ -184,7 +231,7 @@ class Model:
         unfinished = 1 if self.loops else self.n
         return (
             0, 0, len(initial), unfinished, 0, 0, slots, tuple(self.tiles), tuple(self.counts),
-            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0), groups,
+            (0, 0, 0, 0, inserted), (0,) * self.n, (0,) * self.n, (0, 0, 0), (0, 0), groups,
         )  # fmt: skip
 
     # ---- steps ---------------------------------------------------------------------------------
@@ -231,7 +278,7 @@ class Model:
         if entry != NONE:
             memory[SLOTS] = put(memory[SLOTS], slot, NONE)
             is_ordered = entry < UNSEEN and self.broken != "takes what a relaxed look found"
-            memory[SEEN] = self.above[task_of(entry)] if is_ordered else 0
+            memory[SEEN] = self.above_of(entry % UNSEEN) if is_ordered else 0
             return self.start(memory, 0, 0, entry % UNSEEN)
         if self.broken == "abandons with a plain store":
             return [(memory, ("store", 0, 0, ticket))]
@@ -245,22 +292,79 @@ class Model:
         return [(memory, LEAVES)]
 
     def start(self, memory: list[Any], ending: int, fin: int, entry: int) -> Any:
-        task, tile = task_of(entry), entry >> layout.TASK_BITS
-        bit = (self.bits[task] & -self.bits[task]) << tile
+        record, tile = task_of(entry), entry >> layout.TASK_BITS
+        task = self.family.root[record]
+        bit = 1 << self.family.first[record] + tile
         if memory[STARTED] & bit:
             raise ProtocolError(f"{name_of(entry)} is run twice")
         if self.needs[task] & ~(memory[BEHIND] | ending):
             raise ProtocolError(f"{name_of(entry)} starts before its upstream has ended")
         if task >= memory[WINDOW][INSERTED]:
             raise ProtocolError(f"{name_of(entry)} starts outside of the window")
-        if self.above[task] & ~memory[SEEN]:
+        if self.above_of(entry) & ~memory[SEEN]:
             raise ProtocolError(f"{name_of(entry)} need not see what was written for it")
         memory[STARTED] |= bit
-        kept = -1 if self.loops else self.above[task]  # who counts a task tells of all it saw
+        kept = -1 if self.loops else self.above_of(entry)  # who counts a task tells of all it saw
         memory[SEEN] = memory[SEEN] & kept | bit
-        if self.tiles[task] > 1:
-            return [(memory, ("sub", ending | bit, fin, task))]
-        return self.finish(memory, ending | bit, fin, task, 0)
+        if record >= self.n and self.broken == "a child counts nothing down":
+            return self.choose(memory, ending | bit, fin, NONE)
+        return self.offers(memory, ending | bit, fin, task, self.family.of(bit))
+
+    def above_of(self, entry: int) -> int:
+        """The tiles whose writes a tile has to see."""
+        record = task_of(entry)
+        return self.above[self.family.root[record]] | self.family.parents[record]
+
+    def end_tile(self, memory: list[Any], ending: int, fin: int, task: int) -> Any:
+        counted = task in self.family.roots and self.broken != "one tile is not counted"
+        if self.tiles[task] > 1 or counted:
+            return [(memory, ("sub", ending, fin, task))]
+        return self.finish(memory, ending, fin, task, 0)
+
+    # ---- children: acs_spawn -------------------------------------------------------------------
+
+    def offers(self, memory: list[Any], ending: int, fin: int, task: int, todo: Words) -> Any:
+        """The tile has run: each of its children becomes a task, or is run now, by any choice."""
+        if not todo:
+            return self.end_tile(memory, ending, fin, task)
+        inline = self.inline(list(memory), ending, fin, task, todo)
+        return [*inline, (memory, ("ask", ending, fin, task, todo))]
+
+    def inline(self, memory: list[Any], ending: int, fin: int, task: int, todo: Words) -> Any:
+        bits = self.family.own[todo[0]]
+        if memory[STARTED] & bits:
+            raise ProtocolError(f"{name_of(todo[0] + 1)} is run twice")
+        memory[STARTED] |= bits
+        memory[SEEN] |= bits
+        return self.offers(memory, ending | bits, fin, task, (*todo[1:], *self.family.of(bits)))
+
+    def _ask(self, memory: list[Any], fin: int, task: int, todo: Words) -> Any:
+        """Ask for slots of the ring; without them the child is run now."""
+        asked, taken = memory[SPAWNED]
+        tiles = self.family.tiles[todo[0]]
+        memory[SPAWNED] = (asked + tiles, taken)
+        if asked + tiles > self.room and self.broken != "takes slots that are not there":
+            return self.inline(memory, 0, fin, task, todo)
+        memory[SPAWNED] = (asked + tiles, taken | 1 << todo[0])
+        if self.broken == "children are not counted":
+            return self.publish_child(memory, fin, task, todo, ("offers", task, todo[1:]))
+        if self.broken == "counts children behind entries":
+            return self.publish_child(memory, fin, task, todo, ("grow", task, todo))
+        return [(memory, ("grow", 0, fin, task, todo))]
+
+    def _grow(self, memory: list[Any], fin: int, task: int, todo: Words) -> Any:
+        """Tiles of a child are tiles of its root."""
+        more = self.family.tiles[todo[0]]
+        memory[LEFT] = put(memory[LEFT], task, memory[LEFT][task] + more)
+        if self.broken == "counts children behind entries":
+            return self.offers(memory, 0, fin, task, todo[1:])
+        return self.publish_child(memory, fin, task, todo, ("offers", task, todo[1:]))
+
+    def publish_child(
+        self, memory: list[Any], fin: int, task: int, todo: Words, later: tuple[Any, ...]
+    ) -> Any:
+        entries = tiles_of(self.family.tiles[todo[0]] - 1 << layout.TASK_BITS | todo[0] + 1)
+        return self.publish(memory, 0, fin, tuple(entries), later)
 
     def _sub(self, memory: list[Any], fin: int, task: int) -> Any:
         before = memory[LEFT][task]
@@ -360,8 +464,10 @@ class Model:
             return self.choose(memory, ending, fin, later[1])
         if later[0] == "leave":
             return self.leave(memory, ending, fin)
-        if later[0] == "back":
-            return [(memory, ("back", ending, fin, *later[1:]))]
+        if later[0] in ("back", "grow"):
+            return [(memory, (later[0], ending, fin, *later[1:]))]
+        if later[0] == "offers":
+            return self.offers(memory, ending, fin, *later[1:])
         return self.downs(memory, ending, fin, *later[1:])
 
     def _tail(self, memory: list[Any], fin: int, todo: Words, later: tuple[Any, ...]) -> Any:
@@ -380,7 +486,7 @@ class Model:
         if before == ABANDONED and self.broken != "publishes without a look at what was there":
             memory[SLOTS] = put(memory[SLOTS], slot, NONE)
             return self.publish(memory, 0, fin, todo, later)
-        above, unseen = self.above[task_of(todo[0])], 0
+        above, unseen = self.above_of(todo[0]), 0
         if above & ~memory[SEEN] or (above and self.broken == "publishes without a release"):
             unseen = UNSEEN
         memory[SLOTS] = put(memory[SLOTS], slot, todo[0] + unseen)
@@ -448,6 +554,8 @@ class Model:
         self.set_loop(memory, ROUND, done + 1)
         self.set_loop(memory, UNFINISHED_SEEN, 0)
         memory[STARTED] = memory[BEHIND] = 0
+        asked = memory[SPAWNED][ASKED]
+        memory[SPAWNED] = (0 if self.broken == "the room begins anew with a round" else asked, 0)
         memory[SEEN] = self.before
         if self.broken == "the ring begins anew with a round":
             memory[HEAD] = memory[TAIL] = 0
@@ -589,7 +697,7 @@ class Model:
         ready = [
             entry
             for bit, (task, entry) in self.entries.items()
-            if not (started & bit or self.needs[task] & ~behind) and task < state[WINDOW][INSERTED]
+            if not started & bit and self.is_ready(task, behind, state)
         ]
         queued = [entry for entry in slots if entry > 0]
         for entry in ready:
@@ -610,6 +718,12 @@ class Model:
             raise ProtocolError(f"the loop is in round {done} when the last launch ends")
         if state[LAUNCH] + 1 == len(self.launches) and still:
             raise ProtocolError(f"{name_of(still[0] + 1)} is unfinished when the last launch ends")
+
+    def is_ready(self, record: int, behind: int, state: State) -> bool:
+        """Whether tiles of a task, or of a child, are to be run when they have not been."""
+        if record >= self.n:
+            return bool(state[SPAWNED][TAKEN] >> record & 1)
+        return not self.needs[record] & ~behind and record < state[WINDOW][INSERTED]
 
     def describe(self, before: State, after: State) -> str:
         """What a step changed."""

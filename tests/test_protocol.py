@@ -270,3 +270,91 @@ def test_mutant_of_rounds_is_found_out(
     with pytest.raises(ProtocolError, match=finds) as found:
         explore(Model(tiles, edges, launches, rounds=2, broken=broken))
     print(f"{broken}: {found.value}")
+
+
+# ---- children ------------------------------------------------------------------------------------
+
+Children = tuple[tuple[int, int], ...]
+FAMILIES: list[tuple[tuple[int, ...], Edges, Children]] = [
+    ((1,), (), ((0, 1),)),
+    ((1,), (), ((0, 2), (0, 1))),
+    ((1,), (), ((0, 1), (1, 1), (2, 1))),
+    ((1,), (), ((0, 2), (1, 1), (2, 2))),
+    ((2,), (), ((0, 1), (1, 2))),
+    ((1, 1), PAIR, ((0, 2),)),
+    ((1, 1), PAIR, ((0, 1), (1, 1))),
+    ((2, 1), PAIR, ((1, 1), (3, 2))),
+    ((2, 2), PAIR, ((0, 1), (4, 1))),
+    ((1, 1, 1), MEET, ((0, 1), (1, 2))),
+    ((2, 2), (), ((0, 1), (2, 2))),
+    ((1, 2, 1), CHAIN[:2], ((1, 1), (4, 1))),
+]
+"""Tiles and edges of tasks, and children: the tile that spawns each, and its own tiles."""
+
+
+def explore_families(launches: tuple[int, ...], **options: Any) -> None:
+    """Every family, each child of it spawned or run at once."""
+    states = longest = 0
+    for tiles, edges, children in FAMILIES:
+        try:
+            found = explore(Model(tiles, edges, launches, children=children, **options))
+        except ProtocolError as error:
+            pytest.fail(f"{tiles}, {edges}, children {children}, {launches}: {error}")
+        states, longest = states + found.states, max(longest, found.longest)
+    print(f"{len(FAMILIES)} families, {states:,} states, up to {longest} accesses")
+
+
+@pytest.mark.parametrize("launches", [(1,), (2,), (3,), (1, 1), (2, 1), (1, 2)], ids=str)
+def test_a_task_ends_when_all_of_its_children_have(launches: tuple[int, ...]) -> None:
+    explore_families(launches)
+
+
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_children_without_a_slot_are_run_at_once(room: int) -> None:
+    explore_families((1,), room=room)
+    explore_families((2,), room=room)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_loops_spawn_in_every_round(rounds: int) -> None:
+    explore_families((1,), rounds=rounds)
+    explore_families((2,), rounds=rounds)
+    explore_families((2,), rounds=rounds, room=2)
+
+
+@larger
+@pytest.mark.parametrize("launches", [(2, 2), (1, 1, 1), (3, 1)], ids=str)
+def test_more_children(launches: tuple[int, ...]) -> None:
+    explore_families(launches)
+    explore_families(launches, rounds=2)
+
+
+SPAWN_MUTANTS = [
+    ("counts children behind entries", 6, (2,), {}, "twice|before its upstream"),
+    ("children are not counted", 5, (1,), {}, "starts before its upstream|more tiles"),
+    ("one tile is not counted", 5, (1,), {}, "starts before its upstream|more tiles"),
+    ("a child counts nothing down", 0, (1,), {}, "unfinished is 1"),
+    ("takes slots that are not there", 3, (1,), {"room": 1}, "ticket .* on a ring"),
+    ("the ring has no slots for children", 3, (1,), {}, "ticket .* on a ring"),
+    ("publishes without a release", 0, (2,), {}, "need not see"),
+    ("ends a tile without a release", 5, (2,), {}, "need not see"),
+    ("a task that spawns hands its tiles over", 8, (3,), {}, "twice|waits|before its upstream"),
+    ("the room begins anew with a round", 1, (1,), {"rounds": 3, "room": 3}, "ticket .* on a ring"),
+    ("tiles that were left are not put back", 0, (1,), {"rounds": 2}, "more tiles have ended"),
+]
+
+
+@pytest.mark.parametrize(
+    ("broken", "family", "launches", "options", "finds"),
+    SPAWN_MUTANTS,
+    ids=[m[0] for m in SPAWN_MUTANTS],
+)
+def test_mutant_of_spawning_is_found_out(
+    broken: str, family: int, launches: tuple[int, ...], options: dict[str, Any], finds: str
+) -> None:
+    tiles, edges, children = FAMILIES[family]
+    options = {"children": children, **options}
+    explore(Model(tiles, edges, launches, **options))
+    with pytest.raises(ProtocolError, match=finds) as found:
+        explore(Model(tiles, edges, launches, broken=broken, **options))
+    print(f"{broken}: {found.value}")

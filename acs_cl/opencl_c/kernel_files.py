@@ -6,6 +6,7 @@ in the sources it is beside it, as a top folder of its own; the first that is th
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from ..errors import InternalError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _LOADER: Any = __loader__  # type: ignore[name-defined]
+_SPAWN_HEADER = "acs_spawn.h"
+_INCLUDES_SPAWN = re.compile(
+    rf"""^[ \t]*\#[ \t]*include[ \t]*[<"]{re.escape(_SPAWN_HEADER)}[>"].*$""", re.MULTILINE
+)
 FOLDERS = (_PACKAGE / "kernels_cl", _PACKAGE.parent / "kernels_cl")
 
 
@@ -26,3 +31,12 @@ def kernel_source(name: str) -> str:
     folder = next((one for one in FOLDERS if one.is_dir()), FOLDERS[0])
     there = ", ".join(sorted(path.name for path in folder.glob("*.cl"))) or "nothing there"
     raise InternalError(f"no kernel source {name!r} in {folder} ({there})")
+
+
+def with_spawn_header(source: str) -> str:
+    """Put the macro of `acs_spawn.h` in the place of its #include, so that the program needs no
+    folder of headers. It is one line for one line: places in messages stay right."""
+    if _SPAWN_HEADER not in source:
+        return source
+    header = kernel_source(_SPAWN_HEADER)
+    return _INCLUDES_SPAWN.sub(lambda _: header[header.index("#define") :].rstrip(), source)

@@ -35,6 +35,7 @@ TASK_BITS = 20
 FUSED = 0x100
 GANG = 0x200
 PLAIN = 0x400
+SPAWNS = 0x800
 
 MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
@@ -89,14 +90,17 @@ def head(
     when: int = 0,
     count: int = 0,
     upto: int = 0,
+    spawn: int = 0,
 ) -> bytes:
     """The first 16 words of a record, without what the graph decides. Arguments that do not fit,
-    and a shape, are places relative to the epoch's extra words, plus one."""
+    and a shape, are places relative to the epoch's extra words, plus one. `spawn`: what the
+    scheduler is told of its children, 0: it has none."""
     plain = PLAIN if not (shape or when or count or blob_bytes > INLINE_BYTES) else 0
+    plain |= SPAWNS if spawn else 0
     return _HEAD.pack(
         body | plain | (-(-blob_bytes // 4) << 16), 0, 0, 0, tiles, items, tile_items,
         int(blob_bytes > INLINE_BYTES), int(shape), local_items,
-        when & 0xFFFFFFFF, when >> 32, count & 0xFFFFFFFF, count >> 32, upto, 0,
+        when & 0xFFFFFFFF, when >> 32, count & 0xFFFFFFFF, count >> 32, upto, spawn,
     )  # fmt: skip
 
 
@@ -343,10 +347,11 @@ def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
     records[having, HEIR] = theirs
     bodies, single = records[:, BODY], theirs >> np.uint32(TASK_BITS) == 0
     alone = records[having, TILES] == 1
-    fused = having[alone & single & (records[having, N_SUCCESSORS] == 0)]
+    spawns = (bodies[having] & np.uint32(SPAWNS)) > 0
+    fused = having[alone & single & ~spawns & (records[having, N_SUCCESSORS] == 0)]
     bodies[fused] |= np.uint32(FUSED)
     if gang and not alone.all():
-        bodies[having[~alone & ~single]] |= np.uint32(GANG)
+        bodies[having[~alone & ~single & ~spawns]] |= np.uint32(GANG)
 
 
 def _entries(tasks: Words, tiles: Words) -> Words:

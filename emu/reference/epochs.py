@@ -10,11 +10,16 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from acs_cl.scheduler.layout import (
     ARGS,
+    BODY,
     INLINE_BYTES,
+    MOST_TILES,
     RECORD_WORDS,
     SHAPE,
+    SPAWNS,
     TILES,
     Columns,
     Image,
@@ -86,9 +91,9 @@ class Recorder:
         self._extra += data.ljust(-(-len(data) // 16) * 16, b"\0")
         return place
 
-    def _width(self, tiles: list[int]) -> int:
+    def _width(self, tiles: list[int], wide: list[int]) -> int:
         """The widest tasks of all chains, where each task is put behind the widest, then the last
-        named, of its upstream that no other task is behind."""
+        named, of its upstream that no other task is behind. `wide`: with children."""
         chains: list[list[int]] = []
         for task, upstream in enumerate(self._above):
             ends = {chain[-1]: chain for chain in chains}
@@ -97,11 +102,14 @@ class Recorder:
                 ends[upstream[max(free)[1]]].append(task)
             else:
                 chains.append([task])
-        return sum(max(tiles[task] for task in chain) for chain in chains)
+        return sum(max(wide[task] for task in chain) for chain in chains)
 
     def image(self, spare: int, **how: Any) -> Image:
         """Return all of it as words; `how` is what `acs_cl.scheduler.layout.arranged` takes."""
         records = words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS)
+        tiles = records[:, TILES].tolist()
+        spawns = (records[:, BODY] & np.uint32(SPAWNS)).tolist()
+        wide = [MOST_TILES if can else n for n, can in zip(tiles, spawns, strict=True)]
         columns = Columns(
             records,
             words_of(self._extra),
@@ -111,6 +119,6 @@ class Recorder:
             words_of(self._upstream),
             words_of(self._downstream),
             self._patches,
-            self._width(records[:, TILES].tolist()),
+            self._width(tiles, wide),
         )
         return arranged(columns, spare, **how)

@@ -21,8 +21,9 @@ namespace acs_cl {
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
 constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, HEIR = 1, SUCCESSORS = 2, N_SUCCESSORS = 3,
                         TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10, HEADER_WORDS = 32;
-constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400;  // in the first word
-constexpr std::uint32_t TASK_BITS = 20;
+constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400,
+                        SPAWNS = 0x800;  // in the first word
+constexpr std::uint32_t TASK_BITS = 20, MOST_TILES = 1u << (32 - TASK_BITS);
 
 using RecordWords = std::array<std::uint32_t, RECORD_WORDS>;
 
@@ -176,6 +177,7 @@ private:
             if (!heirs[task]) continue;
             bool alone = own[TILES] == 1, single = tiles(heirs[task] - 1) == 1;
             own[HEIR] = reference(heirs[task] - 1);
+            if (own[0] & SPAWNS) continue;  // its last tile may be a child's
             if (alone && single && !own[N_SUCCESSORS]) {
                 own[0] |= FUSED;
             } else if (gang && !alone && !single) {
@@ -188,7 +190,7 @@ private:
     // behind it. Tasks of one chain wait for each other, so that only one of them is ready or
     // running at a time, and the widest of each chain bounds the width.
     void follow(std::uint32_t task, const std::vector<std::uint32_t> &others) {
-        std::uint32_t above = task;
+        std::uint32_t above = task, wide = records[task][0] & SPAWNS ? MOST_TILES : tiles(task);
         for (std::uint32_t other : others)
             if (!links_[other].is_followed && (above == task || tiles(other) >= tiles(above)))
                 above = other;
@@ -200,9 +202,9 @@ private:
             links_[above].is_followed = true;
         }
         links_.push_back({chain, false});
-        if (tiles(task) <= widest_[chain]) return;
-        width += tiles(task) - widest_[chain];
-        widest_[chain] = tiles(task);
+        if (wide <= widest_[chain]) return;
+        width += wide - widest_[chain];
+        widest_[chain] = wide;
     }
 
     struct Link {
