@@ -1,9 +1,10 @@
 """How a program ends: runtimes at exit, at the end of a `with` block, and after Ctrl-C.
 
-A kernel may never end, and a driver's own handlers at exit wait for it for ever: PoCL's join the
-threads that run it. A program that was interrupted must end all the same. So what is under way gets
-a moment (`GRACE_S`), then stderr names it, and the process ends: by itself, or `LAST_S` later by
-force. Another Ctrl-C ends it at once. What a watchdog has given up is left in the same way.
+A kernel may never end. A driver's own handlers at exit wait for it for ever, or take down what it
+uses, which is a crash: PoCL's do either. A program that was interrupted must end all the same. So
+what is under way gets a moment (`GRACE_S`), then stderr names it. The process ends without the
+driver's handlers: by itself, or `LAST_S` later by force. Another Ctrl-C ends it at once. What a
+watchdog has given up is left in the same way.
 
 In: runtimes, and why they are left. Out: they are closed, or kept for ever with what they run, for
 the device may still write to their memory.
@@ -37,6 +38,9 @@ LAST_S = 1.0
 
 INTERRUPTED = 130
 """Exit status of a program that Ctrl-C has ended, as shells have it."""
+
+FAILED = 1
+"""That of one that a watchdog has, if it has to be ended by force; else it has its own."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
 """Who leaves by one of these waits no longer."""
@@ -120,31 +124,34 @@ def _named(launch: Launch) -> str:
 def _at_exit(again: bool = False) -> None:
     """Close every runtime. `again`: Ctrl-C came while this was called before."""
     last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
-    ends = again or interrupted or isinstance(last, GIVEN_UP)
+    is_interrupted = again or interrupted or isinstance(last, KeyboardInterrupt)
+    ends = is_interrupted or isinstance(last, GIVEN_UP)
     try:
         if not ends:
             for engine in waiting.engines():
                 if engine not in _left:
                     waiting.close(engine, quiet=True)
-    except GIVEN_UP:
-        ends = True
+    except GIVEN_UP as error:
+        ends, is_interrupted = True, isinstance(error, KeyboardInterrupt)
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # which is noted
             for engine in waiting.engines():
                 _close_soon(engine)
     if _left:
-        _end(0 if _again else LAST_S)
+        _end(0 if _again else LAST_S, is_interrupted)
 
 
-def _end(seconds: float) -> None:
-    """Something runs that nobody can stop. What is left to do at exit gets so many seconds."""
+def _end(seconds: float, is_interrupted: bool) -> None:
+    """Something runs that nobody can stop. What is left to do at exit gets so many seconds, but for
+    what drivers do: they would take down what still runs, or wait for it."""
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # any object may stand there, and this is the end
             stream.flush()
     if seconds:
-        core.native.end_process(seconds, INTERRUPTED)
+        status = INTERRUPTED if is_interrupted else FAILED
+        core.native.end_process(seconds, status, not is_interrupted, _left)
     else:  # no thread of Python's runs while the interpreter ends
         os._exit(INTERRUPTED)
 

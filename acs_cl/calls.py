@@ -13,9 +13,9 @@ from typing import Any
 from . import at_exit, transfers
 from .graph.many import launch_many
 from .handle import Handle
-from .host.threads import on_host_task
 from .kernel import Kernel
 from .launch.engine import Engine
+from .launch.waits import refuse_on_host_task
 from .memory.array import Array, HostArray
 
 
@@ -30,13 +30,14 @@ class Calls:
         """Read back into `out`, or into a new NumPy array, and wait for it."""
         engine.called()
         engine.refuse_in_recording("get")
+        refuse_on_host_task("get")
         host = transfers.target_for(array, out)
         queues = engine.backend.core_queues
         if engine.table.is_counted:  # whether they went well is known when they have been retired
             queues = None
         if engine.watchdog is not None:  # which ends a wait of Python's
             queues = None
-        if queues is not None and array.nbytes and array.contiguous and not on_host_task():
+        if queues is not None and array.nbytes and array.contiguous:
             done = queues.read_now(engine, array, host)
             if done is True:
                 return host

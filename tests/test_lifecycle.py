@@ -228,6 +228,27 @@ def test_host_task_may_not_wait_for_launches(rt: acs.Runtime) -> None:
     assert isinstance(caught.value.__cause__, (acs.UsageError, ValueError))
 
 
+def test_host_task_may_not_wait_for_what_has_ended_either(rt: acs.Runtime) -> None:
+    """How quick the device was does not decide whether a program is right."""
+    x = rt.zeros(4)
+    done = x.fill(1)
+    with rt.record() as graph:
+        x.fill(2)
+    replayed = graph.replay()
+    rt.finish()
+    waits = [x.get, x[::2].get, done.wait, replayed.wait, rt.finish, rt.close]
+    refused: list[Any] = []
+
+    def task() -> None:
+        for one in waits:
+            with pytest.raises(acs.UsageError, match="inside a host task"):
+                one()
+            refused.append(one)
+
+    rt.call(task).wait()
+    assert refused == waits
+
+
 def test_foreign_memory_meets_itself_by_every_name(rt: acs.Runtime) -> None:
     program = rt.build(SOURCE)
     queue = cl.CommandQueue(rt.context)

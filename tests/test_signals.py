@@ -171,6 +171,32 @@ def end_of(backend: str, then: str, signals: int) -> tuple[int, str, float]:
     return process.returncode, said + rest, perf_counter() - began
 
 
+GIVEN_UP = """
+import sys
+import acs_cl as acs
+from acs_cl.errors import StalledError
+rt = acs.Runtime(backend="out_of_order", watchdog_s=0.3)
+program = rt.build("kernel void spin(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }")
+x = rt.zeros(64, "i4")
+program.spin((1,), None, x)
+print("said", end="")
+try:
+    x.get()
+except StalledError:
+    sys.exit(3)
+"""
+
+
+def test_a_program_with_a_kernel_that_was_given_up_ends_with_its_own_status() -> None:
+    """While the interpreter ended, PoCL's kernel lost the memory that it used, and crashed."""
+    done = subprocess.run(
+        [sys.executable, "-c", GIVEN_UP], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "said"
+    assert "still running: launch 2 (spin)" in done.stderr
+
+
 def test_a_signal_waits_until_the_lock_was_given_back() -> None:
     lock, seen = core.native.Lock(), []
 

@@ -17,7 +17,7 @@ import pyopencl as cl
 from ..devices.driver import CommandQueue
 from ..errors import UsageError
 from ..handle import Handle
-from ..launch.waits import wait
+from ..launch.waits import refuse_on_host_task, wait
 from ..observe.explain import Explanation
 from ..records import Access
 from .loops import Launched, Rounds
@@ -98,6 +98,7 @@ class SeveralHandle(Handle):
         """Block until all of it has ended; raises the first failure, in program order."""
         engine = self.engine
         engine.check_open()
+        refuse_on_host_task(f"waiting for a {self.name}")
         for number in reversed(self._numbers):
             if number in engine.table:
                 wait(engine, number)

@@ -6,9 +6,9 @@ the current folder, without what `PYTHON...` variables say, without the user's o
 also hides installations which are known to this process alone (`PYTHONPATH`, a folder put into
 `sys.path`). The helper is told where this process has each of its modules instead.
 
-In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well.
-Invariant: a module of the standard library is never taken from anywhere else, and a helper that
-fails, or takes too long, costs time and nothing else.
+In: the name of a module, and an order, as JSON on stdin. Out: whether its `main(order)` ended well;
+`TooLate` if it did not end, and was stopped. Invariant: a module of the standard library is never
+taken from anywhere else, and a helper that fails costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, TypeAlias
 
 PATIENCE_S = 120.0
+"""How long a helper may take."""
 
 Order: TypeAlias = dict[str, Any]
 """What a worker is to do, as JSON has it."""
@@ -49,9 +50,16 @@ sys.exit(import_module(order["module"]).main(order["order"]))
 """
 
 
-def ask(module: str, order: Order) -> bool:
+class TooLate(Exception):  # noqa: N818  (said to the program as a reason)
+    """What was asked for does not end, or not soon enough."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it had not ended after {seconds:g} s")
+
+
+def ask(module: str, order: Order, patience_s: float = PATIENCE_S) -> bool:
     """Run a module's `main` with an order; whether it ended well. Not where the executable is not
-    Python but the program itself."""
+    Python but the program itself. Raises `TooLate` if it takes longer than `patience_s`."""
     if not sys.executable or getattr(sys, "frozen", False):
         return False
     told = {"places": places(), "module": module, "order": order}
@@ -59,9 +67,11 @@ def ask(module: str, order: Order) -> bool:
     try:
         done = subprocess.run(
             [sys.executable, "-I", *bytecode, "-c", _START],
-            input=json.dumps(told), capture_output=True, text=True, timeout=PATIENCE_S,
+            input=json.dumps(told), capture_output=True, text=True, timeout=patience_s,
             check=False,
         )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise TooLate(patience_s) from None
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0

@@ -268,8 +268,10 @@ class Engine(Books):
             self.checker.sync()
 
     def wait(self, number: int, name: str) -> None:
-        """Block until a launch has ended; raise if it failed or never could run."""
+        """Block until a launch has ended; raise if it failed or never could run. Refused on a host
+        task even if it has ended: how quick the device was must not decide."""
         self.check_open()
+        waits.refuse_on_host_task("waiting for a launch")
         self.sync()
         waits.wait(self, number)
         if self.failures.any:

@@ -35,7 +35,7 @@ from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
 from ..launch.registry import promised
-from ..launch.waits import TICK_S, wait
+from ..launch.waits import TICK_S, refuse_on_host_task, wait
 from ..records import Access, Span
 from ..runtime import Runtime
 from . import patch
@@ -508,6 +508,7 @@ class Queue(cl.CommandQueue):
         engine = self._engine
         waits = self._live_up_to(number) if everything else self.seen_up_to(number)
         try:
+            refuse_on_host_task("waiting for a command")
             for one in (number, *reversed(waits)):
                 wait(engine, one)
         except AcsError as error:

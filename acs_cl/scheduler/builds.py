@@ -4,8 +4,10 @@ In: kernels that the program launches. Out: their bodies in a scheduler that is 
 why there is none, or not yet. A thread translates and builds while these kernels run on lanes; it
 takes all that was asked for since at once.
 
-Invariants: asking never waits. A scheduler that is in use is never changed: a new one takes its
-place, and epochs keep the one they were recorded for. What was refused stays refused.
+Invariants: asking never waits, and waiting for a scheduler ends after `PATIENCE_S`: some compilers
+never end on some kernels, which then run on lanes. A scheduler that is in use is never changed: a
+new one takes its place, and epochs keep the one they were recorded for. What was refused stays
+refused.
 """
 
 # Long because: who is in which scheduler, and why, is one question.
@@ -13,8 +15,10 @@ place, and epochs keep the one they were recorded for. What was refused stays re
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +27,7 @@ import pyopencl as cl
 from .. import core, devices
 from ..devices.driver import OwnKernel, declare_svm
 from ..errors import AcsError
+from ..host import isolated
 from ..host.digest import digest
 from . import layout
 from .compiling import NAME, build_told, warm_up, warm_up_apart
@@ -57,8 +62,17 @@ ARENA_BYTES = 4096
 BATCH_S = 0.003
 """How long a build waits for more kernels to be asked for."""
 
+PATIENCE_S = isolated.PATIENCE_S
+"""How long anybody waits for one scheduler, whether a process of its own builds it or a thread."""
+
+LAST_S = 1.0
+"""How long the interpreter may take to end while a compiler does not."""
+
 IDLE_S = 5.0
 """How long the building thread stays without work."""
+
+TICK_S = 0.1
+"""How long a wait for a build goes without looking whether that is too late."""
 
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
@@ -69,9 +83,19 @@ _threads: dict[threading.Thread, Schedulers] = {}
 @atexit.register
 def _wait_for_builds() -> None:
     """A thread that the interpreter ends inside a compiler takes the process with it."""
-    for thread, builds in list(_threads.items()):
+    waiting = list(_threads.items())
+    for _, builds in waiting:
         builds.close()
-        thread.join()
+    with contextlib.suppress(KeyboardInterrupt):  # who is interrupted waits no longer
+        for thread, builds in waiting:
+            while thread.is_alive() and not builds.is_late:
+                thread.join(TICK_S)
+    if any(thread.is_alive() for thread, _ in waiting):
+        core.native.end_process(LAST_S, 1, True, waiting)
+
+
+def _too_late() -> str:
+    return f"its scheduler was not built within {PATIENCE_S:g} s"
 
 
 class Scheduler:
@@ -148,7 +172,8 @@ class Schedulers:
         self._waiting = 0
         """Threads that wait for builds, and would rather have them soon."""
         self._thread: threading.Thread | None = None
-        self._busy = False
+        self._began: float | None = None
+        """When the thread began with what it does now; None while it does nothing."""
         self._closed = False
         self.builds = 0
         """Schedulers that were put to use."""
@@ -174,7 +199,7 @@ class Schedulers:
                     return there.built, body
         if (origin, group) not in self._pending:
             self.ask(origin, group)
-        raise Unfit("its scheduler is not built yet")
+        raise Unfit(_too_late() if self.is_late else "its scheduler is not built yet")
 
     def homes(self, origin: Origin, group: int) -> list[tuple[Scheduler, Body]]:
         """All schedulers that run a kernel in groups of `group` work-items, the one that `find`
@@ -235,12 +260,12 @@ class Schedulers:
         self.ask(origin, scheduler.limits.group)
 
     def wait(self) -> None:
-        """Block until everything asked for is built or refused."""
+        """Block until everything asked for is built or refused, or one build takes too long."""
         with self._lock:
             self._waiting += 1
             try:
-                while not self._closed and (self._asked or self._busy):
-                    self._lock.wait()
+                while not (self._closed or self.is_late) and (self._asked or self.is_busy):
+                    self._lock.wait(0, TICK_S)
             finally:
                 self._waiting -= 1
 
@@ -251,7 +276,13 @@ class Schedulers:
     @property
     def is_busy(self) -> bool:
         """Whether a scheduler is being built at the moment."""
-        return self._busy
+        return self._began is not None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether one build has taken too long, and nobody should wait for it."""
+        began = self._began
+        return began is not None and perf_counter() - began > PATIENCE_S
 
     def built(self) -> list[Scheduler]:
         """The schedulers that are built."""
@@ -280,7 +311,7 @@ class Schedulers:
                     return
                 self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}
-                self._busy = True
+                self._began = perf_counter()
             try:
                 self._build_all(asked)
             except Exception as error:  # a fault of ours: these have lanes, others get their turn
@@ -288,7 +319,7 @@ class Schedulers:
                     self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
             finally:
                 with self._lock:
-                    self._busy = False
+                    self._began = None
                     self._pending.difference_update(asked)
                     self._lock.notify()
 
@@ -304,6 +335,8 @@ class Schedulers:
                 self._enter(origin, group)
             except (Unfit, CannotParse, CannotTranslate) as refused:
                 self._refuse(origin, group, refused.reason)
+            except isolated.TooLate as late:
+                self._refuse(origin, group, f"its translation does not end: {late}")
             except Exception as error:  # whatever it is, the kernel has its lane
                 self._refuse(origin, group, f"it cannot be put into a scheduler: {error!r}")
         for (group, options), there in list(self._sets.items()):
@@ -376,7 +409,9 @@ class Schedulers:
         if found is None:  # once, so that all its kernels stand in one and the same text
             prefix = "k" + digest(repr((source, options)), 10) + "_"
             if not is_kept(source, options, self._device):
+                self._began = inf  # it has a limit of its own
                 worker.run(source, options, devices.devices().index(self._device))
+                self._began = perf_counter()
             found = translate(source, options, self._device, prefix)
             self._programs[source, options] = found
         if name not in found.functions:
@@ -394,6 +429,15 @@ class Schedulers:
         while there.functions:
             try:
                 built = self._build(there, group, options)
+            except isolated.TooLate:  # which kernel is to blame cannot be told
+                fresh = [one for one in there.functions if not before or one not in before.bodies]
+                if not fresh:
+                    return  # with what was built before
+                for origin in fresh:
+                    function = there.functions.pop(origin)[0]
+                    if not function.tiled or group == self.tiled_group:
+                        self._refuse(origin, group, _too_late())
+                continue
             except Exception as error:  # of the compiler, of the driver: there are lanes
                 newest = next(reversed(there.functions))
                 function = there.functions.pop(newest)[0]
@@ -439,8 +483,9 @@ class Schedulers:
         words = build_options(self.tier, options)
         if self._watched:
             words.append("-DACS_WATCHED=1")
-        if self._apart and not self._waiting:
+        if self._apart and (self.tier == "ptx" or not self._waiting):
             self._compile_apart(source, words, group)
+        self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         limits = self._limits(group, registers, there)
@@ -466,9 +511,10 @@ class Schedulers:
 
         about = [source, *words, str(group), self._device.name, self._device.driver_version]
         name = digest("\0".join(["compiled", *about]))
-        if cache.load(name) is None and warm_up_apart(
-            self._device, source, words, group, self.tier
-        ):
+        if cache.load(name) is not None:
+            return
+        self._began = inf  # it has a limit of its own
+        if warm_up_apart(self._device, source, words, group, self.tier):
             cache.store(name, {})
 
     def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:

@@ -3,8 +3,9 @@ drivers compile at; and before that in a process of its own, where a driver that
 nobody else of the process launch.
 
 In: a scheduler's kernel, or its text and what it is built with. Out: a program, and what the driver
-has now, in memory or on disk. Invariant: a process that fails, or takes too long, costs time and
-nothing else; the driver then compiles here.
+has now, in memory or on disk. Invariant: a process that fails costs time and nothing else; the
+driver then compiles here. One that takes too long is stopped, and nobody asks the driver for the
+same here: NVIDIA's compiler never ends on some kernels, and nobody could launch meanwhile.
 
 PoCL 3.0 compiles a kernel at its first launch, in one of the threads that run kernels, and any
 launch of the process that comes meanwhile waits: 270 to 450 ms for a scheduler of 16 kernels. With
@@ -99,7 +100,7 @@ def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
 
 def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:
     """The same in a process of its own, which builds the scheduler first; whether it says that it
-    did."""
+    did. Raises `TooLate`."""
     order = {"source": source, "options": list(options), "group": group, "tier": tier}
     return isolated.ask(__spec__.name, {**order, "position": devices.devices().index(device)})
 

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -29,6 +30,20 @@ namespace acs_cl {
 using namespace nb::literals;
 
 namespace {
+
+// Has the process end without what libraries do at exit: a driver takes down what a kernel or a compiler
+// still uses, which is a crash (PoCL). `is_own`: the status stays that of the program, where the C library
+// tells it.
+void leave_without_drivers(int status, [[maybe_unused]] bool is_own) {
+    static int told;
+    told = status;
+#ifdef __GLIBC__
+    if (is_own) told = -1;
+    on_exit([](int own, void *) { std::fflush(nullptr), std::_Exit(told < 0 ? own : told); }, nullptr);
+#else
+    std::atexit([] { std::fflush(nullptr), std::_Exit(told); });
+#endif
+}
 
 // The recorder as Python has it: bytes and sequences of numbers.
 class PythonRecorder : public Recorder {
@@ -83,7 +98,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 41;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 42;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -127,12 +142,14 @@ NB_MODULE(_core, module) {
     }, "thread"_a);
     module.def("signals", &signals::many);
     module.def("hook_signals", &signals::hook_all);
-    module.def("end_process", [](double seconds, int status) {
+    module.def("end_process", [](double seconds, int status, bool is_own, nb::object keeps) {
+        leave_without_drivers(status, is_own);
+        keeps.release();
         std::thread([seconds, status] {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
             std::_Exit(status);
         }).detach();
-    }, "seconds"_a, "status"_a);
+    }, "seconds"_a, "status"_a, "is_own"_a, "keeps"_a);
     // Python can be interrupted before the first line of what it calls: here it cannot.
     module.def("call_to_the_end", [](nb::object call) {
         for (bool interrupted = false;; interrupted = true) {

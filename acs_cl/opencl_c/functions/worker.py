@@ -2,8 +2,8 @@
 launch waits for the interpreter or for libclang.
 
 In: a source, its options and the device's place in the list of devices, as JSON on stdin. Out: the
-translation in the cache on disk, where the caller finds it. Invariant: a worker that fails, or
-takes too long, costs time and nothing else; the caller then translates by itself.
+translation in the cache on disk, where the caller finds it. Invariant: a worker that fails costs
+time and nothing else; the caller then translates by itself. `TooLate` if it does not end.
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+"""A compiler that never ends on a kernel costs the program a bounded wait, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import endless_compiler
+import pytest
+
+from acs_cl.host import isolated
+
+PROGRAM = """
+import sys, threading, time
+import acs_cl as acs
+from acs_cl.host import isolated
+from acs_cl.scheduler import builds
+
+rt = acs.Runtime(backend="device")
+program = rt.build('''
+kernel void quick(global int *x) {{ x[get_global_id(0)] += 2; }}
+kernel void slow(global int *x) {{ x[get_global_id(0)] += {nonce}; }}
+''')
+rt.prebuild(program.quick)
+
+def endless(*about):
+    threading.Event().wait()
+
+def stopped(*about):
+    raise isolated.TooLate(0.5)
+
+builds.PATIENCE_S = 0.5
+builds.{stand_in}
+{apart}
+began = time.perf_counter()
+rt.prebuild(program.slow)
+rt.prebuild(program.slow)
+assert time.perf_counter() - began < 20, "a wait without a bound"
+x = rt.zeros(64, "i4")
+slow, quick = program.slow((64,), None, x), program.quick((64,), None, x)
+print(rt.explain(slow), rt.explain(quick), sep=";")
+assert x.get()[0] == 2 + {nonce}
+print("right", rt.stats()["scheduler"]["tasks"])
+rt.close()
+sys.exit(3)
+"""
+
+STAND_INS = {
+    "here": ("build_told = endless", ""),
+    "in a process of its own": (
+        "warm_up_apart = stopped",
+        # as where nobody compiles in this process first: NVIDIA's compiler holds up every launch
+        "rt.engine.backend.schedulers.tier = 'ptx'",
+    ),
+}
+
+
+@pytest.mark.parametrize("where", STAND_INS)
+def test_a_kernel_that_no_compiler_ends_with_runs_on_lanes(where: str) -> None:
+    stand_in, apart = STAND_INS[where]
+    nonce = sum(map(ord, where))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(stand_in=stand_in, apart=apart, nonce=nonce)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.count("its scheduler was not built within 0.5 s") == 1, done.stdout
+    assert done.stdout.splitlines()[-1] == "right 1"
+    assert not done.stderr
+
+
+def test_a_process_that_never_ends_is_stopped() -> None:
+    assert endless_compiler.__spec__ is not None
+    with pytest.raises(isolated.TooLate, match="had not ended after"):
+        isolated.ask(endless_compiler.__name__, {}, 0.2)
