@@ -43,7 +43,7 @@ from .memory.views import normal_shape
 from .observe import stats
 from .options import BACKLOG, options, placing, scheduler_settings
 from .program import Program, adopted_kernel, source_text
-from .records import Options, Plan
+from .records import Options, Placing, Plan
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
@@ -68,6 +68,7 @@ class Runtime:
     - `lanes`: queues of the backend 'lanes'; `lane_after`, `lane_new`: how launches take them.
     - `backlog`: launches in flight at which the next one waits.
     - `memory`: 'svm' or 'buffers'.
+    - `devices`: several of them, as `[0, 1]` or `"all"`; `placement`: how launches are placed.
     - `trace`: record a timeline.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
@@ -109,10 +110,16 @@ class Runtime:
         predict: bool = False,
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
+        devices: object = None,
+        placement: str = "min_finish",
     ) -> None:
         asked = options(
             backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s, predict
         )  # fmt: skip
+        if devices is not None:
+            given = {"device": device, "context": context, "emulate": emulate}
+            self._open_several(devices, placement, asked, placing(lane_after, lane_new), given)
+            return
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)
@@ -146,6 +153,34 @@ class Runtime:
 
             self._engine.watchdog = dog = Watchdog(self._engine, asked.watchdog_s)
             dog.start()
+        register(self._engine)
+
+    def _open_several(
+        self,
+        devices: object,
+        placement: str,
+        asked: Options,
+        lanes: Placing,
+        given: Mapping[str, object],
+    ) -> None:
+        """Put the parts together for several devices."""
+        from .several import opening
+        from .several.engine import SeveralEngine
+
+        for name, value in given.items():
+            if value is not None:
+                raise UsageError(f"{name}= takes one device; name all of them in devices=")
+        opening.check(asked, placement)
+        chosen = opening.chosen(devices)
+        planned = opening.planned(plan(chosen[0], asked), len(chosen))
+        team = opening.team(chosen, planned, lanes, placement)
+        parts = Parts(
+            team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
+            core.native.Table(), None, lambda: team.backend,
+        )  # fmt: skip
+        self._engine = SeveralEngine(parts, Calls(), team)
+        self._engine.owner = _Owner(self)
+        self._engine.open()
         register(self._engine)
 
     @property
@@ -366,6 +401,7 @@ class Runtime:
         """
         self._engine.check_open()
         self._engine.refuse_in_recording("measure")
+        self._engine.refuse_on_several("measure")
         from .observe.measure import Measure
 
         return Measure(self._engine)

@@ -47,8 +47,7 @@ def read(engine: Engine, array: Array, out: Any) -> Handle:
     if not array.nbytes:
         return _nothing(engine, "read", host)
     if engine.failures.any:
-        with engine.lock:
-            engine.failures.raise_for_bytes(array.spans, "what get() reads")
+        engine.raise_for_bytes(array.spans, "what get() reads")
     if not array.contiguous:
         packed = engine.new_array(array.shape, array.dtype)
         copy(engine, packed, array)
@@ -130,7 +129,7 @@ def _is_next(engine: Engine, array: Array) -> bool:
         engine.pump()
         if engine.backend.in_order or engine.options.window is not None:
             return not len(engine.table)
-        return array.base is None or not engine.hazards.users(array.base.number)
+        return array.base is None or not engine.is_used(array.base.number)
 
 
 def fill(engine: Engine, array: Array, value: Any) -> Handle:

@@ -35,7 +35,7 @@ class Compiled:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch, device: cl.Device) -> Compiled:
     shared = contexts.Shared(device)
-    monkeypatch.setattr(contexts, "_shared", {device.int_ptr: shared})
+    monkeypatch.setattr(contexts, "_shared", {(device.int_ptr, 0): shared})
     return Compiled(monkeypatch)
 
 

@@ -85,7 +85,7 @@ def test_a_block_may_be_as_large_as_the_device_allows(
         return allocate(size)
 
     monkeypatch.setattr(store, "_allocate_svm", noted)
-    monkeypatch.setattr(store, "_largest", memory.SLAB)
+    monkeypatch.setattr(store, "largest", memory.SLAB)
     blocks(store, 1 << 20, memory.SLAB, memory.SLAB)
     assert max(asked) == memory.SLAB
     with pytest.raises(OutOfMemory, match="allows at most"):

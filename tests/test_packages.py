@@ -42,9 +42,10 @@ ROOMS = {
     "observe": "base host access launch waiting kernel emu",
     "graph": "base host devices opencl_c memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
+    "several": "base host devices memory access launch backends",
     "options": "base host devices launch backends scheduler check",
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
-    " options",
+    " options several",
     "queue": "base host devices access launch waiting kernel runtime",
     "dask": "base memory access graph runtime",
     "testing": "base host devices opencl_c memory access launch scheduler waiting kernel graph"

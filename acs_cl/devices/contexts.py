@@ -47,8 +47,8 @@ class Shared:
                 self._programs.popitem(last=False)
 
 
-_shared: dict[int, Shared] = {}
-"""{device: what its runtimes share}."""
+_shared: dict[tuple[int, int], Shared] = {}
+"""{device, and which of its contexts: what its runtimes share}."""
 
 _lock = threading.Lock()
 
@@ -58,7 +58,7 @@ def context_for(device: cl.Device, context: cl.Context) -> tuple[Any, Any]:
     device or the one named."""
     if context is None:
         chosen = devices.choose(device)
-        return _shared_context(chosen), chosen
+        return shared_context(chosen), chosen
     if not isinstance(context, cl.Context):
         raise UsageError(f"context= takes a pyopencl.Context, got {type(context).__name__}")
     there = context.devices
@@ -80,7 +80,7 @@ def context_to_ask(device: cl.Device) -> Any:
     nobody keeps, since a context takes memory of a GPU."""
     devices.repair(device)
     with _lock:
-        one = _shared.get(device.int_ptr)
+        one = _shared.get((device.int_ptr, 0))
     return cl.Context([device]) if one is None else one.context
 
 
@@ -94,15 +94,16 @@ def forget_context(context: cl.Context) -> None:
     """A command failed on the device, which may have ended its context: runtimes to come share a
     new one."""
     with _lock:
-        for device in [number for number, one in _shared.items() if one.context == context]:
-            del _shared[device]
+        for key in [key for key, one in _shared.items() if one.context == context]:
+            del _shared[key]
 
 
-def _shared_context(device: cl.Device) -> Any:
+def shared_context(device: cl.Device, copy: int = 0) -> Any:
+    """The shared context of a device; of several, for who takes one device for several."""
     with _lock:
-        one = _shared.get(device.int_ptr)
+        one = _shared.get((device.int_ptr, copy))
         if one is None:
-            one = _shared[device.int_ptr] = Shared(device)
+            one = _shared[device.int_ptr, copy] = Shared(device)
         return one.context
 
 
@@ -113,7 +114,7 @@ def _after_fork() -> None:
     _shared, _lock = {}, threading.Lock()
 
 
-_inherited: list[dict[int, Shared]] = []
+_inherited: list[dict[tuple[int, int], Shared]] = []
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -32,7 +32,7 @@ from ..host.threads import Progress, on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, Launch
+from ..records import Access, Command, Launch, Span
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
@@ -158,23 +158,39 @@ class Engine(Books):
                 waits.wait_for_half(self)
                 self.check_open()
             gates = open_events(wait_for) if wait_for else None
-            number = self.table.number = self.table.number + 1
-            if footprint is None:
-                found = self.hazards.enter(number, access.reads, access.writes)
-            else:
-                found = self.hazards.enter_footprint(number, footprint)
-            if self.backend.in_order:
-                upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
-            else:
-                upstream = tuple(found) if found else ()
-                if after:
-                    more = (n for n in after if self.table.state(n) is not None)
-                    upstream = tuple(dict.fromkeys((*upstream, *more)))
-            entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
-            handle = self.hand_over(number, command, access, upstream, gates, result)
-            if tracer is not None:
-                tracer.launched(number, started_ns, entered_ns)
-            return handle
+            return self.enter(command, access, gates, result, footprint, after, started_ns)
+
+    def enter(
+        self,
+        command: Command,
+        access: Access,
+        gates: Gates | None = None,
+        result: object = None,
+        footprint: core.native.Footprint | None = None,
+        after: Sequence[int] = (),
+        started_ns: int = 0,
+        patient: bool = False,
+    ) -> Handle:
+        """Give a launch its number, find what it follows, and hand it over. Called under the lock.
+        `patient`: it is held until all that it follows has ended."""
+        number = self.table.number = self.table.number + 1
+        if footprint is None:
+            found = self.hazards.enter(number, access.reads, access.writes)
+        else:
+            found = self.hazards.enter_footprint(number, footprint)
+        if self.backend.in_order:
+            upstream: tuple[int, ...] = (number - 1,) if number > 1 else ()
+        else:
+            upstream = tuple(found) if found else ()
+            if after:
+                more = (n for n in after if self.table.state(n) is not None)
+                upstream = tuple(dict.fromkeys((*upstream, *more)))
+        tracer = self.tracer
+        entered_ns = tracer.entered(number, started_ns) if tracer is not None else 0
+        handle = self.hand_over(number, command, access, upstream, gates, result, patient)
+        if tracer is not None:
+            tracer.launched(number, started_ns, entered_ns)
+        return handle
 
     def hand_over(
         self,
@@ -184,6 +200,7 @@ class Engine(Books):
         upstream: tuple[int, ...],
         gates: Gates | None = None,
         result: object = None,
+        patient: bool = False,
     ) -> Handle:
         """A launch is in the hazards: into the window, and on to where it runs."""
         with self.lock:
@@ -194,7 +211,7 @@ class Engine(Books):
             if self.failures.any:
                 meet_poison(self, launch)
             on_host, counted = command.on_host, getattr(command, "is_counted", False)
-            patient = on_host or self.ready_first
+            patient = patient or on_host or self.ready_first
             if gates:
                 self.gates[number] = gates
             if table.insert(launch, on_host, bool(gates), patient, counted):
@@ -382,6 +399,22 @@ class Engine(Books):
                     bases.take_back(self)
                     self.store.release_unused()
         raise bases.none_left(self, nbytes)
+
+    def is_used(self, base: int) -> bool:
+        """Whether launches in flight use a base."""
+        return bool(self.hazards.users(base))
+
+    def raise_for_bytes(self, spans: Sequence[Span], what: str) -> None:
+        """Raise if bytes are poisoned."""
+        with self.lock:
+            self.failures.raise_for_bytes(spans, what)
+
+    def refuse_on_several(self, what: str) -> None:
+        """Raise if there are several devices, each with a clock of its own."""
+
+    def about_devices(self) -> list[dict[str, object]]:
+        """What each device has done, where there are several."""
+        return []
 
     def tell_address(self, array: Array) -> None:
         """The program has the address of an array, for commands that nobody sees."""

@@ -99,7 +99,7 @@ class Store:
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
-        self._largest = int(device.max_mem_alloc_size)
+        self.largest = int(device.max_mem_alloc_size)
         self._bins: dict[int, deque[Block]] = {}
         self._reserved: dict[int, int] = {}
         """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
@@ -112,9 +112,9 @@ class Store:
         """A block of at least `nbytes`; None if the driver has none left. Its `users` are what the
         new owner has to wait for."""
         size = _rounded(nbytes)
-        if size > self._largest:
+        if size > self.largest:
             raise OutOfMemory(
-                f"an array of {nbytes:,} bytes: this device allows at most {self._largest:,} in one"
+                f"an array of {nbytes:,} bytes: this device allows at most {self.largest:,} in one"
             )
         free = self._bins.get(size)
         block = None
@@ -193,7 +193,7 @@ class SvmStore(Store):
         return (self._colour - address) % _page(size) if self._is_coloured(size) else 0
 
     def _is_coloured(self, size: int) -> bool:
-        return self._has_caches and LARGE <= size <= self._largest - _page(size)
+        return self._has_caches and LARGE <= size <= self.largest - _page(size)
 
     def _next_colour(self, size: int) -> None:
         if self._is_coloured(size):
@@ -206,7 +206,7 @@ class SvmStore(Store):
             lead = self._lead(size, address)
             self._next_colour(size)
             return Block(memory, lead, size, address + lead, alone=True)
-        self._slab, self._address = self._allocate_svm(min(self._slab_size, self._largest))
+        self._slab, self._address = self._allocate_svm(min(self._slab_size, self.largest))
         self._used = 0
         self._slab_size = SLAB
         block = self._cut(size)

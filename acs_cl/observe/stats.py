@@ -48,6 +48,8 @@ def report(engine: Engine) -> dict[str, Any]:
             "in_use_bytes": engine.store.in_use_bytes,
         },
     }
+    if several := engine.about_devices():
+        report["devices"] = several
     about = backend.about()
     if about:
         report["emulated" if backend.name == "emulated" else "scheduler"] = about

@@ -1,0 +1,87 @@
+"""Binding: a command that names memory on all devices becomes one for the device it was given.
+
+In: commands with parts of arrays in place of the driver's memory. Out: commands that a queue of one
+device takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pyopencl as cl
+
+from ..devices.driver import OwnKernel, Place
+from ..launch.commands import HostCommand, KernelCommand, TransferCommand
+from ..launch.decision import DecidedCommand, Fault
+from ..memory.array import HostArray
+from ..records import Access, Command
+from .memory import Part
+
+PlaceOn = Callable[[Part], Place]
+KernelOn = Callable[[OwnKernel], OwnKernel]
+
+_FOREIGN = (cl.MemoryObjectHolder, cl.SVMPointer, cl.Sampler)
+
+
+def pinned_because(command: Command, access: Access) -> str:
+    """Say why a launch runs on the first device whatever a policy says; empty where it need not."""
+    if command.on_host:
+        return "a host task has its data from the first device"
+    if any(span.base <= 0 for span in (*access.reads, *access.writes)):
+        return "it uses memory that only the first device has"
+    if isinstance(command, DecidedCommand):
+        if command.is_counted:
+            return "the first device looks at its count"
+        command = command.plain
+    if isinstance(command, KernelCommand) and any(
+        isinstance(memory, _FOREIGN) for memory in command.pointers[1::2]
+    ):
+        return "it uses memory that only the first device has"
+    return ""
+
+
+def bound(command: Command, place_on: PlaceOn, kernel_on: KernelOn) -> Command:
+    """The command for one device."""
+    if isinstance(command, KernelCommand):
+        return _kernel(command, place_on, kernel_on)
+    if isinstance(command, TransferCommand):
+        return command._replace(
+            target=_side(command.target, place_on), source=_side(command.source, place_on)
+        )
+    if isinstance(command, DecidedCommand):
+        return _decided(command, place_on, kernel_on)
+    if isinstance(command, HostCommand):
+        command.reads = _pairs(command.reads, place_on)
+        command.writes = _pairs(command.writes, place_on)
+    return command
+
+
+def _kernel(command: KernelCommand, place_on: PlaceOn, kernel_on: KernelOn) -> KernelCommand:
+    pointers = tuple(place_on(one).memory if type(one) is Part else one for one in command.pointers)
+    return command._replace(kernel=kernel_on(command.kernel), pointers=pointers)
+
+
+def _decided(command: DecidedCommand, place_on: PlaceOn, kernel_on: KernelOn) -> DecidedCommand:
+    def make() -> tuple[KernelCommand, Fault | None]:
+        return _kernel(command.guarded, place_on, kernel_on), command.fault
+
+    plain = _kernel(command.plain, place_on, kernel_on)
+    return DecidedCommand(plain, command.decision, make, command.pool)
+
+
+def _side(side: Place | HostArray, place_on: PlaceOn) -> Place | HostArray:
+    """A place of a transfer, or the host's memory."""
+    return _place(side, place_on) if isinstance(side, Place) else side
+
+
+def _place(place: Place, place_on: PlaceOn) -> Place:
+    if type(place.memory) is not Part:
+        return place
+    there = place_on(place.memory)
+    return Place(there.memory, there.offset + place.offset, place.nbytes)
+
+
+def _pairs(
+    pairs: Iterable[tuple[Place, HostArray]], place_on: PlaceOn
+) -> list[tuple[Place, HostArray]]:
+    return [(_place(place, place_on), host) for place, host in pairs]

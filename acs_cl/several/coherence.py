@@ -1,0 +1,168 @@
+"""Coherence: on which devices the bytes of each base are valid.
+
+In: what launches read and write, as spans, and what was copied. Out: the pieces that a device does
+not have, and who has them. Sets of devices are the bits of an integer.
+
+Invariants: the intervals of a base are disjoint, in order and cover all of it; neighbours differ.
+Bytes that nobody has written are valid nowhere and missing nowhere. The model, byte by byte, is
+`emu/reference/coherence.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..records import Span
+
+MOST_ROWS = 512
+"""A span of more rows counts as all bytes from its first to its last one."""
+
+
+class Piece(NamedTuple):
+    """Bytes of one base, and the devices that have them."""
+
+    base: int
+    start: int
+    end: int
+    devices: int
+
+    @property
+    def nbytes(self) -> int:
+        """How many there are."""
+        return self.end - self.start
+
+
+class _Line:
+    """The bytes of one base: `masks[i]` holds from `edges[i]` up to the next edge."""
+
+    __slots__ = ("edges", "masks")
+
+    def __init__(self) -> None:
+        self.edges = [0]
+        self.masks = [0]
+
+    def cut(self, at: int) -> int:
+        """The place of the interval that begins there, which is made if need be."""
+        place = bisect_right(self.edges, at) - 1
+        if self.edges[place] == at:
+            return place
+        self.edges.insert(place + 1, at)
+        self.masks.insert(place + 1, self.masks[place])
+        return place + 1
+
+    def join(self, first: int, last: int) -> None:
+        """Join equal neighbours, from place `first` to place `last`."""
+        for place in range(min(last, len(self.masks) - 1), max(first, 1) - 1, -1):
+            if self.masks[place] == self.masks[place - 1]:
+                del self.edges[place], self.masks[place]
+
+    def put(self, start: int, end: int, mask: int) -> None:
+        """Give an interval one set of devices."""
+        first, last = self.cut(start), self.cut(end)
+        self.edges[first:last], self.masks[first:last] = [start], [mask]
+        self.join(first, first + 1)
+
+    def add(self, start: int, end: int, mask: int) -> None:
+        """Add devices to all that is defined of an interval."""
+        first, last = self.cut(start), self.cut(end)
+        self.masks[first:last] = [one and one | mask for one in self.masks[first:last]]
+        self.join(first, last)
+
+    def within(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The intervals that meet some bytes, cut to these."""
+        place = bisect_right(self.edges, start) - 1
+        while place < len(self.edges) and self.edges[place] < end:
+            behind = self.edges[place + 1] if place + 1 < len(self.edges) else end
+            yield max(start, self.edges[place]), min(end, behind), self.masks[place]
+            place += 1
+
+
+class Coherence:
+    """Knows where all bytes of a runtime are valid."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, _Line] = {}
+
+    def missing(self, span: Span, device: int) -> list[Piece]:
+        """Find what has been written of a span and is not valid on a device, in order."""
+        line, bit = self._lines.get(span.base), 1 << device
+        if line is None:
+            return []
+        if all(mask & bit or not mask for _, _, mask in line.within(span.start, span.end)):
+            return []
+        found: list[Piece] = []
+        for start, end in rows_of(span):
+            for begin, stop, mask in line.within(start, end):
+                if not mask or mask & bit:
+                    continue
+                if found and found[-1].end == begin and found[-1].devices == mask:
+                    found[-1] = found[-1]._replace(end=stop)
+                else:
+                    found.append(Piece(span.base, begin, stop, mask))
+        return found
+
+    def run(self, piece: Piece, source: int, device: int, end: int) -> int:
+        """Say how far, up to `end`, bytes behind a piece could be copied with it: `source` has
+        them, or nobody wrote them, and `device` lacks them."""
+        reach = piece.end
+        for _, stop, mask in self._lines[piece.base].within(piece.end, end):
+            if mask and (mask & 1 << device or not mask & 1 << source):
+                break
+            reach = stop
+        return reach
+
+    def everywhere(self, span: Span) -> int:
+        """Say which devices have all that was written of a span; 0 where nothing was."""
+        found = -1
+        line = self._lines.get(span.base)
+        for start, end in rows_of(span) if line is not None else ():
+            for _, _, mask in line.within(start, end) if line is not None else ():
+                found &= mask or -1
+        return 0 if found == -1 else found
+
+    def moved(self, piece: Piece, device: int) -> None:
+        """Note that a device got a copy of a piece."""
+        self._lines[piece.base].add(piece.start, piece.end, 1 << device)
+
+    def written(self, span: Span, device: int) -> None:
+        """Note that a launch on a device may have written a span: no other has it now."""
+        mask = 1 << device
+        line = self._lines.setdefault(span.base, _Line())
+        if all(one == mask for _, _, one in line.within(span.start, span.end)):
+            return
+        for start, end in rows_of(span):
+            line.put(start, end, mask)
+
+    def forget(self, base: int) -> None:
+        """Drop what is known of a base."""
+        self._lines.pop(base, None)
+
+    def all_of(self, base: int) -> list[Piece]:
+        """List what was written of a base, and where it is valid."""
+        line = self._lines.get(base)
+        if line is None:
+            return []
+        found = line.within(0, line.edges[-1])
+        return [Piece(base, start, end, mask) for start, end, mask in found if mask]
+
+    @property
+    def intervals(self) -> int:
+        """Count the intervals of all bases."""
+        return sum(len(line.edges) for line in self._lines.values())
+
+
+def is_widened(span: Span) -> bool:
+    """Say whether more bytes count than those of the span."""
+    return span.rows > MOST_ROWS and span.pitch != span.width
+
+
+def rows_of(span: Span) -> Iterator[tuple[int, int]]:
+    """The intervals that count for a span."""
+    if span.rows == 1 or span.pitch == span.width or span.rows > MOST_ROWS:
+        yield span.start, span.end
+        return
+    for row in range(span.rows):
+        start = span.start + row * span.pitch
+        yield start, start + span.width

@@ -1,0 +1,111 @@
+"""Opening: from what a program asks of its devices to a team of them.
+
+In: `Runtime(devices=...)` with its other options. Out: the devices, checked; a backend and a store
+that stand for all of them. A wrong choice is an error that says what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from .. import devices as there
+from ..backends.queues import HOST, HostQueues
+from ..devices.contexts import shared_context
+from ..errors import UsageError
+from ..memory.blocks import store_for
+from .backend import Several
+from .engine import Team
+from .links import links_of
+from .memory import Everywhere
+from .placement import PLACEMENTS
+
+if TYPE_CHECKING:
+    from ..records import Options, Placing, Plan
+
+MOST = 16
+
+
+def chosen(asked: object) -> list[cl.Device]:
+    """The devices that were asked for: "all" of the platform of the default device and of its
+    kind, or a list in which each is given as `device=` takes it. The same one may come several
+    times, and stands for several."""
+    if isinstance(asked, str):
+        if asked != "all":
+            raise UsageError(f'devices={asked!r}: expected "all", or a list such as [0, 1]')
+        first = there.choose()
+        found = [one for one in first.platform.get_devices() if one.type == first.type]
+        return [there.choose(one) for one in found[:MOST]]
+    if not isinstance(asked, Sequence) or not asked:
+        raise UsageError(f'devices={asked!r}: expected "all", or a list such as [0, 1]')
+    if len(asked) > MOST:
+        raise UsageError(f"devices: got {len(asked)} of them, expected at most {MOST}")
+    found = []
+    for place, one in enumerate(asked):
+        try:
+            found.append(there.choose(one))
+        except UsageError as error:
+            raise UsageError(f"devices[{place}]: {error}") from None
+    names = sorted({one.platform.name.strip() for one in found})
+    if len(names) > 1:
+        raise UsageError(
+            f"devices: they are of several platforms ({', '.join(names)}); a runtime takes those "
+            "of one"
+        )
+    return found
+
+
+def check(asked: Options, placement: str) -> None:
+    """Refuse what a runtime of several devices does not do."""
+    if placement not in PLACEMENTS:
+        raise UsageError(f"unknown placement {placement!r}; there are: {', '.join(PLACEMENTS)}")
+    if asked.backend != "auto" and asked.backend not in HOST:
+        raise UsageError(
+            f"backend={asked.backend!r} takes one device; with devices= there are: auto, "
+            f"{', '.join(HOST)}"
+        )
+    for name, is_on in (
+        ("trace=True", asked.trace),
+        ("check=", bool(asked.check)),
+        ("watchdog_s=", asked.watchdog_s is not None),
+    ):
+        if is_on:
+            raise UsageError(f"{name} takes one device; leave devices= away to find a fault")
+
+
+def planned(one: Plan, many: int) -> Plan:
+    """The plan of one device for several: their lanes, and no scheduler on the device yet."""
+    backend = one.host
+    why = f"{many} devices, each with backend {backend}"
+    return one._replace(backend=backend, scheduler="no", why=why)
+
+
+def team(devices: Sequence[cl.Device], how: Plan, placing: Placing, placement: str) -> Team:
+    """A context, lanes and a store for each device."""
+    handles = [one.int_ptr for one in devices]
+    contexts = [
+        shared_context(one, handles[:place].count(one.int_ptr)) for place, one in enumerate(devices)
+    ]
+    pairs = list(zip(contexts, devices, strict=True))
+    if how.memory == "svm":
+        for one in devices:
+            if not one.get_info(cl.device_info.SVM_CAPABILITIES):
+                raise UsageError(
+                    f"memory='svm': {one.name.strip()} has no shared virtual memory; use 'buffers'"
+                )
+    stores = [store_for(context, one, how.memory) for context, one in pairs]
+    is_timed = placement == "min_finish"
+    backends = [
+        HostQueues(how.host, context, one, how.lanes, is_timed, placing) for context, one in pairs
+    ]
+    names = [one.name.strip() for one in devices]
+    return Team(
+        contexts,
+        devices,
+        Several(backends, names),
+        Everywhere(contexts[0], devices[0], stores),
+        links_of(devices),
+        placement,
+    )

@@ -1,0 +1,181 @@
+"""Placement: on which device a launch runs.
+
+In: what a launch lacks on each device, when its data and the devices are ready, and what moving
+costs. Out: the number of a device. Everything here is pure; times are microseconds of the model, on
+one clock that the caller chooses.
+
+`min_finish` is the default. The others are baselines; those with "transfer" in their names are the
+policies of GrCUDA, which look at bytes and bandwidths alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+STAYS_US = 20.0
+"""A kernel that takes less than this stays where most of its data is: moving anything takes
+longer."""
+
+
+class Link(NamedTuple):
+    """What moving bytes from one device to another costs."""
+
+    latency_us: float
+    bytes_per_us: float
+
+    def took_us(self, nbytes: int) -> float:
+        """How long a copy takes."""
+        return self.latency_us + nbytes / self.bytes_per_us if nbytes else 0.0
+
+
+Links = Sequence[Sequence[Link]]
+"""By source, then by target."""
+
+ASSUMED = Link(30.0, 10_000.0)
+"""What a link costs until it was measured."""
+
+
+class Lack(NamedTuple):
+    """Bytes that a device lacks, and the devices that have them, as bits."""
+
+    nbytes: int
+    devices: int
+
+
+class Task(NamedTuple):
+    """What a policy knows of a launch. Each member but the last has an item for each device."""
+
+    lacks: tuple[tuple[Lack, ...], ...]
+    ready_us: tuple[float, ...]
+    """When the data that a device has will be there; 0: it is."""
+    took_us: tuple[float | None, ...]
+    """How long launches like it took there; None: not known."""
+    whole: int
+    """The bytes that the launch reads, or may leave as they are."""
+
+    def lacking(self, device: int) -> int:
+        """How many bytes a device lacks."""
+        return sum(lack.nbytes for lack in self.lacks[device])
+
+
+class State(NamedTuple):
+    """What a policy knows of a device."""
+
+    free_us: float
+    """When it will have done all it has."""
+    active: int
+    """How many launches it has."""
+    held: int
+    """How many bytes of arrays it has."""
+
+
+Policy = Callable[[Task, Sequence[State], Links, float], int]
+"""(task, devices, links, now in us) -> device."""
+
+
+def nearest(devices: int, target: int, nbytes: int, links: Links) -> int:
+    """Say which of some devices a copy to another one is made from."""
+    return min(
+        members(devices, len(links)),
+        key=lambda source: (links[source][target].took_us(nbytes), source),
+    )
+
+
+def members(devices: int, many: int) -> list[int]:
+    """The numbers of a set of devices."""
+    return [number for number in range(many) if devices >> number & 1]
+
+
+def at_home(task: Task, states: Sequence[State]) -> int:
+    """Choose the device that lacks the fewest bytes; of several the one that has least to do, and
+    then the fewest bytes."""
+    return min(
+        range(len(states)),
+        key=lambda d: (task.lacking(d), states[d].active, states[d].held, d),
+    )
+
+
+def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device on which the launch ends first. Short and unknown ones stay at home."""
+    home = at_home(task, states)
+    took = task.took_us[home]
+    if took is None or (took < STAYS_US and task.whole):
+        return home
+
+    def finish(device: int) -> tuple[float, bool, int]:
+        start = max(now_us, states[device].free_us, arrives_us(task, device, links, now_us))
+        own = task.took_us[device]
+        return start + (took if own is None else own), device != home, device
+
+    return min(range(len(states)), key=finish)
+
+
+def arrives_us(task: Task, device: int, links: Links, now_us: float) -> float:
+    """Say when all data of a launch could be on a device, if copies begin once it is ready."""
+    there = max(now_us, task.ready_us[device])
+    for lack in task.lacks[device]:
+        source = nearest(lack.devices, device, lack.nbytes, links)
+        begins = max(now_us, task.ready_us[source])
+        there = max(there, begins) + links[source][device].took_us(lack.nbytes)
+    return there
+
+
+class RoundRobin:
+    """Takes one device after the other."""
+
+    def __init__(self) -> None:
+        self._next = -1
+
+    def __call__(self, task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+        """Choose the next one."""
+        self._next = (self._next + 1) % len(states)
+        return self._next
+
+
+def stream_aware(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device with the fewest launches."""
+    return min(range(len(states)), key=lambda device: (states[device].active, device))
+
+
+def min_transfer_size(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device that lacks the fewest bytes."""
+    return min(range(len(states)), key=lambda device: (task.lacking(device), device))
+
+
+def minmin_transfer_time(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device with the shortest transfers, each from its best source."""
+    return _by_transfer_time(task, links, min)
+
+
+def minmax_transfer_time(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
+    """Choose the device with the shortest transfers, each from its worst source."""
+    return _by_transfer_time(task, links, max)
+
+
+def _by_transfer_time(task: Task, links: Links, pick: Callable[[list[float]], float]) -> int:
+    def took_us(device: int) -> tuple[float, int]:
+        took = 0.0
+        for lack in task.lacks[device]:
+            sources = members(lack.devices, len(links))
+            took += pick([lack.nbytes / links[one][device].bytes_per_us for one in sources])
+        return took, device
+
+    return min(range(len(task.lacks)), key=took_us)
+
+
+_POLICIES: dict[str, Callable[[], Policy]] = {
+    "min_finish": lambda: min_finish,
+    "round_robin": RoundRobin,
+    "stream_aware": lambda: stream_aware,
+    "min_transfer_size": lambda: min_transfer_size,
+    "minmin_transfer_time": lambda: minmin_transfer_time,
+    "minmax_transfer_time": lambda: minmax_transfer_time,
+}
+
+PLACEMENTS = tuple(_POLICIES)
+
+
+def policy(name: str) -> Policy:
+    """Make the policy of a name, one of `PLACEMENTS`."""
+    return _POLICIES[name]()

@@ -1,0 +1,73 @@
+"""Staging: copies from one device to another, through pinned memory of the host.
+
+In: bytes of a base that one device has and another lacks. Out: launches, as any others: one that
+reads a chunk into staging memory, and one that writes it from there. The second one is held until
+the first has ended, since events do not cross contexts. Chunks follow each other, so that one is
+read while the one before is written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from ..memory.array import HostArray
+from ..records import Span
+
+CHUNK = 4 << 20
+"""Bytes of a chunk."""
+
+SMALL = 64 << 10
+"""Copies up to this take a small piece of staging memory."""
+
+MOST = {SMALL: 64, CHUNK: 8}
+"""How many pieces of each size there are, at most."""
+
+_FIRST_BASE = 1 << 60
+"""Where the base numbers of staging memory begin."""
+
+
+class Slot:
+    """A piece of staging memory."""
+
+    __slots__ = ("base", "host")
+
+    def __init__(self, base: int, host: HostArray) -> None:
+        self.base = base
+        self.host = host
+
+    def span(self, nbytes: int) -> Span:
+        """The first bytes of it."""
+        return Span(self.base, 0, nbytes, 1, nbytes)
+
+
+class Staging:
+    """The staging memory of a runtime. `allocate` gives pinned memory."""
+
+    def __init__(self, allocate: Callable[[int], HostArray]) -> None:
+        self._allocate = allocate
+        self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
+        """By size, the one that was taken longest ago first."""
+
+    @property
+    def reserved_bytes(self) -> int:
+        """How much there is."""
+        return sum(size * len(slots) for size, slots in self._slots.items())
+
+    def take(self, nbytes: int, is_used: Callable[[int], bool]) -> tuple[Slot, bool]:
+        """Staging memory for a chunk, and whether a launch that is under way still uses it: the
+        next one has to wait for that."""
+        size = SMALL if nbytes <= SMALL else CHUNK
+        slots = self._slots[size]
+        in_use = not slots or is_used(slots[0].base)
+        if in_use and len(slots) < MOST[size]:
+            many = sum(map(len, self._slots.values()))
+            slots.append(Slot(_FIRST_BASE + many, self._allocate(size)))
+            return slots[-1], False
+        slots.rotate(-1)
+        return slots[-1], in_use
+
+    def clear(self) -> None:
+        """Let go of all."""
+        for slots in self._slots.values():
+            slots.clear()

@@ -1,0 +1,401 @@
+"""Several devices: one memory, one program order, and nothing copied twice.
+
+Two or three contexts of one device stand for devices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from fuzz.kernels import SOURCE
+from fuzz.machine import AcsMachine
+from fuzz.oracle import NumpyMachine
+from fuzz.steps import NAMES, compare, run
+
+import acs_cl as acs
+from acs_cl.emu.reference.coherence import Bytes
+from acs_cl.records import Span
+from acs_cl.several import placement
+from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.engine import SeveralEngine
+from acs_cl.several.placement import Lack, Link, State, Task
+
+EACH = max(12, int(os.environ.get("ACS_CL_FUZZ", "0")) // 4)
+
+ADD = """
+kernel void add(global const float *x, global float *y, float a)
+{ int i = get_global_id(0); y[i] += a * x[i]; }
+"""
+
+
+def engine_of(runtime: acs.Runtime) -> SeveralEngine:
+    """The engine, of several devices."""
+    engine = runtime.engine
+    assert isinstance(engine, SeveralEngine)
+    return engine
+
+
+class Looked(Coherence):
+    """Coherence beside its model: what is copied was missing, and nothing else was."""
+
+    def __init__(self, devices: int) -> None:
+        super().__init__()
+        self.model = Bytes({})
+        self.devices = devices
+
+    def _grow(self, base: int, end: int) -> None:
+        line = self.model.valid.setdefault(base, [])
+        line += [set() for _ in range(end - len(line))]
+
+    def missing(self, span: Span, device: int) -> list[Piece]:
+        found = super().missing(span, device)
+        self._grow(span.base, span.end)
+        bytes_found = [at for piece in found for at in range(piece.start, piece.end)]
+        assert span.rows > MOST_ROWS or bytes_found == self.model.missing(span, device)
+        for piece in found:
+            for at in (piece.start, piece.end - 1):
+                mask = sum(1 << one for one in self.model.valid[span.base][at])
+                assert mask == piece.devices
+        return found
+
+    def moved(self, piece: Piece, device: int) -> None:
+        super().moved(piece, device)
+        sources = set(range(self.devices))
+        for one in self.model.valid[piece.base][piece.start : piece.end]:
+            sources &= one or sources
+        assert sources
+        self.model.moved(piece.base, piece.start, piece.end, min(sources), device)
+        assert not self.model.copied_again
+
+    def written(self, span: Span, device: int) -> None:
+        super().written(span, device)
+        self._grow(span.base, span.end)
+        self.model.written(span, device)
+
+    def forget(self, base: int) -> None:
+        super().forget(base)
+        self.model.valid.pop(base, None)
+
+
+@pytest.fixture
+def two(device: cl.Device) -> Iterator[acs.Runtime]:
+    with acs.Runtime(devices=[device, device], placement="round_robin") as runtime:
+        yield runtime
+
+
+# ---- coherence -----------------------------------------------------------------------------------
+
+
+def any_span(chance: random.Random, base: int, size: int) -> Span:
+    if chance.random() < 0.5:
+        start = chance.randrange(size)
+        width = chance.randint(1, size - start)
+        return Span(base, start, width, 1, width)
+    pitch = chance.randint(2, 12)
+    rows = chance.randint(2, size // pitch - 1)
+    width = chance.randint(1, pitch)
+    return Span(base, chance.randint(0, size - rows * pitch), pitch, rows, width)
+
+
+@pytest.mark.parametrize("devices", [2, 3, 5])
+def test_coherence_is_that_of_single_bytes(devices: int) -> None:
+    chance = random.Random(devices)
+    for _ in range(40):
+        known = Looked(devices)
+        for _ in range(60):
+            span, device = any_span(chance, chance.randrange(1, 3), 64), chance.randrange(devices)
+            if chance.random() < 0.4:
+                known.written(span, device)
+                continue
+            for piece in known.missing(span, device):
+                if chance.random() < 0.8:
+                    known.moved(piece, device)
+        if chance.random() < 0.3:
+            known.forget(1)
+        for base, line in known.model.valid.items():
+            for device in range(devices):
+                every = [at for at, one in enumerate(line) if one and device not in one]
+                found = known.missing(Span(base, 0, len(line), 1, len(line)), device)
+                assert [at for p in found for at in range(p.start, p.end)] == every
+
+
+def test_bytes_that_were_written_alike_are_one_interval_again() -> None:
+    known = Coherence()
+    whole = Span(1, 0, 1000, 1, 1000)
+    for start in range(0, 1000, 10):
+        known.written(Span(1, start, 10, 1, 10), start // 10 % 2)
+    many = known.intervals
+    for piece in known.missing(whole, 0):
+        known.moved(piece, 0)
+    known.written(whole, 1)
+    assert known.intervals == 2 < many
+    known.forget(1)
+    assert known.intervals == 0
+
+
+def test_a_span_of_very_many_rows_counts_as_all_between_them() -> None:
+    known = Coherence()
+    known.written(Span(1, 0, 8 * MOST_ROWS, 1, 8 * MOST_ROWS * 2), 0)
+    column = Span(1, 0, 8, 2 * MOST_ROWS, 4)
+    found = known.missing(column, 1)
+    assert found == [Piece(1, 0, column.end, 1)]
+
+
+# ---- placement -----------------------------------------------------------------------------------
+
+NOW = 1000.0
+LINKS = [[Link(10.0, 1000.0)] * 3 for _ in range(3)]
+
+
+def task(lacks: Sequence[int], took: float | None = 500.0, ready: Sequence[float] = ()) -> Task:
+    """A launch that lacks so many bytes on each device, which the others have."""
+    devices = range(len(lacks))
+    holders = sum(1 << d for d in devices if not lacks[d])
+    return Task(
+        tuple((Lack(one, holders),) if one else () for one in lacks),
+        tuple(ready) or (0.0,) * len(lacks),
+        (took,) * len(lacks),
+        max(lacks),
+    )
+
+
+def states(*free: float, active: Sequence[int] = (0, 0, 0)) -> list[State]:
+    return [State(one, active[d], 0) for d, one in enumerate(free)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "expected"),
+    [
+        # nothing to move: the first that is free
+        (task([0, 0]), states(5000.0, NOW), 1),
+        # at home, while moving takes longer than waiting
+        (task([0, 900_000]), states(NOW + 800, NOW), 0),
+        # away, once the queue at home is longer than that
+        (task([0, 900_000]), states(NOW + 1000, NOW), 1),
+        # in a chain the data is not ready elsewhere either
+        (task([0, 900_000], ready=[NOW + 5000, 0]), states(NOW + 5000, NOW), 0),
+        # short ones stay, and so do unknown ones
+        (task([0, 100], took=2.0), states(NOW + 9000, NOW), 0),
+        (task([0, 100], took=None), states(NOW + 9000, NOW), 0),
+        # short ones without data go where there is less to do
+        (task([0, 0], took=None), states(NOW, NOW, active=(3, 1, 0)), 1),
+        # of three, the one with all of it
+        (task([100_000, 0, 100_000]), states(NOW, NOW, NOW), 1),
+    ],
+)
+def test_min_finish_weighs_waiting_against_moving(
+    asked: Task, there: list[State], expected: int
+) -> None:
+    links = [row[: len(there)] for row in LINKS[: len(there)]]
+    assert placement.min_finish(asked, there, links, NOW) == expected
+
+
+def test_baselines_look_at_what_their_names_say() -> None:
+    slow, fast = Link(0.0, 10.0), Link(0.0, 1000.0)
+    links = [[fast, slow, fast], [slow, fast, fast], [fast, fast, fast]]
+    there = states(NOW, NOW, NOW, active=(4, 1, 2))
+    asked = Task(
+        ((Lack(600, 0b110),), (Lack(500, 0b101),), (Lack(700, 0b011),)), (0.0,) * 3, (1.0,) * 3, 0
+    )
+
+    def chosen(name: str) -> int:
+        return placement.policy(name)(asked, there, links, NOW)
+
+    assert chosen("stream_aware") == 1
+    assert chosen("min_transfer_size") == 1  # 500 bytes
+    assert chosen("minmin_transfer_time") == 1  # 500 bytes by the fast link from device 2
+    assert chosen("minmax_transfer_time") == 2  # the only one without a slow link
+    turns = placement.policy("round_robin")
+    assert [turns(asked, there, links, NOW) for _ in range(4)] == [0, 1, 2, 0]
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def at_random(seed: int) -> Callable[..., int]:
+    chance = random.Random(seed)
+    return lambda task, states, links, now_us: chance.randrange(len(states))
+
+
+@pytest.fixture(scope="module")
+def kept(device: cl.Device) -> Iterator[Callable[..., tuple[acs.Runtime, acs.Program]]]:
+    made: dict[Any, tuple[acs.Runtime, acs.Program]] = {}
+
+    def one(many: int, **options: Any) -> tuple[acs.Runtime, acs.Program]:
+        key = (many, *sorted(options.items()))
+        if key not in made:
+            runtime = acs.Runtime(devices=[device] * many, **options)
+            made[key] = runtime, runtime.build(SOURCE)
+        engine = engine_of(made[key][0])
+        known = Looked(many)
+        engine.coherence = known
+        return made[key]
+
+    yield one
+    for runtime, _ in made.values():
+        with contextlib.suppress(acs.AcsError):
+            runtime.finish()
+        runtime.close()
+
+
+WAYS: list[tuple[int, dict[str, Any]]] = [
+    (2, {"backend": "out_of_order", "memory": "svm"}),
+    (2, {"backend": "lanes", "memory": "buffers"}),
+    (3, {"backend": "lanes", "memory": "svm"}),
+    (3, {"backend": "serial", "memory": "buffers"}),
+    (2, {"backend": "out_of_order", "issue": "ready_first"}),
+    (2, {"backend": "out_of_order", "window": 3}),
+]
+
+
+@pytest.mark.parametrize(("many", "options"), WAYS)
+@pytest.mark.parametrize("failing", [False, True])
+def test_random_programs_at_random_places_give_what_numpy_gives(
+    kept: Callable[..., tuple[acs.Runtime, acs.Program]],
+    many: int,
+    options: dict[str, Any],
+    failing: bool,
+) -> None:
+    runtime, program = kept(many, **options)
+    engine = engine_of(runtime)
+    for seed in range(EACH):
+        rng = random.Random(seed)
+        steps = [(rng.choice(NAMES), rng.randbytes(11)) for _ in range(25)]
+        engine.policy = at_random(seed)
+        expected = NumpyMachine(failing)
+        run(steps, expected)
+        got = AcsMachine(runtime, program, failing=failing)
+        try:
+            run(steps, got)
+        finally:
+            got.let_go()
+        compare(steps, expected, got)
+    with contextlib.suppress(acs.PoisonedError):
+        runtime.finish()
+    assert sum(copies for row in engine.moved for copies, _ in row) > 0
+
+
+def test_a_loop_on_two_devices_is_one_memory(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, y = two.array(np.arange(1000), "f4"), two.zeros(1000, "f4")
+    for _ in range(10):
+        prog.add((1000,), None, x, y, 1)
+    prog.add((500,), None, x[500:], y[500:], 2)
+    expected = np.arange(1000, dtype="f4") * 10
+    expected[500:] += 2 * np.arange(500, 1000)
+    np.testing.assert_array_equal(y.get(), expected)
+    y[::2].fill(5)
+    expected[::2] = 5
+    np.testing.assert_array_equal(y.get(), expected)
+    assert np.array_equal(y[100:200:3].get(), expected[100:200:3])
+
+
+def test_what_was_copied_once_is_there(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, ys = two.array(np.ones(10), "f4"), [two.zeros(10, "f4") for _ in range(20)]
+    seen: list[int] = []
+    engine_of(two).parcels = lambda parcel: seen.append(parcel.base)
+    for y in ys:
+        prog.add((10,), None, x, y, 1)
+    two.finish()
+    assert x.base is not None
+    assert seen.count(x.base.number) == 1
+
+
+def test_graphs_replay_on_all_devices(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, y, z = (two.array(np.full(64, k), "f4") for k in (1, 2, 3))
+    with two.record() as graph:
+        prog.add((64,), None, x, y, 1)
+        step = prog.add((64,), None, y, z, 1)
+        x.copy_from(z)
+    values = [1.0, 2.0, 3.0]
+    for k in range(6):
+        graph.update(step, a=k)
+        graph.replay()
+        values[1] += values[0]
+        values[2] += k * values[1]
+        values[0] = values[2]
+    for array, value in zip((x, y, z), values, strict=True):
+        np.testing.assert_array_equal(array.get(), np.full(64, value, "f4"))
+    assert all(one["launches"] for one in two.stats()["devices"])
+
+
+def test_stats_and_explain_say_where_a_launch_ran_and_what_moved(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, y = two.array(np.ones(1000), "f4"), two.zeros(1000, "f4")
+    handles = [prog.add((1000,), None, x, y, 1) for _ in range(2)]
+    assert {f"on device {d} (" in str(two.explain(h)) for h in handles for d in range(2)} == {
+        True, False,
+    }  # fmt: skip
+    assert "placed by round_robin" in str(two.explain(handles[0]))
+    first, second = two.stats()["devices"]
+    assert first["launches"] + second["launches"] == 4
+    assert second["from"][0]["bytes"] + first["from"].get(1, {"bytes": 0})["bytes"] >= 8000
+    assert "RAW" in str(two.explain(*handles))
+
+
+def test_a_host_task_and_a_decision_see_what_every_device_wrote(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, y = two.array(np.ones(100), "f4"), two.zeros(100, "f4")
+    flag, count = two.zeros(1, "u4"), two.array([50], "u4")
+    seen: list[float] = []
+    for k in range(6):
+        prog.add((100,), None, x, y, 1)
+        two.call(lambda values: seen.append(float(values[0])), reads=y)
+        prog.add((100,), None, x, y, 100, when=flag)
+        prog.add((acs.size(count, upto=100),), None, x, y, 1)
+        two.call(lambda values, k=k: values.fill(k), writes=x)
+    two.finish()
+    expected, y_at = [], 0.0
+    for k in range(6):
+        value = 1.0 if not k else k - 1.0
+        expected.append(y_at + value)
+        y_at += 2 * value
+    assert seen == expected
+
+
+def test_events_of_every_device_are_of_the_runtimes_context(two: acs.Runtime) -> None:
+    prog = two.build(ADD)
+    x, y = two.array(np.ones(100), "f4"), two.zeros(100, "f4")
+    events = [prog.add((100,), None, x, y, 1).event for _ in range(4)]
+    cl.wait_for_events(events)
+    assert y.get()[0] == 4
+
+
+# ---- wrong use -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"devices": "both"}, 'expected "all", or a list'),
+        ({"devices": []}, 'expected "all", or a list'),
+        ({"devices": 2}, 'expected "all", or a list'),
+        ({"devices": [0, 99]}, r"devices\[1\]: device index 99 is out of range"),
+        ({"devices": [0, True]}, r"devices\[1\]: a device is given as"),
+        ({"devices": [0] * 17}, "at most 16"),
+        ({"devices": [0, 0], "placement": "best"}, "unknown placement 'best'"),
+        ({"devices": [0, 0], "device": 0}, "device= takes one device"),
+        ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
+        ({"devices": [0, 0], "trace": True}, "trace=True takes one device"),
+        ({"devices": [0, 0], "check": "access"}, "check= takes one device"),
+        ({"devices": [0, 0], "watchdog_s": 3.0}, "watchdog_s= takes one device"),
+    ],
+)
+def test_wrong_devices_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(acs.UsageError, match=message):
+        acs.Runtime(**options)
+
+
+def test_an_array_on_several_devices_has_no_address(two: acs.Runtime) -> None:
+    x = two.zeros(10)
+    with pytest.raises(acs.UsageError, match="several devices"):
+        _ = x.data
