@@ -27,7 +27,7 @@ from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.placement import Lack, Link, State, Task
 
-EACH = max(12, int(os.environ.get("ACS_CL_FUZZ", "0")) // 4)
+EACH = max(8, int(os.environ.get("ACS_CL_FUZZ", "0")) // 4)
 
 ADD = """
 kernel void add(global const float *x, global float *y, float a)

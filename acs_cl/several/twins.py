@@ -42,8 +42,9 @@ class Twins:
             return source, options, name
         try:
             program: cl.Program = kernel.get_info(cl.kernel_info.PROGRAM)  # type: ignore[assignment]
-            source = program.get_info(cl.program_info.SOURCE)
-            words = program.get_build_info(self._devices[0], cl.program_build_info.OPTIONS)
+            source = str(program.get_info(cl.program_info.SOURCE))
+            what = cl.program_build_info.OPTIONS
+            words = str(program.get_build_info(self._devices[0], what))  # type: ignore[no-untyped-call]
         except cl.Error as error:
             raise DeviceError(
                 f"the driver does not tell the source of kernel {kernel.function_name!r}, which "
