@@ -16,7 +16,8 @@ from .handle import Handle
 from .kernel import Kernel
 from .launch.engine import Engine
 from .launch.waits import refuse_on_host_task
-from .memory.array import Array, HostArray
+from .memory.array import Array
+from .records import HostArray
 
 
 class Calls:

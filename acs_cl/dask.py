@@ -43,7 +43,8 @@ from .errors import UsageError
 from .graph.files import read
 from .graph.graph import Graph
 from .graph.loading import Made
-from .memory.array import Array, HostArray
+from .memory.array import Array
+from .records import DType, HostArray
 from .runtime import Runtime
 
 try:
@@ -92,7 +93,7 @@ class Kept:
     def __init__(self, array: Array) -> None:
         self.array = array
 
-    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> HostArray:
+    def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> HostArray:
         values: HostArray = self.array.get()
         return values if dtype is None else values.astype(dtype)
 

@@ -11,8 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 CHECKS = ("access", "order", "uninitialised", "leaks")
 """The names of checks, in the order of `Modes`."""
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
+"""A NumPy array of any shape and type."""
+
+DType: TypeAlias = np.dtype[Any]
+"""The type of elements, which is known only when a program runs."""
+
+Report: TypeAlias = dict[str, Any]
+"""Names with numbers, texts, and lists and tables of these: what is told to people, or is JSON."""
 
 Sizes: TypeAlias = tuple[int, ...]
 """A number for each axis of a launch, and other short rows of numbers."""

@@ -23,13 +23,13 @@ from .errors import UsageError
 from .launch.commands import HostCommand, KernelCommand, TransferCommand
 from .launch.strided import element_kernel
 from .memory.array import Array
-from .records import Access
+from .records import Access, DType, HostArray
 
 if TYPE_CHECKING:
     from .handle import Handle
     from .launch.engine import Engine
 
-HostArray = np.ndarray[Any, Any]
+HostArray = HostArray
 
 NOWHERE = Place(None, 0, 0)
 """Where arrays without elements are."""
@@ -232,7 +232,7 @@ def host_task(
     return handle
 
 
-def pinned(engine: Engine, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
+def pinned(engine: Engine, shape: tuple[int, ...], dtype: DType) -> HostArray:
     """Host memory for fast transfers; OpenCL has none of no bytes."""
     if not prod(shape) * dtype.itemsize:
         return np.empty(shape, dtype)

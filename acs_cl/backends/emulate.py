@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..emu.machines import machine
 from ..emu.trace import KERNEL
@@ -30,11 +30,12 @@ class Emulate(NamedTuple):
     measured: Mapping[tuple[str, int, int], int] = {}
 
 
-def emulate(options: Any) -> Emulate:
+def emulate(options: object) -> Emulate:
     """What `Runtime(emulate={…})` says; `UsageError` where it is wrong."""
-    if not isinstance(options or {}, Mapping):
+    options = options or {}
+    if not isinstance(options, Mapping):
         raise UsageError(f"emulate= has machine, policy and durations, got {options!r}")
-    given = dict(options or {})
+    given = dict(options)
     wrong = sorted(str(key) for key in set(given) - {"machine", "policy", "durations"})
     if wrong:
         raise UsageError(f"emulate= has machine, policy and durations, got {', '.join(wrong)}")
@@ -57,7 +58,7 @@ def emulate(options: Any) -> Emulate:
     return found._replace(measured=_measured(durations))
 
 
-def _measured(path: Any) -> dict[tuple[str, int, int], int]:
+def _measured(path: str | Path) -> dict[tuple[str, int, int], int]:
     """Median times of launches in a timeline that `rt.trace.save` wrote."""
     from ..emu.convert import from_timeline
 

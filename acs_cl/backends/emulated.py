@@ -31,7 +31,7 @@ from ..emu.spec import Machine
 from ..emu.trace import KERNEL, Entry
 from ..errors import DeviceError
 from ..launch.backend import Backend, End, Ended
-from ..records import Launch
+from ..records import Launch, Report
 from .emulate import GROUP, Emulate
 from .queues import open_queues
 
@@ -62,7 +62,7 @@ class ModelEvent:
     def __init__(self, backend: Emulated, number: int) -> None:
         self._backend = backend
         self.number = number
-        self.real: Any = None
+        self.real: cl.Event | None = None
         self.is_over = False
         """In the model."""
         self.status = RUNNING
@@ -73,7 +73,7 @@ class ModelEvent:
         """When it began and ended, in the model."""
         return _Profile(self.start_ns, self.end_ns)
 
-    def get_info(self, what: Any) -> int:
+    def get_info(self, what: object) -> int:
         """Its status."""
         if what != STATUS:
             raise DeviceError(f"an emulated launch has a status, and no {what}")
@@ -108,7 +108,7 @@ class Emulated(Backend):
 
     # ---- in --------------------------------------------------------------------------------------
 
-    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+    def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Tell the model."""
         with self._lock:
             place = len(self._live.entries) + 1
@@ -171,7 +171,7 @@ class Emulated(Backend):
             if place is not None:
                 self._live.wait(place)
 
-    def to_wait_for(self, number: int) -> Any:
+    def to_wait_for(self, number: int) -> cl.Event | None:
         """The real event of a launch that the model has gone on to the end of; None where that was
         refused."""
         self.advance(number)
@@ -181,7 +181,7 @@ class Emulated(Backend):
             self._is_flushed = True
         return None if event is None else event.real
 
-    def oldest(self) -> Any:
+    def oldest(self) -> cl.Event | None:
         """The same of the oldest launch."""
         number = next(iter(self._events), None)
         return None if number is None else self.to_wait_for(number)
@@ -198,7 +198,8 @@ class Emulated(Backend):
         """What a launch that is over in the model came to for real; whether it has come to that."""
         launch, event = self._launches[place]
         if event.status > 0:
-            event.status = REFUSED if launch.number in self._errors else status(event.real)
+            real = None if launch.number in self._errors else event.real
+            event.status = REFUSED if real is None else status(real)
         return event.status <= 0
 
     # ---- out -------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ class Emulated(Backend):
         found = self._errors.pop(number, None)
         return found if found is not None else super().error(number, status)
 
-    def event_for_others(self, number: int) -> Any:
+    def event_for_others(self, number: int) -> cl.Event | None:
         """The real event: the model goes on to the end of the launch."""
         event = self._events.get(number)
         if event is None:
@@ -269,7 +270,7 @@ class Emulated(Backend):
                 self._live.wait(place)
         super().wait_all()
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Report:
         """The modelled machine, and what is simulated of the run so far."""
         with self._lock:
             return {

@@ -92,9 +92,10 @@ class HostQueues(Backend):
         """The same, for a caller who waits for launch `number`."""
         return self._core.poll_up_to(number)
 
-    def oldest(self) -> Any:
+    def oldest(self) -> cl.Event | None:
         """An event of the driver to wait for before looking again, or None."""
-        return self._core.oldest()
+        event: cl.Event | None = self._core.oldest()
+        return event
 
     def flush(self) -> None:
         """Flush the lanes that have something new."""
@@ -106,8 +107,10 @@ class HostQueues(Backend):
         self._core.forget()
 
 
-def _without_order(context: cl.Context, device: cl.Device, profiling: bool) -> list[Any]:
-    modes: Any = cl.command_queue_properties
+def _without_order(
+    context: cl.Context, device: cl.Device, profiling: bool
+) -> list[cl.CommandQueue]:
+    modes = cl.command_queue_properties
     try:
         return open_queues(context, device, 1, profiling, int(modes.OUT_OF_ORDER_EXEC_MODE_ENABLE))
     except cl.LogicError as error:
@@ -118,7 +121,7 @@ def _without_order(context: cl.Context, device: cl.Device, profiling: bool) -> l
 
 def open_queues(
     context: cl.Context, device: cl.Device, many: int, profiling: bool, properties: Any = 0
-) -> list[Any]:
+) -> list[cl.CommandQueue]:
     """Make queues of one kind."""
     if profiling:
         properties |= int(cl.command_queue_properties.PROFILING_ENABLE)

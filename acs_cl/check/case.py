@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
 
 from ..access.signature import Signature
 from .memory import (
@@ -73,7 +75,7 @@ class Case:
         reads: Sequence[Interval],
         writes: Sequence[Interval],
         arguments: Sequence[Argument],
-        run: Callable[[], Any],
+        run: Callable[[], cl.Event],
         signature: Signature | None = None,
     ) -> None:
         self.may_differ = signature.unsteady if signature is not None else ""
@@ -192,7 +194,7 @@ class Case:
                 found += [(index, low + start, low + end) for start, end in _runs(wrong)]
         return found
 
-    def left_alone(self, one: Trial, other: Trial) -> list[tuple[Spot, Any]]:
+    def left_alone(self, one: Trial, other: Trial) -> list[tuple[Spot, npt.NDArray[np.bool_]]]:
         """For bytes declared as written, which of them belong to elements that the launch did not
         write, as far as the two tell: an element that was the same before both may have been."""
         found = []
@@ -331,7 +333,7 @@ def _meets_any(one: Region, regions: Sequence[Region], near: set[int]) -> bool:
     )  # fmt: skip
 
 
-def _runs(mask: Any) -> list[tuple[int, int]]:
+def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Where a mask is true, as (start, end)."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

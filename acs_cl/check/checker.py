@@ -21,20 +21,23 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from threading import get_ident
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyopencl as cl
 
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import kind as device_kind
-from ..devices.driver import COMPLETE, CommandQueue, status, wait_for_event
+from ..devices.driver import COMPLETE, CommandQueue, Events, status, wait_for_event
 from ..errors import CheckError, CheckWarning
+from ..handle import Handle
 from ..host.call_sites import caller
 from ..host.threads import on_host_task
 from ..launch.bases import take_back
 from ..launch.commands import HostCommand, KernelCommand, TransferCommand
 from ..launch.waits import wait
-from ..records import EVERYTHING, Access, Modes, Span
+from ..memory.array import Array
+from ..memory.blocks import Base, Block
+from ..records import EVERYTHING, Access, Command, DType, Modes, Report, Span
 from . import findings
 from .access import Matters, stray_read, stray_write
 from .case import Argument, Case, Spot, Trial
@@ -45,7 +48,7 @@ from .memory import GUARD, Interval, Memory, Part
 from .naming import arguments_of, plain_kernel, signature_of, token_of, where
 from .order import Batch
 from .passes import Passes
-from .patterns import kind_of, marked
+from .patterns import Bytes, kind_of, marked
 from .uninitialised import first_unwritten, note_written
 from .watch import Watch
 
@@ -86,7 +89,7 @@ class Checker:
         self._inside = 0
         """The thread that is in a launch."""
         self._notes: deque[tuple[Any, ...]] = deque()
-        self._quarantine: deque[tuple[int, Any, tuple[int, ...]]] = deque()
+        self._quarantine: deque[tuple[int, Block, tuple[int, ...]]] = deque()
         self._quarantined = 0
         self._pending: list[Interval] = []
         """What transfers wrote since the mirror was last made right."""
@@ -121,7 +124,7 @@ class Checker:
 
     # ---- what the runtime tells ----------------------------------------------------------------
 
-    def allocated(self, base: Any, dtype: Any) -> None:
+    def allocated(self, base: Base, dtype: DType) -> None:
         """A new array. Called under the runtime's lock."""
         site = caller()
         self._notes.append(("new", base.number, base.block, base.nbytes, kind_of(dtype), site))
@@ -129,8 +132,8 @@ class Checker:
             self._arrays[base.number] = site
 
     def freed(
-        self, number: int, block: Any, users: tuple[int, ...]
-    ) -> list[tuple[Any, tuple[int, ...]]]:
+        self, number: int, block: Block, users: tuple[int, ...]
+    ) -> list[tuple[Block, tuple[int, ...]]]:
         """An array is gone. Blocks that may be given out again: older ones, so that whoever still
         uses this one meets nobody else's bytes. Called under the runtime's lock."""
         self._notes.append(("gone", number))
@@ -145,14 +148,14 @@ class Checker:
             released.append((old, old_users))
         return released
 
-    def data_taken(self, array: Any) -> None:
+    def data_taken(self, array: Array) -> None:
         """The program has the address of an array, for commands that nobody sees."""
         self._shared = True
         task = self._task
         if task is None or not on_host_task():
             return
         bases = {span.base for span in (*task.reads, *task.writes)}
-        if array.base.number not in bases:
+        if array.base is not None and array.base.number not in bases:
             self._taken = array.base.number, caller()
 
     def takes(self, access: Access) -> bool:
@@ -168,7 +171,7 @@ class Checker:
 
     # ---- launches ------------------------------------------------------------------------------
 
-    def launch(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+    def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         """What `Engine.launch` does, and what a check does around it."""
         with self._lock:
             started, plain = perf_counter(), self._plain_s
@@ -183,7 +186,7 @@ class Checker:
                 self._inside = 0
                 self._total_s += perf_counter() - started - (self._plain_s - plain)
 
-    def _around(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+    def _around(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         self._take_notes()
         kernel = plain_kernel(command)
         reason = self._not_now(kernel, access, wait_for)
@@ -198,7 +201,7 @@ class Checker:
             again = again and self._runs_again(kernel, command, access)
             if wait_for or not again:
                 batch.end()
-        let: tuple[Any, bool] | None = None
+        let: tuple[Command, bool] | None = None
         if kernel is not None and type(command) is KernelCommand:
             watches = batch is not None and batch.takes_watched
             let = passes.lets(command, kernel, access, watches)
@@ -228,7 +231,7 @@ class Checker:
             self._sites[handle.number] = caller()
         return handle
 
-    def _runs_again(self, kernel: KernelCommand | None, command: Any, access: Access) -> bool:
+    def _runs_again(self, kernel: KernelCommand | None, command: Command, access: Access) -> bool:
         """Whether a launch can be run once more when its batch ends: what it touches is known, so
         that it can be put back, and it is not the program's, which goes on with it meanwhile."""
         odd = [span for span in (*access.reads, *access.writes) if span.base <= 0]
@@ -246,16 +249,14 @@ class Checker:
                     memory.argument(value, "i4")
         return all(memory.place(span) is not None for span in odd)
 
-    def _plain(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+    def _plain(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         started = perf_counter()
         try:
             return self.engine.launch(command, access, wait_for, result)
         finally:
             self._plain_s += perf_counter() - started
 
-    def _not_now(
-        self, kernel: KernelCommand | None, access: Access, wait_for: Sequence[Any] | None
-    ) -> str:
+    def _not_now(self, kernel: KernelCommand | None, access: Access, wait_for: Events) -> str:
         """Why a launch cannot be run alone, or more than once, if it cannot."""
         signature = None if kernel is None else signature_of(kernel)
         if signature is not None and signature.program_globals:
@@ -273,8 +274,13 @@ class Checker:
         return ""
 
     def _kernel(
-        self, kernel: KernelCommand, command: Any, access: Access, wait_for: Any, result: Any
-    ) -> Any:
+        self,
+        kernel: KernelCommand,
+        command: Command,
+        access: Access,
+        wait_for: Events,
+        result: object,
+    ) -> Handle:
         engine, memory, number = self.engine, self.memory, self.engine.number + 1
         arguments = arguments_of(kernel, memory)
         self._settle_all()
@@ -326,7 +332,7 @@ class Checker:
 
     def _trials(self, case: Case, kernel: KernelCommand) -> list[Trial]:
         """Runs with other values; memory is as before afterwards."""
-        several: list[Any] = []
+        several: list[list[Bytes]] = []
         if self.modes.access:
             several.append(case.other())
             token = token_of(kernel)
@@ -346,11 +352,12 @@ class Checker:
             case.put(case.before)
         return trials
 
-    def _run(self, command: Any) -> Any:
+    def _run(self, command: Command) -> cl.Event:
         """Begin it once more, beside the backend, with nothing of that under way; its event."""
         self.runs += 1
         with self.engine.lock:
-            return command.enqueue(self.memory.queue, None)
+            event: cl.Event = command.enqueue(self.memory.queue, None)
+        return event
 
     def _take_over(self, case: Case, real: Trial, everything: bool) -> None:
         """The mirror becomes what the launch left."""
@@ -363,7 +370,9 @@ class Checker:
             window.region.mirror[start:end] = real.out[index][low:high]
             window.region.changed(start, end)
 
-    def _host_task(self, command: HostCommand, access: Access, wait_for: Any, result: Any) -> Any:
+    def _host_task(
+        self, command: HostCommand, access: Access, wait_for: Events, result: object
+    ) -> Handle:
         engine, memory = self.engine, self.memory
         self._settle_all()
         who = Who(engine.number + 1, command.name, command.site, True)
@@ -395,7 +404,9 @@ class Checker:
             self._look_at_task(who)
         return handle
 
-    def _transfer(self, command: Any, access: Access, wait_for: Any, result: Any) -> Any:
+    def _transfer(
+        self, command: Command, access: Access, wait_for: Events, result: object
+    ) -> Handle:
         if self.looks:
             who = Who(self.engine.number + 1, command.name, caller())
             writes = self.memory.intervals(access.writes)
@@ -403,7 +414,11 @@ class Checker:
             for one in writes:
                 one.region.unwritten[one.low : one.high] = False
             self._pending += writes
-            if self.modes.access and _moves(command, "write"):
+            if (
+                self.modes.access
+                and isinstance(command, TransferCommand)
+                and _moves(command, "write")
+            ):
                 self._foreign.promise(who, command.source)
         return self._plain(command, access, wait_for, result)
 
@@ -495,7 +510,7 @@ class Checker:
             if text:
                 warnings.warn(text, CheckWarning, stacklevel=2)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """What the checks did and cost, in plain values."""
         return {
             "modes": str(self.modes),
@@ -680,14 +695,14 @@ class Checker:
             ))  # fmt: skip
 
 
-def _never() -> Any:
+def _never() -> NoReturn:
     raise AssertionError("host tasks are run once")
 
 
-def _list(spans: Sequence[Any]) -> str:
+def _list(spans: Sequence[object]) -> str:
     return "; ".join(map(str, spans[:4])) + ("; …" if len(spans) > 4 else "") or "nothing"
 
 
-def _moves(command: Any, name: str) -> bool:
+def _moves(command: Command, name: str) -> bool:
     """Whether it is a transfer of this kind."""
     return isinstance(command, TransferCommand) and command.name == name

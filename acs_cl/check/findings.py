@@ -5,7 +5,7 @@ In: a launch, and what was found. Out: a `Finding`, which `CheckError.finding` i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import CheckError
 
@@ -68,6 +68,6 @@ def finding(kind: str, who: Who, where: Where | None, text: str) -> Finding:
     return Finding(kind, who.launch, who.name, argument, parameter, first, who.site, text)
 
 
-def error(found: Finding) -> Any:
+def error(found: Finding) -> CheckError:
     """What to raise for it."""
     return CheckError(found.text, found)

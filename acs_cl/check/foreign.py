@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ..records import HostArray
 from .case import Argument
 from .findings import Who
 from .memory import BufferRegion, Interval, Region
@@ -32,14 +33,14 @@ class Promise(NamedTuple):
     """Host memory that a transfer reads, and its sum when it was launched."""
 
     who: Who
-    host: Any
+    host: HostArray
     checksum: int
 
 
 class Held(NamedTuple):
     """A foreign buffer, and the first launch that used it since the program last waited."""
 
-    memory: Any
+    memory: object
     who: Who
     argument: Argument
 
@@ -54,21 +55,23 @@ class Foreign:
         self._promises: list[Promise] = []
         listen(self)
 
-    def promise(self, who: Who, host: Any) -> None:
+    def promise(self, who: Who, host: HostArray) -> None:
         """A transfer from host memory was launched."""
-        self._promises.append(Promise(who, host, zlib.crc32(host)))
+        self._promises.append(Promise(who, host, zlib.crc32(host.data)))
 
     def broken(self) -> Who | None:
         """The first transfer whose host memory has changed since; forgets all of them."""
         promises, self._promises = self._promises, []
-        return next((one.who for one in promises if zlib.crc32(one.host) != one.checksum), None)
+        return next(
+            (one.who for one in promises if zlib.crc32(one.host.data) != one.checksum), None
+        )
 
-    def hold(self, region: Region, memory: Any, who: Who, argument: Argument) -> None:
+    def hold(self, region: Region, memory: object, who: Who, argument: Argument) -> None:
         """A launch uses a foreign buffer: the program may drop it, and may not release it."""
         if isinstance(region, BufferRegion) and region.foreign:
             self._held.setdefault(id(memory), Held(memory, who, argument))
 
-    def heard_of_release(self, memory: Any) -> None:
+    def heard_of_release(self, memory: object) -> None:
         """Note that the program has released a buffer, on whatever thread."""
         held = self._held.get(id(memory))
         if held is not None:

@@ -18,14 +18,16 @@ import ctypes
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 
-from ..access.arguments import ADDRESS_SPACE, host_address
+from ..access.arguments import ADDRESS_SPACE, host_address, parent_of
 from ..devices import driver
 from ..devices.driver import Place
+from ..memory.blocks import Block
 from ..ranges import intervals
 from ..records import EVERYTHING, Access, Span
 from .patterns import Bytes, swapped
@@ -34,7 +36,7 @@ GUARD = 4096
 """Bytes behind each array."""
 
 
-Underway = list[tuple[Any, Any]]
+Underway = list[tuple[cl.Event, Bytes | None]]
 """Events of what was begun on the queue of a `Memory`, in order, and the host's bytes that each
 needs. It is kept until all of it was waited for: PyOpenCL waits for an event that nobody keeps."""
 
@@ -75,7 +77,7 @@ class Region:
         self.parts: list[Part] = []
         self.mirror: Bytes = np.empty(0, np.uint8)
         self.other: Bytes = np.empty(0, np.uint8)
-        self.unwritten: Any = np.empty(0, bool)
+        self.unwritten: npt.NDArray[np.bool_] = np.empty(0, bool)
 
     @property
     def top(self) -> int:
@@ -155,7 +157,13 @@ class SvmRegion(Region):
     """Shared virtual memory. A CPU's is the host's own, so that nothing has to be copied."""
 
     def __init__(
-        self, queue: Any, memory: Any, size: int, address: int, foreign: bool, direct: bool
+        self,
+        queue: cl.CommandQueue,
+        memory: object,
+        size: int,
+        address: int,
+        foreign: bool,
+        direct: bool,
     ) -> None:
         super().__init__(queue, size, address, foreign)
         self._kept = memory
@@ -185,14 +193,18 @@ class SvmRegion(Region):
 class BufferRegion(Region):
     """A buffer. It is retained, so that it outlives what the program does to it."""
 
-    def __init__(self, queue: cl.CommandQueue, buffer: Any, size: int, foreign: bool) -> None:
+    def __init__(
+        self, queue: cl.CommandQueue, buffer: cl.MemoryObjectHolder, size: int, foreign: bool
+    ) -> None:
         super().__init__(queue, size, host_address(buffer), foreign)
-        self.buffer: Any = cl.Buffer.from_int_ptr(buffer.int_ptr, retain=True)
+        self.buffer: cl.Buffer = cl.Buffer.from_int_ptr(  # type: ignore[assignment]
+            buffer.int_ptr, retain=True
+        )
 
     @property
     def released(self) -> bool:
         """Whether nobody else holds it."""
-        return bool(self.buffer.get_info(cl.mem_info.REFERENCE_COUNT) <= 1)
+        return self.buffer.reference_count <= 1
 
     def begin_load(self, low: int, high: int, underway: Underway) -> Bytes:
         host: Bytes = np.empty(high - low, np.uint8)
@@ -261,7 +273,7 @@ class Memory:
         """Own and foreign ones."""
         return [*self._svm, *self._buffers.values()]
 
-    def allocated(self, number: int, block: Any, nbytes: int, kind: str, site: str) -> Part:
+    def allocated(self, number: int, block: Block, nbytes: int, kind: str, site: str) -> Part:
         """A base of the runtime's own."""
         if isinstance(block.memory, cl.Buffer):
             region: Region | None = self._buffers.get(block.memory.int_ptr)
@@ -292,7 +304,7 @@ class Memory:
         if part is not None:
             part.live = False
 
-    def dropped(self, block: Any) -> None:
+    def dropped(self, block: Block) -> None:
         """The driver may get the memory of a block that is gone back."""
         if isinstance(block.memory, cl.Buffer):
             self._buffers.pop(block.memory.int_ptr, None)
@@ -300,18 +312,18 @@ class Memory:
             start = block.address - block.offset
             self._svm = [region for region in self._svm if region.address != start]
 
-    def argument(self, memory: Any, kind: str) -> tuple[Region, int] | None:
+    def argument(self, memory: object, kind: str) -> tuple[Region, int] | None:
         """Where an argument begins. Foreign memory is looked at from its first launch on."""
         if isinstance(memory, cl.SVMPointer):
             return self._svm_argument(memory, kind)
         if not isinstance(memory, cl.Buffer):
             return None
         try:
-            parent: Any = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+            parent = parent_of(memory)
         except cl.Error:  # Intel's runtime, of a part of what the program has released
             return None
-        start: Any = memory.get_info(cl.mem_info.OFFSET) if parent is not None else 0
-        buffer: Any = memory if parent is None else parent
+        start = memory.offset if parent is not None else 0
+        buffer = memory if parent is None else parent
         region = self._buffers.get(buffer.int_ptr)
         if region is None:
             region = BufferRegion(self.queue, buffer, int(buffer.size), True)
@@ -319,7 +331,7 @@ class Memory:
             self._whole(region, -int(buffer.int_ptr), kind)
         return region, int(start)
 
-    def _svm_argument(self, memory: Any, kind: str) -> tuple[Region, int] | None:
+    def _svm_argument(self, memory: cl.SVMPointer, kind: str) -> tuple[Region, int] | None:
         address, size = int(memory.svm_ptr), memory.size
         for region in self._svm:
             if region.address <= address < region.address + region.size and (

@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..records import CHECKS, Modes
 
 
-def modes(given: Any, where: str = "check=") -> Modes:
+def modes(given: object, where: str = "check=") -> Modes:
     """What was asked for; `where` it was said, for the error."""
     if given is None or given is False:
         return Modes()

@@ -9,11 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
 
 import pyopencl as cl
 
-from ..access.signature import Signature
+from ..access.signature import Parameter, Signature
 from ..launch.commands import KernelCommand
 from ..launch.decision import DecidedCommand
 from .case import Argument
@@ -24,7 +23,7 @@ from .patterns import kind_of_element, word
 _tokens = count(1)
 
 
-def plain_kernel(command: Any) -> KernelCommand | None:
+def plain_kernel(command: object) -> KernelCommand | None:
     """The kernel that a command is, without a decision; None for what is no kernel."""
     if type(command) is DecidedCommand:
         return command.plain
@@ -71,14 +70,14 @@ def arguments_of(command: KernelCommand, memory: Memory) -> list[Argument]:
     return found
 
 
-def place_of(given: Any) -> Any:
+def place_of(given: object) -> object:
     """Where an argument is. A view made anew has the address that it had before."""
     if isinstance(given, cl.SVMPointer):
         return given.svm_ptr
     return given.int_ptr if isinstance(given, cl.Buffer) else given
 
 
-def _starts(command: KernelCommand, parameters: Sequence[Any]) -> dict[int, int]:
+def _starts(command: KernelCommand, parameters: Sequence[Parameter]) -> dict[int, int]:
     """Byte offsets that the kernel adds to its pointers: values behind its own parameters, one for
     each pointer to global memory."""
     given = dict(zip(command.values[::2], command.values[1::2], strict=True))

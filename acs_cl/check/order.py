@@ -23,6 +23,8 @@ from random import Random
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import pyopencl as cl
+
 from .. import core
 from ..access.arguments import ADDRESS_SPACE
 from ..devices import driver
@@ -32,11 +34,11 @@ from ..launch.commands import (
     TransferCommand,
 )
 from ..launch.decision import DecidedCommand
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, Command, HostArray, Span
 from . import findings
 from .access import stray_read, stray_write
 from .case import Case, Spot
-from .findings import Where, Who, finding
+from .findings import Finding, Where, Who, finding
 from .memory import Interval, Region, common, load_all, merged, store_all
 from .naming import arguments_of, plain_kernel, signature_of, where
 from .patterns import Bytes
@@ -59,7 +61,7 @@ class Entry(NamedTuple):
     """A launch of a batch, its bytes by regions."""
 
     who: Who
-    command: Any
+    command: Command
     access: Access
     reads: list[Interval]
     writes: list[Interval]
@@ -70,7 +72,7 @@ class Later(NamedTuple):
     """A launch that does what it declares: its bytes are looked up when somebody asks."""
 
     who: Who
-    command: Any
+    command: Command
     access: Access
 
 
@@ -78,7 +80,7 @@ class Looked(NamedTuple):
     """What came of looking at each launch: what is wrong, or else those whose outcome is open, and
     the bytes that may follow from theirs."""
 
-    found: Any
+    found: Finding | None
     doubtful: list[tuple[Who, str]]
     open: list[Interval]
 
@@ -96,7 +98,7 @@ class Batch:
         self._entries: list[Entry | Later] = []
         self._doubtful = False
         """Whether a launch is among them that may do what it does not declare."""
-        self._hosts: list[tuple[Any, int]] = []
+        self._hosts: list[tuple[HostArray, int]] = []
         """Host memory that was copied from, and its checksum then."""
         self._start: State = {}
         self._regions: dict[int, Region] = {}
@@ -123,7 +125,7 @@ class Batch:
             return not self._spoiled
         return self._ordered or checker.memory.nbytes <= KEPT_BYTES
 
-    def before(self, command: Any, let: bool) -> None:
+    def before(self, command: Command, let: bool) -> None:
         """A launch is about to be made: keep what memory it meets. `let`: it was let through, so
         that none of that is foreign."""
         memory = self._checker.memory
@@ -157,7 +159,7 @@ class Batch:
             known[low : low + len(values)] = values
 
     def add(
-        self, number: int, command: Any, access: Access, site: str, let: bool, watched: bool
+        self, number: int, command: Command, access: Access, site: str, let: bool, watched: bool
     ) -> None:
         """It was made."""
         later = Later(Who(number, command.name, site, command.on_host), command, access)
@@ -168,13 +170,13 @@ class Batch:
             self._doubtful = True
             self._entries.append(self._entry(later))
 
-    def _is_plain_transfer(self, command: Any) -> bool:
+    def _is_plain_transfer(self, command: Command) -> bool:
         """Whether it does what it says whatever its order, if the host's memory stays as it is."""
         if self._checker.modes.every == 1:
             return False
         if self._ordered and isinstance(command, TransferCommand) and command.name == "write":
             host = command.source
-            self._hosts.append((host, crc32(host)))
+            self._hosts.append((host, crc32(host.data)))
         return isinstance(command, TransferCommand)
 
     def _entry(self, one: Entry | Later) -> Entry:
@@ -209,7 +211,7 @@ class Batch:
     def _judge(self) -> None:
         checker, engine = self._checker, self._checker.engine
         given, self._entries = self._entries, []
-        doubtful = self._doubtful or any(crc32(host) != before for host, before in self._hosts)
+        doubtful = self._doubtful or any(crc32(host.data) != before for host, before in self._hosts)
         doubtful = doubtful and self._ordered and len(given) > 1
         if engine.gates:
             self._lost |= self._watched
@@ -237,7 +239,7 @@ class Batch:
         if found is not None:
             checker.fail(found)
 
-    def _wrong_order(self, entries: Sequence[Entry], real: State) -> Any:
+    def _wrong_order(self, entries: Sequence[Entry], real: State) -> Finding | None:
         """What is wrong, if an order gives other bytes."""
         upstream = _upstream(entries)
         orders = [legal(upstream, [float(-index) for index in range(len(entries))])]
@@ -275,7 +277,7 @@ class Batch:
         self._checker.memory.queue.finish()
         return self._state()
 
-    def _one(self, command: Any) -> Any:
+    def _one(self, command: Command) -> Any:
         """Behind all others; its event. A host task is what it stored."""
         checker = self._checker
         checker.runs += 1
@@ -286,7 +288,8 @@ class Batch:
                     driver.write(queue, place, host.reshape(-1).view("u1"), None)
             return None
         with checker.engine.lock:
-            return command.enqueue(queue, None)
+            event: cl.Event = command.enqueue(queue, None)
+        return event
 
     def _state(self) -> State:
         places = [Interval(one, 0, len(self._start[key])) for key, one in self._regions.items()]
@@ -303,7 +306,7 @@ class Batch:
 
     # ---- naming --------------------------------------------------------------------------------
 
-    def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
+    def _name(self, entries: Sequence[Entry], serial: State, wrong: State) -> Finding | None:
         """Which launch is not what it declares. Nobody is accused of bytes that may follow from a
         launch whose outcome is not the same each time."""
         looked = self._looked_at(entries)
@@ -341,11 +344,12 @@ class Batch:
                 open_ = merged([*open_, *entry.writes])
         return Looked(None, doubtful, open_)
 
-    def _one_looked_at(self, entry: Entry, kernel: KernelCommand) -> tuple[Any, bool]:
+    def _one_looked_at(self, entry: Entry, kernel: KernelCommand) -> tuple[Finding | None, bool]:
         checker, memory = self._checker, self._checker.memory
 
-        def run() -> Any:
-            return self._one(entry.command)
+        def run() -> cl.Event:
+            event: cl.Event = self._one(entry.command)
+            return event
 
         arguments = arguments_of(kernel, memory)
         case = Case(memory, entry.reads, entry.writes, arguments, run, signature_of(kernel))
@@ -362,7 +366,7 @@ class Batch:
             return None, True
         return checker.read(case, matters.spot, entry.who, entry.access), False
 
-    def _last_writer(self, entries: Sequence[Entry], serial: State, wrong: State) -> Any:
+    def _last_writer(self, entries: Sequence[Entry], serial: State, wrong: State) -> Finding | None:
         """Nothing is wrong with any kernel by itself: name who should have written what came out
         otherwise."""
         for key, region in self._regions.items():

@@ -16,10 +16,10 @@ import struct
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from ..access.narrow import Narrow, narrow
 from ..access.scalars import code
+from ..access.signature import Signature
 from ..launch.commands import KernelCommand
 from ..ranges import intervals
 from ..records import Access, Modes, Span
@@ -48,17 +48,17 @@ class Passes:
         self._every = modes.every
         self._random = Random(modes.seed)
         self._unwritten = modes.uninitialised
-        self._seen: Counter[Any] = Counter()
-        self._proven: dict[Any, bool] = {}
+        self._seen: Counter[tuple[object, ...]] = Counter()
+        self._proven: dict[tuple[object, ...], bool] = {}
         self._own: set[Access] = set()
-        self._narrows: dict[int, tuple[Any, Narrow | None]] = {}
+        self._narrows: dict[int, tuple[Signature, Narrow | None]] = {}
         self._batches = True
         """Whether the next batch of orders is one that is judged."""
         self.passed = self.watched = 0
 
     def lets(
-        self, command: Any, kernel: KernelCommand, access: Access, watches: bool
-    ) -> tuple[Any, bool] | None:
+        self, command: KernelCommand, kernel: KernelCommand, access: Access, watches: bool
+    ) -> tuple[KernelCommand, bool] | None:
         """What to launch instead of looking, and whether it is watched; None if a launch has to be
         looked at. `watches`: what is noted of a watched one would be of use."""
         every = self._every
@@ -141,7 +141,7 @@ class Passes:
         outline = followed[1]
         if outline is None:
             return False
-        numbers: list[Any] = [None] * len(signature.parameters)
+        numbers: list[int | None] = [None] * len(signature.parameters)
         for at in range(0, len(kernel.values), 2):
             index, value = kernel.values[at : at + 2]
             if index in outline.numbers:
@@ -168,11 +168,11 @@ class Passes:
         return True
 
 
-def _kind(kernel: KernelCommand) -> tuple[Any, ...]:
+def _kind(kernel: KernelCommand) -> tuple[object, ...]:
     return token_of(kernel), kernel.global_size, kernel.local_size
 
 
-def _key(kernel: KernelCommand, access: Access) -> tuple[Any, ...]:
+def _key(kernel: KernelCommand, access: Access) -> tuple[object, ...]:
     """What the proof of a launch rests on."""
     return (
         token_of(kernel),

@@ -12,8 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+from ..records import DType
+
+Bytes = npt.NDArray[np.uint8]
 
 ONES = {"f2": 0x3C00, "f4": 0x3F800000, "f8": 0x3FF0000000000000}
 """The bits of 1.0."""
@@ -22,7 +25,7 @@ MARKS = 7
 """`marked` counts from 2, and so far."""
 
 
-def kind_of(dtype: np.dtype[Any]) -> str:
+def kind_of(dtype: DType) -> str:
     """What the elements of a dtype are, for these functions."""
     size = dtype.itemsize
     if dtype.kind == "c":
@@ -46,14 +49,14 @@ def word(kind: str) -> int:
     return int(kind[1])
 
 
-def _split(values: Bytes, kind: str) -> tuple[Any, Bytes]:
+def _split(values: Bytes, kind: str) -> tuple[npt.NDArray[Any], Bytes]:
     """The whole elements as unsigned numbers, and the bytes after them."""
     size = word(kind)
     whole = len(values) // size * size
     return values[:whole].view(f"u{size}"), values[whole:]
 
 
-def _joined(words: Any, rest: Bytes) -> Bytes:
+def _joined(words: npt.NDArray[Any], rest: Bytes) -> Bytes:
     body: Bytes = np.ascontiguousarray(words).view(np.uint8)
     return np.concatenate((body, rest)) if len(rest) else body
 

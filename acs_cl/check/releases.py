@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyopencl as cl
 
@@ -19,13 +19,13 @@ import pyopencl as cl
 class Listener(Protocol):
     """Who wants to know."""
 
-    def heard_of_release(self, memory: Any) -> None:
+    def heard_of_release(self, memory: object) -> None:
         """The program has released this object."""
 
 
 _lock = threading.RLock()
 _original = cl.MemoryObject.release
-_listeners: weakref.WeakSet[Any] = weakref.WeakSet()
+_listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
 
 
 def listen(listener: Listener) -> None:
@@ -37,7 +37,7 @@ def listen(listener: Listener) -> None:
     weakref.finalize(listener, _let_go)
 
 
-def _release(self: Any) -> None:
+def _release(self: cl.MemoryObject) -> None:
     _original(self)
     with _lock:
         listeners = list(_listeners)

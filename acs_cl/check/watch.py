@@ -14,11 +14,12 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
+from ..access.signature import Signature
 from ..devices.build import build
 from ..devices.driver import OwnKernel, Place, read, wait_for_event, write
 from ..devices.facts import CannotParse
@@ -42,7 +43,7 @@ _new = tuple.__new__
 class _Variant(NamedTuple):
     """What stands for a kernel: its number of parameters, and those that have limits."""
 
-    kernel: Any
+    kernel: OwnKernel
     parameters: int
     watched: list[int]
     slot: int
@@ -54,9 +55,9 @@ class Watch:
     def __init__(self, context: cl.Context, device: cl.Device, memory: Memory) -> None:
         self._context, self._device, self._memory = context, device, memory
         self._variants: dict[int, _Variant | None] = {}
-        self._limits: dict[Any, tuple[Any, ...]] = {}
+        self._limits: dict[tuple[object, ...], tuple[int | bytes, ...]] = {}
         self._names: list[str] = []
-        self._strays: Any = None
+        self._strays: cl.Buffer | None = None
 
     def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
         """A launch that is watched in place of this one; None if there is none. All that it touches
@@ -116,24 +117,24 @@ class Watch:
             text, called, watched = watching(source, options, self._device, name)
             kernel = OwnKernel(build(self._context, self._device, text, [*options, "-w"]), called)
             kernel.signature = signature
-            return self._added(kernel, len(signature.parameters), watched)
+            return self._added(kernel, signature, watched)
         return None
 
-    def _added(self, kernel: Any, parameters: int, watched: list[int]) -> _Variant:
+    def _added(self, kernel: OwnKernel, signature: Signature, watched: list[int]) -> _Variant:
         if self._strays is None:
             flags = cl.mem_flags.READ_WRITE
             self._strays = cl.Buffer(self._context, flags, 4 * KERNELS)
             self._clear()
         slot = len(self._names)
-        self._names.append(kernel.signature.kernel)
-        return _Variant(kernel, parameters, watched, slot)
+        self._names.append(signature.kernel)
+        return _Variant(kernel, len(signature.parameters), watched, slot)
 
     def _limited(
         self, variant: _Variant, command: KernelCommand, access: Access
-    ) -> tuple[Any, ...]:
+    ) -> tuple[int | bytes, ...]:
         """More values for the variant: what each pointer may touch, and its slot."""
         places = {one.number: one for one in arguments_of(command, self._memory)}
-        values: list[Any] = []
+        values: list[int | bytes] = []
         extra = variant.parameters
         for index in variant.watched:
             for spans in (access.reads, access.writes):

@@ -12,9 +12,9 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any
 
 import pyopencl as cl
+from pyopencl import _cl
 
 from .. import devices
 from ..errors import UsageError
@@ -28,10 +28,10 @@ class Shared:
 
     def __init__(self, device: cl.Device) -> None:
         self.context = cl.Context([device])
-        self._programs: OrderedDict[Hashable, Any] = OrderedDict()
+        self._programs: OrderedDict[Hashable, _cl._Program] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, key: Hashable) -> Any:
+    def find(self, key: Hashable) -> _cl._Program | None:
         """What was kept under `key`, or None."""
         with self._lock:
             found = self._programs.get(key)
@@ -39,7 +39,7 @@ class Shared:
                 self._programs.move_to_end(key)
             return found
 
-    def keep(self, key: Hashable, program: Any) -> None:
+    def keep(self, key: Hashable, program: _cl._Program) -> None:
         """Keep it, and let go of the one that was not asked for the longest."""
         with self._lock:
             self._programs[key] = program
@@ -53,7 +53,7 @@ _shared: dict[tuple[int, int], Shared] = {}
 _lock = threading.Lock()
 
 
-def context_for(device: cl.Device, context: cl.Context) -> tuple[Any, Any]:
+def context_for(device: cl.Device, context: cl.Context) -> tuple[cl.Context, cl.Device]:
     """The context and device to use: the shared one of a device, or of a context given its only
     device or the one named."""
     if context is None:
@@ -75,7 +75,7 @@ def context_for(device: cl.Device, context: cl.Context) -> tuple[Any, Any]:
     return context, chosen
 
 
-def context_to_ask(device: cl.Device) -> Any:
+def context_to_ask(device: cl.Device) -> cl.Context:
     """A context in which to ask a device's compiler: the shared one if there is one, else one that
     nobody keeps, since a context takes memory of a GPU."""
     devices.repair(device)
@@ -98,7 +98,7 @@ def forget_context(context: cl.Context) -> None:
             del _shared[key]
 
 
-def shared_context(device: cl.Device, copy: int = 0) -> Any:
+def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
     """The shared context of a device; of several, for who takes one device for several."""
     with _lock:
         one = _shared.get((device.int_ptr, copy))

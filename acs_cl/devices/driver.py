@@ -14,37 +14,40 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyopencl as cl
 from pyopencl import _cl, invoker
 
 from .. import core
+from ..records import DType, HostArray
 
 _invoker: Any = invoker
 
 COMPLETE = int(cl.command_execution_status.COMPLETE)
 
-Events = Sequence[Any] | None
+Events: TypeAlias = Sequence[cl.Event] | None
+
+Origin: TypeAlias = tuple[str, tuple[str, ...], str]
+"""Source, build options and name of a kernel."""
 
 STATUS = cl.event_info.COMMAND_EXECUTION_STATUS
 
-enqueue_kernel: Any = _cl.enqueue_nd_range_kernel
+enqueue_kernel: Callable[..., cl.Event] = _cl.enqueue_nd_range_kernel
 """(queue, kernel, global size, local size, offset, wait for, False, False), by position only."""
 
 # PyOpenCL's own, also while `interception` has put something else in their place
 CommandQueue = _cl.CommandQueue
-_read: Any = _cl._enqueue_read_buffer
-_write: Any = _cl._enqueue_write_buffer
-_copy: Any = _cl._enqueue_copy_buffer
-_fill: Any = _cl._enqueue_fill_buffer
-_marker: Any = _cl._enqueue_marker_with_wait_list
-_svm_copy: Any = _cl._enqueue_svm_memcpy
-_svm_fill: Any = _cl._enqueue_svm_memfill
+_read = _cl._enqueue_read_buffer
+_write = _cl._enqueue_write_buffer
+_copy = _cl._enqueue_copy_buffer
+_fill = _cl._enqueue_fill_buffer
+_marker = _cl._enqueue_marker_with_wait_list
+_svm_copy = _cl._enqueue_svm_memcpy
+_svm_fill = _cl._enqueue_svm_memfill
 
 
 class OwnKernel(cl.Kernel):
@@ -61,8 +64,8 @@ class OwnKernel(cl.Kernel):
     __slots__ = ("current", "launched", "offer", "origin", "queued", "reason", "signature", "token")
 
     # as they are now: `interception` puts others in their place, for kernels of the program
-    _set_arg_multi: Any = vars(cl.Kernel)["_set_arg_multi"]
-    _set_arg_buf_multi: Any = vars(cl.Kernel)["_set_arg_buf_multi"]
+    _set_arg_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_multi"]
+    _set_arg_buf_multi: Callable[[Sequence[object]], None] = vars(cl.Kernel)["_set_arg_buf_multi"]
 
     def __init__(self, *arguments: Any) -> None:
         with _invokers_later():
@@ -73,14 +76,17 @@ class OwnKernel(cl.Kernel):
         self.launched = 0
         """How often since the scheduler was last thought of, and why it does not have it."""
         self.reason = "its kernel was not launched often yet"
-        self.offer: Any = None
-        self.origin: Any = None
-        self.queued: Any = None
-        self.signature: Any = None
-        self.token: Any = None
+        self.offer: object = None
+        self.origin: Origin | None = None
+        self.queued: object = None
+        self.signature: object = None
+        self.token: int | None = None
+
+    current: Sequence[object]
+    """The arguments that it has now."""
 
 
-def own_clone(kernel: Any) -> Any:
+def own_clone(kernel: cl.Kernel) -> Any:
     """Make a kernel of ours from one whose program nobody knows. PyOpenCL makes an `OwnKernel` from
     a program only, so that this is a plain kernel with the same attributes."""
     clone: Any = kernel.clone()
@@ -124,7 +130,7 @@ def _invokers_later() -> Iterator[None]:
 _making = threading.Lock()
 
 
-def set_arguments(kernel: Any, pointers: Sequence[Any], values: Sequence[Any]) -> None:
+def set_arguments(kernel: OwnKernel, pointers: Sequence[object], values: Sequence[object]) -> None:
     """Set arguments: memory, then values as bytes; index and argument in turns in both."""
     kernel._set_arg_multi(pointers)
     kernel.current = pointers
@@ -152,7 +158,7 @@ core.native.open_driver(functions())
 _SVM_PTRS = 0x11B6  # CL_KERNEL_EXEC_INFO_SVM_PTRS
 
 
-def declare_svm(kernel: Any, addresses: Sequence[int]) -> None:
+def declare_svm(kernel: cl.Kernel, addresses: Sequence[int]) -> None:
     """Tell the driver which allocations a kernel may reach by pointers in memory, all of them at
     once. PyOpenCL has no such call; its extension module is linked with the loader that has it."""
     global _set_exec_info
@@ -179,28 +185,26 @@ class Place(NamedTuple):
     nbytes: int
 
 
-def is_svm(memory: Any) -> bool:
+def is_svm(memory: object) -> bool:
     """Whether the driver takes it as an SVM pointer."""
     return isinstance(memory, cl.SVMPointer)
 
 
-def read(queue: cl.CommandQueue, host: np.ndarray[Any, Any], place: Place, wait_for: Events) -> Any:
+def read(queue: cl.CommandQueue, host: HostArray, place: Place, wait_for: Events) -> cl.Event:
     """Device to host; `host` is contiguous and stays alive until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, cl.SVM(host), place.memory, wait_for)
     return _read(queue, place.memory, host, place.offset, wait_for, False)
 
 
-def write(
-    queue: cl.CommandQueue, place: Place, host: np.ndarray[Any, Any], wait_for: Events
-) -> Any:
+def write(queue: cl.CommandQueue, place: Place, host: HostArray, wait_for: Events) -> cl.Event:
     """Host to device; `host` is contiguous and stays as it is until the event."""
     if is_svm(place.memory):
         return _svm_copy(queue, False, place.memory, cl.SVM(host), wait_for)
     return _write(queue, place.memory, host, place.offset, wait_for, False)
 
 
-def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events) -> Any:
+def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events) -> cl.Event:
     """Device to device, `source.nbytes` bytes; the two do not overlap."""
     if is_svm(target.memory) and is_svm(source.memory):
         return _svm_copy(queue, False, target.memory, source.memory, wait_for)
@@ -209,18 +213,14 @@ def copy(queue: cl.CommandQueue, target: Place, source: Place, wait_for: Events)
     )
 
 
-def fill(
-    queue: cl.CommandQueue, place: Place, pattern: np.ndarray[Any, Any], wait_for: Events
-) -> Any:
+def fill(queue: cl.CommandQueue, place: Place, pattern: HostArray, wait_for: Events) -> cl.Event:
     """Repeat a pattern of 1, 2, 4 … 128 bytes over a place."""
     if is_svm(place.memory):
         return _svm_fill(queue, place.memory, pattern, byte_count=place.nbytes, wait_for=wait_for)
     return _fill(queue, place.memory, pattern, place.offset, place.nbytes, wait_for)
 
 
-def wait_for_pinned(
-    queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
+def wait_for_pinned(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: DType) -> HostArray:
     """Host memory that the driver allocated for fast transfers, mapped while the array lives.
 
     The array is unmapped when it is dropped, maybe behind the last use of everything else, so that
@@ -231,7 +231,7 @@ def wait_for_pinned(
     buffer = cl.Buffer(queue.context, flags, prod(shape) * dtype.itemsize)
     both: Any = cl.map_flags.READ | cl.map_flags.WRITE
     mapped: Any = cl.enqueue_map_buffer(queue, buffer, both, 0, shape, dtype)
-    array: np.ndarray[Any, Any] = mapped[0]
+    array: HostArray = mapped[0]
     return array
 
 
@@ -247,7 +247,7 @@ def wait_for_event(event: cl.Event) -> int:
     return status(event)
 
 
-def wait_for_events(events: Sequence[Any]) -> None:
+def wait_for_events(events: Sequence[cl.Event]) -> None:
     """Block until all of them ended. PoCL gives back what a command holds a moment after the next
     one may begin; who waits for each of them meets that less than who waits for the last one
     alone."""

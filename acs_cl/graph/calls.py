@@ -21,7 +21,7 @@ from ..launch.commands import HostCommand, KernelCommand
 from ..launch.decision import DecidedCommand, Fault
 from ..memory.array import Array
 from ..memory.blocks import Base
-from ..records import Access, Command, Span
+from ..records import Access, Command, HostArray, Span
 
 Change = Callable[[Array], Array]
 
@@ -31,8 +31,8 @@ class Call(NamedTuple):
     `is_plain`: of a kernel, with no more than its arguments."""
 
     function: Callable[..., Any]
-    args: tuple[Any, ...]
-    keywords: Mapping[str, Any]
+    args: tuple[object, ...]
+    keywords: Mapping[str, object]
     owned: tuple[Base, ...] = ()
     is_plain: bool = False
 
@@ -90,7 +90,7 @@ def again(command: Command, place: int, context: cl.Context) -> Command:
 
 
 def _task_again(command: HostCommand) -> HostCommand:
-    hosts: dict[int, np.ndarray[Any, Any]] = {}
+    hosts: dict[int, HostArray] = {}
     reads, writes = (
         [(where, hosts.setdefault(id(host), np.empty_like(host))) for where, host in pairs]
         for pairs in (command.reads, command.writes)

@@ -25,6 +25,7 @@ import numpy as np
 import pyopencl as cl
 
 from ..errors import UsageError
+from ..records import DType
 
 VERSION = 1
 
@@ -41,7 +42,7 @@ class View(NamedTuple):
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
 
 
 class Size(NamedTuple):
@@ -272,7 +273,7 @@ def _wholes(values: Json) -> tuple[int, ...]:
     return tuple(map(_whole, _list(values)))
 
 
-def _dtype(descr: Json) -> np.dtype[Any]:
+def _dtype(descr: Json) -> DType:
     """As NumPy's own files name types. It wants tuples for fields, which JSON has not."""
     dtype = np.lib.format.descr_to_dtype(_tuples(descr))
     if dtype.hasobject:

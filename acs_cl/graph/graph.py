@@ -28,6 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
@@ -147,7 +148,12 @@ class Graph:
         engine.table.recording(1)
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self.engine.recorders.pop(self._thread, None) is not None:
             self.engine.table.recording(-1)
         self._own.clear()
@@ -163,7 +169,7 @@ class Graph:
         if self.engine.options.proofs_file:
             verify.note(self.verify(), self.engine.options.proofs_file)
 
-    def capture(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Handle:
+    def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
         """Make a call of the program now, without running what it launches, and keep it."""
         is_kernel = isinstance(function, Kernel)  # for which None is as good as nothing
         said = {
@@ -211,7 +217,7 @@ class Graph:
             check_written("acs.loop", loop.flag, self._accesses(calls))
             self._loops.append(loop)
 
-    def take(self, command: Command, access: Access, wait_for: Any) -> Handle:
+    def take(self, command: Command, access: Access, wait_for: object) -> Handle:
         """Keep a launch of the call that is being made."""
         if wait_for:
             raise UsageError(
@@ -506,7 +512,7 @@ class Graph:
                 self._compile()
             return found
 
-    def update(self, handle: Handle, /, **values: Any) -> None:
+    def update(self, handle: Handle, /, **values: object) -> None:
         """Give a recorded launch of a kernel other numbers, by the names of its parameters.
 
         `handle` is what the launch returned in the recording. The numbers hold from the next replay
@@ -705,7 +711,7 @@ class Graph:
             raise UsageError(f"update: {handle.name} of no bytes was not recorded")
         return handle.number - 1
 
-    def _check_pair(self, old: Any, new: Any) -> None:
+    def _check_pair(self, old: Array, new: Array) -> None:
         for array in (old, new):
             if not isinstance(array, Array) or array.engine is not self.engine:
                 raise UsageError(

@@ -28,8 +28,7 @@ from ..host import files
 from ..host.digest import digest
 from ..launch.commands import KernelCommand
 from ..ranges import merged
-from ..records import EVERYTHING, Access, Command
-from ..transfers import HostArray
+from ..records import EVERYTHING, Access, Command, HostArray
 from .costs import Profile, Recorded, bytes_of, profile_of
 
 if TYPE_CHECKING:

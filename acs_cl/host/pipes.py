@@ -13,7 +13,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TextIO
 
 LEFT = 128 + 13
 """As if SIGPIPE had ended the command."""
@@ -44,11 +44,11 @@ def nobody_reads() -> bool:
     return bool(broken)
 
 
-def _streams() -> list[Any]:
+def _streams() -> list[TextIO]:
     return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
 
 
-def _is_broken(stream: Any) -> bool:
+def _is_broken(stream: TextIO) -> bool:
     try:
         number = stream.fileno()
     except (OSError, ValueError):  # no file, or closed

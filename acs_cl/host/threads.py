@@ -12,9 +12,9 @@ import atexit
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import Empty, SimpleQueue
 from time import perf_counter, sleep
-from typing import Any
 
 SHORTEST_SLEEP_S = 50e-6
 LONGEST_SLEEP_S = 2e-3
@@ -54,7 +54,10 @@ class Progress:
     the program has launched since it was asked last and so looks by itself."""
 
     def __init__(
-        self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool], lock: Any
+        self,
+        pump: Callable[[], tuple[bool, bool]],
+        goes_on: Callable[[], bool],
+        lock: AbstractContextManager[object],
     ) -> None:
         self._pump = weakref.WeakMethod(pump)
         self._goes_on = weakref.WeakMethod(goes_on)

@@ -15,19 +15,18 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import core
 from ..devices.driver import Place
 from ..errors import UsageError
 from ..ranges import spans_of_view
-from ..records import Span
+from ..records import DType, HostArray, Span
 from .views import contiguous_strides, index_view, is_contiguous, reshape_view
 
 if TYPE_CHECKING:
     from ..handle import Handle
     from .blocks import Base, Store
-
-HostArray = np.ndarray[Any, Any]
 
 
 class Home(Protocol):
@@ -35,13 +34,13 @@ class Home(Protocol):
 
     store: Store
 
-    def runtime(self) -> Any:
+    def runtime(self) -> object:
         """The public face."""
 
     def tell_address(self, array: Array) -> None:
         """The program has the address of an array, for commands that nobody sees."""
 
-    def read_now(self, array: Array, out: object) -> Any:
+    def read_now(self, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
 
     def read(self, array: Array, out: object) -> Handle:
@@ -74,12 +73,12 @@ class Array(core.native.View):
     __slots__ = ("__weakref__", "base", "lead", "offset", "shape", "span", "strides")
 
     address: int
-    argument: Any
+    argument: object
     home: Home | None
     place: Place | None
     engine: Home
     spans: tuple[Span, ...]
-    dtype: np.dtype[Any]
+    dtype: DType
     nbytes: int
     size: int
     shape: tuple[int, ...]
@@ -92,7 +91,7 @@ class Array(core.native.View):
         offset: int,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: DType,
     ) -> None:
         self.engine = engine
         self.base = base
@@ -155,7 +154,7 @@ class Array(core.native.View):
         state = "" if self.base is not None else ", freed"
         return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
 
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
         self.live()
         shape, strides, offset = index_view(index, self.shape, self.strides)
@@ -164,7 +163,7 @@ class Array(core.native.View):
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: Any) -> None:
         """Overwrite a part: copy an array of this runtime, fill with a scalar, or set a NumPy
         array.
         """
@@ -191,7 +190,7 @@ class Array(core.native.View):
         self.live()
         return self.view_at(self.offset, self.shape[::-1], self.strides[::-1], self.dtype)
 
-    def view(self, dtype: Any) -> Array:
+    def view(self, dtype: npt.DTypeLike) -> Array:
         """Read the same bytes as another type; the last dimension of a contiguous array adapts."""
         self.live()
         new = np.dtype(dtype)
@@ -217,7 +216,7 @@ class Array(core.native.View):
         engine = self.live().engine
         return engine.read_now(self, out) if wait else engine.read(self, out)
 
-    def set(self, source: Any, copy: bool = True) -> Handle:
+    def set(self, source: object, copy: bool = True) -> Handle:
         """Overwrite with the values of a NumPy array or scalar; broadcast and convert as NumPy
         does.
 
@@ -226,7 +225,7 @@ class Array(core.native.View):
         """
         return self.live().engine.write(self, source, copy)
 
-    def fill(self, value: Any) -> Handle:
+    def fill(self, value: object) -> Handle:
         """Overwrite every element with `value`."""
         return self.live().engine.fill(self, value)
 
@@ -258,7 +257,7 @@ class Array(core.native.View):
         return self.spans if exact else ()
 
     def view_at(
-        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType
     ) -> Array:
         """Make a view of the same memory, `offset` bytes behind its beginning."""
         return Array(self.engine, self.base, offset, shape, strides, dtype)

@@ -50,7 +50,7 @@ def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     return True
 
 
-def index_view(index: Any, shape: Shape, strides: Shape) -> tuple[Shape, Shape, int]:
+def index_view(index: object, shape: Shape, strides: Shape) -> tuple[Shape, Shape, int]:
     """Basic indexing: the view's shape, strides and byte offset."""
     items = index if isinstance(index, tuple) else (index,)
     used = sum(item is not None and item is not Ellipsis for item in items)

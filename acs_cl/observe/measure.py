@@ -19,11 +19,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..host.intervals import packed
-from ..records import Access
+from ..records import Access, Report
 from .about import About
 from .advice import findings
 from .edges import WITHOUT_BYTES, Edge, edges_of
@@ -87,7 +88,12 @@ class Measure:
         self._began_ns = perf_counter_ns()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         engine, mine = self._engine, self._trace
         assert mine is not None
         mine.called()
@@ -284,7 +290,7 @@ def _arrows(slices: Sequence[Slice], edges: dict[int, list[Edge]]) -> dict[int, 
 
 def _events(
     slices: Sequence[Slice], where: dict[int, str], arrows: dict[int, list[Arrow]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Report]:
     """Events of the viewer, in microseconds from the first of each clock. A process for each clock,
     a thread for each lane, and more of them where slices of a lane overlap."""
     clocks = sorted({one.clock for one in slices})
@@ -332,7 +338,7 @@ def _track(lane: int, clock: str) -> str:
     return f"lane {lane}"
 
 
-def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def _named(what: str, process: int, thread: int, name: str) -> Report:
     return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 

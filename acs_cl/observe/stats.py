@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
 from .. import core
+from ..records import Report
 from .about import About
 
 if TYPE_CHECKING:
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from .record import Traced
 
 
-def report(engine: Engine) -> dict[str, Any]:
+def report(engine: Engine) -> Report:
     """Everything, in plain values. Called under the runtime's lock."""
     hazards, table, backend = engine.hazards, engine.table, engine.backend
-    report: dict[str, Any] = {
+    report: Report = {
         "backend": backend.name,
         "core": core.ABOUT,
         "issue": engine.options.issue,

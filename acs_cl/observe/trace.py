@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyopencl as cl
 
 from ..errors import UsageError
 from ..host.intervals import in_flight
 from ..host.thread_time import ThreadTime
-from ..records import Launch, Span
+from ..records import Launch, Report, Span
 from .commands import arguments_of, sizes_of
 
 VERSION = 5
@@ -171,7 +171,7 @@ class Trace:
         for one in list(self._threads.values()):
             one.forget()
 
-    def ended(self, launch: Launch, lane: int, event: Any) -> None:
+    def ended(self, launch: Launch, lane: int, event: object) -> None:
         """A device command has ended; its event has the times."""
         began = getattr(launch.command, "began_ns", 0)
         if began:  # what the program did by itself between those commands is not known either
@@ -179,9 +179,9 @@ class Trace:
             self._before[launch.number] = 0, waits, thread
             self._add(launch, STRAIGHT, "host", began, perf_counter_ns())
             return
-        event = getattr(launch.command, "kernel_event", None) or event
+        timed = getattr(launch.command, "kernel_event", None) or event
         try:
-            times = event.profile if event is not None else None
+            times = getattr(timed, "profile", None)
             start, end = (times.start, times.end) if times is not None else (0, 0)
             handed = getattr(times, "queued", 0)
         except cl.Error:
@@ -249,7 +249,7 @@ class Trace:
             clock = next((s.clock for s in self.slices if s.clock != "host"), "device")
         return overlap([one for one in self.slices if one.clock == clock])
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Report:
         """Overlap on the device, and host nanoseconds per launch by stage (medians)."""
         hazards = sorted(s.hazards_ns for s in self.slices)
         submit = sorted(s.submit_ns for s in self.slices)

@@ -31,7 +31,7 @@ from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
-from ..records import Access, Span
+from ..records import Access, HostArray, Span
 from .bypass import Arguments, arguments_of
 from .calls import COMMANDS, Call
 from .events import Ordered, QueueEvent
@@ -370,7 +370,7 @@ def part(queue: Tracked, memory: Any, offset: int, nbytes: int | None) -> Span:
     return Span(whole.base, whole.start + offset, width, 1, width)
 
 
-def host_array(host: Any) -> np.ndarray[Any, Any]:
+def host_array(host: Any) -> HostArray:
     """The bytes of a Python object, as they lie in memory."""
     if isinstance(host, np.ndarray) and host.flags.forc:
         flat = host.reshape(-1) if host.flags.c_contiguous else host.T.reshape(-1)
@@ -381,7 +381,7 @@ def host_array(host: Any) -> np.ndarray[Any, Any]:
         raise Unclear from None
 
 
-def host_span(host: np.ndarray[Any, Any]) -> Span:
+def host_span(host: HostArray) -> Span:
     """Memory of the program, as hazards name it."""
     address, _ = host.__array_interface__["data"]
     return Span(ADDRESS_SPACE, address, max(1, host.nbytes), 1, max(1, host.nbytes))

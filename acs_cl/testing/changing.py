@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 @contextmanager
-def changed(owner: Any, name: str, value: Any) -> Iterator[None]:
+def changed(owner: object, name: str, value: object) -> Iterator[None]:
     """Replace an attribute for a while."""
     own = vars(owner).get(name, owner)
     setattr(owner, name, value)

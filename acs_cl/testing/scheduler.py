@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pyopencl as cl
 
@@ -164,7 +164,7 @@ class Scheduler:
     def refusing(self, error: Exception) -> Iterator[None]:
         """Make the driver refuse every epoch that is sent in the block."""
 
-        def refuse(*_: Any) -> Any:
+        def refuse(*_: object) -> NoReturn:
             raise error
 
         with changed(self.sender, "_region", refuse):

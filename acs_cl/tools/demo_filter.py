@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import pi, sqrt
-from typing import Any
 
 import numpy as np
 
 from .. import Array, Handle, Runtime
 from ..opencl_c.kernel_files import kernel_source
+from ..records import HostArray
 
 TILE = 96
 GROUP = 64
@@ -40,7 +40,7 @@ NOISY = (3.0, 8.0, 14.0)
 CRISP = 2.0
 """Gradient, in grey levels beyond what the noise makes, from which on a tile is sharpened."""
 
-Pixels = np.ndarray[Any, np.dtype[Any]]
+Pixels = HostArray
 Treatment = tuple[str, ...]
 Treatments = dict[tuple[int, int], Treatment]
 
@@ -187,7 +187,7 @@ class Filter:
             self._views[key] = array[index]
         return self._views[key]
 
-    def _launch(self, name: str, row: int, column: int, *args: Any) -> None:
+    def _launch(self, name: str, row: int, column: int, *args: object) -> None:
         self.launched.append(f"{name} {row},{column}")
         getattr(self.kernels, name)((GROUP,), (GROUP,), *args)
 

@@ -21,6 +21,7 @@ from acs_cl._version import __version__
 from acs_cl.devices import probe
 from acs_cl.errors import DeviceError
 from acs_cl.host.progress import Progress
+from acs_cl.records import Report
 
 
 def main(args: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def examine(
     """The report as plain values: every device, or the one that *spec* names. `say` hears what is
     measured."""
     there = devices.devices()
-    report: dict[str, Any] = {
+    report: Report = {
         "acs_cl": __version__,
         "pyopencl": cl.VERSION_TEXT,
         "core": core.ABOUT,
@@ -81,7 +82,7 @@ def examine(
     return report
 
 
-def text(report: dict[str, Any]) -> str:
+def text(report: Report) -> str:
     """The report for people."""
     from tabulate import tabulate  # only this command draws tables
 
@@ -110,7 +111,7 @@ def text(report: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _declared(index: int, device: cl.Device, *, chosen: bool) -> dict[str, Any]:
+def _declared(index: int, device: cl.Device, *, chosen: bool) -> Report:
     return {
         "index": index,
         "platform": device.platform.name.strip(),

@@ -33,6 +33,7 @@ from ..observe.record import Record, Traced, record
 from ..observe.stats import traced
 from ..queue import patch, queue
 from ..queue.queue import Queue
+from ..records import Report
 from ..runtime import Runtime
 from . import turns
 
@@ -45,7 +46,7 @@ class Seen:
     """What is kept of a runtime: what it said when it was asked last."""
 
     def __init__(self) -> None:
-        self.stats: dict[str, Any] = {}
+        self.stats: Report = {}
         self.traced: Traced | None = None
 
 
@@ -60,7 +61,7 @@ class Account:
         self._runtimes: weakref.WeakKeyDictionary[Runtime, Seen] = weakref.WeakKeyDictionary()
         self._seen: list[Seen] = []
 
-    def opens(self, opened: Any) -> None:
+    def opens(self, opened: Queue) -> None:
         """A queue was made."""
         self.queues += 1
         runtime = opened.runtime
@@ -78,7 +79,7 @@ class Account:
         if self.keeps and seen.stats.get("timed", {}).get("slices"):
             seen.traced = traced(runtime.engine)
 
-    def stats(self) -> list[dict[str, Any]]:
+    def stats(self) -> list[Report]:
         """Of each runtime there was."""
         for runtime, seen in list(self._runtimes.items()):
             self._look(runtime, seen)
@@ -238,7 +239,7 @@ def report(account: Account) -> str:
     return "\n".join(lines) + "\n" + HOW_TO_COMPARE
 
 
-def _in_flight(timed: list[dict[str, Any]]) -> list[str]:
+def _in_flight(timed: list[Report]) -> list[str]:
     """What was timed, and of what only the whole was."""
     total = sum(one["slices"] for one in timed)
     if not total:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pyopencl as cl
 
@@ -29,6 +28,7 @@ from acs_cl.devices import advice, full_name, key, kind, repair
 from acs_cl.devices.probe import choice, facts, store
 from acs_cl.devices.probe.record import Gain, Probe
 from acs_cl.errors import DeviceError
+from acs_cl.records import Report
 
 __all__ = ["Gain", "Probe", "assume", "measure", "probe", "quick"]
 
@@ -91,7 +91,7 @@ def measure(device: cl.Device, *, budget_s: float = 10.0, say: Say = _silent) ->
         )
         say("how long a kernel lasts", 0.1)
         bench = Bench(device, context)
-        figures: dict[str, Any] = {"kernel_us": round(bench.calibrate(until), 1)}
+        figures: Report = {"kernel_us": round(bench.calibrate(until), 1)}
         say("what a launch costs", 0.3)
         figures |= measure_cost(bench, until=until, notes=notes)
         say("what overlaps", 0.5)

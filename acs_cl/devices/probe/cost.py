@@ -17,6 +17,7 @@ import numpy as np
 import pyopencl as cl
 
 from acs_cl.devices.probe.bench import ITEMS, PART_BYTES, Bench
+from acs_cl.records import Report
 
 _LAUNCHES = 40  # in one batch
 _BATCHES = 7
@@ -45,7 +46,7 @@ def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> dict[str, A
         for i in range(_LAUNCHES - 1):  # from one queue to the other and back: no wait is void
             event = launch(first if i % 2 else other, [event])
 
-    figures: dict[str, Any] = {
+    figures: Report = {
         "launch_us": _best_us(lambda: many(first), [first], until),
         "launch_with_event_us": _best_us(chain, [first, other], until),
     }

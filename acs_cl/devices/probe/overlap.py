@@ -12,7 +12,6 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import pyopencl as cl
 
@@ -20,6 +19,7 @@ from acs_cl.devices.probe.bench import KERNELS, PART_BYTES, Bench, burst_us, dea
 from acs_cl.devices.probe.choice import enough
 from acs_cl.devices.probe.record import Gain
 from acs_cl.host.intervals import in_flight
+from acs_cl.records import HostArray, Report
 
 LANES = (1, 2, 4, 8, 16)
 
@@ -33,7 +33,7 @@ _Setup = tuple[str, int]  # kind of memory; in-order queues, or 0 for the out-of
 _BASE: _Setup = ("buffers", 1)
 
 
-def measure_overlap(bench: Bench, *, svm: bool, until: float, notes: list[str]) -> dict[str, Any]:
+def measure_overlap(bench: Bench, *, svm: bool, until: float, notes: list[str]) -> Report:
     """How much faster than one in-order queue the same kernels run on others."""
     single = bench.out_of_order()
     lanes = {count: bench.lanes(count) for count in LANES}
@@ -50,7 +50,7 @@ def measure_overlap(bench: Bench, *, svm: bool, until: float, notes: list[str]) 
     best, settled = _take_turns(bench, setups, until, notes)
 
     gain = {setup: round(best[_BASE] / took, 3) for setup, took in best.items()}
-    figures: dict[str, Any] = {
+    figures: Report = {
         "settled": settled,
         "out_of_order_accepted": single is not None,
         "out_of_order_gain": gain.get(("buffers", 0)),
@@ -133,7 +133,7 @@ def _others(before: tuple[float, float, float] | None) -> float:
     return max(0.0, work - own) / max(1e-3, real * (os.cpu_count() or 1))
 
 
-def _slab(bench: Bench, notes: list[str]) -> list[Any]:
+def _slab(bench: Bench, notes: list[str]) -> list[cl.SVM[HostArray]]:
     """Parts of one SVM allocation, one for each kernel."""
     try:
         # Alignment 0 is the driver's own; PoCL refuses large ones.
@@ -149,10 +149,10 @@ def _slab(bench: Bench, notes: list[str]) -> list[Any]:
     return parts
 
 
-def _profiled(bench: Bench, gains: Sequence[Gain], notes: list[str]) -> dict[str, Any]:
+def _profiled(bench: Bench, gains: Sequence[Gain], notes: list[str]) -> Report:
     """Kernels in flight by the device's own clock: the median of a few bursts."""
     kernels = bench.work(bench.buffers)
-    figures: dict[str, Any] = {}
+    figures: Report = {}
     best = enough(gains)
     setups = {"lane_overlap": bench.lanes(max(2, best.lanes if best else 1), profiled=True)}
     single = bench.out_of_order(profiled=True)
