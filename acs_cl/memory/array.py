@@ -21,7 +21,8 @@ from .. import core
 from ..devices.driver import Place
 from ..errors import UsageError
 from ..ranges import spans_of_view
-from ..records import DType, HostArray, Span
+from ..records import DType, Span
+from ..records import HostArray as HostArray
 from .views import contiguous_strides, index_view, is_contiguous, reshape_view
 
 if TYPE_CHECKING:
