@@ -770,6 +770,18 @@ class Joining:
 def begin_noting(arguments: type, types: tuple[type, ...]) -> None:
     """Start to remember arguments with this class; objects of `types` never change."""
 
+def use_queues(type: type, elsewhere: dict[str, int]) -> None:
+    """Say what PyOpenCL's class of queues is, and where commands on those not ours are counted."""
+
+def note_queue(hash: int, lives: bool) -> None:
+    """Say that a queue of ours, of this hash, begins, or that it is gone."""
+
+def give_word() -> None:
+    """Note that a program was told by a queue of ours that something is complete."""
+
+def take_word() -> bool:
+    """Say whether that was noted since it was asked for last."""
+
 def use_events(events: tuple[Any, ...]) -> None:
     """Say which classes of events there are, and what makes one from a handle."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-INTERFACE = 42
+INTERFACE = 43
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -562,6 +563,40 @@ def test_what_was_waited_for_here_is_there_for_plain_queues(
     kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(ROUNDS))
     kernels["add"](queue, (N,), None, b, np.int32(1)).wait()
     assert values_of(plain, a)[0] == 7
+
+
+def test_commands_on_a_plain_queue_cost_nothing_in_python(
+    queue: acs.Queue, kernels: Kernels
+) -> None:
+    """They took longer there than the driver does."""
+    plain = cl.CommandQueue(queue.context)
+    a, host = buffer(plain, np.zeros(N)), np.zeros(N, np.int32)
+    first = kernels["add"](plain, (N,), None, a, np.int32(1))
+    values_of(queue, a)
+    kernels["add"](plain, (N,), None, a, np.int32(1))  # what the read above told is kept now
+    entered: Counter[str] = Counter()
+
+    def look(frame: Any, what: str, _: Any) -> None:
+        if what == "call" and frame.f_globals.get("__name__", "").startswith("acs_cl."):
+            entered[frame.f_code.co_name] += 1
+
+    before = Counter(patch.seen_elsewhere)
+    sys.setprofile(look)
+    try:
+        for waits in (None, [], [first]):
+            kernels["add"](plain, (N,), None, a, np.int32(1), wait_for=waits)
+            cl.enqueue_fill_buffer(plain, a, np.int32(waits is None), 0, 4, wait_for=waits)
+            cl.enqueue_copy(plain, host, a, wait_for=waits)
+    finally:
+        sys.setprofile(None)
+    assert not entered
+    seen = Counter(patch.seen_elsewhere) - before
+    assert seen["_enqueue_read_buffer"] == seen["_enqueue_fill_buffer"] == 3
+    assert host[:2].tolist() == [0, 5]
+    # another object for a queue of ours is ours
+    twin = cl.CommandQueue.from_int_ptr(queue.int_ptr, True)
+    assert type(kernels["add"](twin, (N,), None, a, np.int32(1))) is not cl.Event
+    assert Counter(patch.seen_elsewhere) - before == seen
 
 
 def test_profiling(make: Callable[..., acs.Runtime]) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import _cl
 
+from .. import core
 from ..devices import built
 from .bypass import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
 from .calls import COMMANDS, Parameters
@@ -61,6 +62,7 @@ def enter(queue: Any) -> None:
     """A queue of ours begins. The first one replaces PyOpenCL's functions."""
     with _lock:
         _queues[hash(queue)] = weakref.ref(queue)
+        core.native.note_queue(hash(queue), True)
         if not _replaced:
             _replace_all()
 
@@ -69,6 +71,7 @@ def leave(key: int) -> None:
     """The queue with this hash is gone. The last one puts everything back."""
     with _lock:
         _queues.pop(key, None)
+        core.native.note_queue(key, False)
         if not _queues and not _kept:
             _put_back()
 
@@ -103,6 +106,7 @@ def ours(queue: Any) -> Any:
 
 def _replace_all() -> None:
     begin_noting()
+    core.native.use_queues(cl.CommandQueue, seen_elsewhere)
     names = {name for name in dir(_cl) if "enqueue" in name} | {"wait_for_events"}
     for name in sorted(names):
         original = getattr(_cl, name)
@@ -144,9 +148,15 @@ def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callabl
 
 def _keep_words() -> None:
     """Somebody does something that cannot be made to wait for launches of ours."""
-    for reference in list(_queues.values()):
-        if (queue := reference()) is not None:
-            queue.keep_word()
+    if not core.native.take_word():
+        return
+    try:
+        for reference in list(_queues.values()):
+            if (queue := reference()) is not None:
+                queue.keep_word()
+    except BaseException:
+        core.native.give_word()  # which is not kept yet
+        raise
 
 
 def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:

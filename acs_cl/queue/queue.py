@@ -536,6 +536,7 @@ class Queue(cl.CommandQueue):
         """Let the program believe from now on that everything up to this launch is complete."""
         if self._in_order and number > self.complete:
             self.complete = number
+            core.native.give_word()
 
     def keep_word(self) -> None:
         """Make sure of what the program was told, before somebody does something who cannot be made

@@ -47,6 +47,10 @@ struct Events {
 };
 inline Events events;
 
+// Whether a program was told by a queue of ours that something is complete since such words were kept last
+// (`Queue.keep_word`): a command elsewhere has to wait for it first.
+inline bool word_given = false;
+
 // What a section needs while commands pass. It is found by the queue object that they are called
 // with, which lives as long as commands may pass.
 struct Passing {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
+#include <utility>
 
 #include "python/waiting.hpp"
 #include "queue/tracking.hpp"
@@ -11,6 +13,10 @@ namespace acs_cl {
 namespace {
 
 PyObject *wait_name, *waited_name;
+
+PyTypeObject *queue_type;  // PyOpenCL's class of queues
+PyObject *elsewhere;  // {name: commands on queues that are not ours}
+std::unordered_set<Py_hash_t> own_queues;  // the hashes of ours, which are those of the driver's
 
 // A function of PyOpenCL's that takes a queue, or `wait_for_events`. Positions are those of
 // parameters, -1: it has none.
@@ -271,6 +277,26 @@ struct Placed {
     }
 };
 
+// Whether a command is none of our business: on a queue that is not ours, and it waits for nothing of ours.
+// `otherwise` would come to the same, but takes longer than the driver does.
+bool is_elsewhere(const Command *self, PyObject *const *args, Py_ssize_t many, PyObject *keywords) {
+    if (many <= self->queue_at || word_given || !self->name) return false;
+    PyObject *queue = args[self->queue_at];
+    if (Py_TYPE(queue) != queue_type) return false;
+    const Py_hash_t hash = PyObject_Hash(queue);
+    if (hash == -1) return PyErr_Clear(), false;
+    if (own_queues.count(hash)) return false;
+    if (self->waits_at >= 0) {
+        const Arguments all(args, many, keywords);
+        const Py_ssize_t at = all.find(self->waits_at, self->waits_name);
+        if (at >= 0 && !is_empty(args[at]) && !are_of_the_driver(args[at])) return false;
+    }
+    PyObject *known = PyDict_GetItemWithError(elsewhere, self->name);
+    const nb::object count = nb::steal(PyLong_FromLongLong(known ? PyLong_AsLongLong(known) + 1 : 1));
+    if (!count.is_valid() || PyDict_SetItem(elsewhere, self->name, count.ptr())) PyErr_Clear();
+    return true;
+}
+
 PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flags,
                        PyObject *keywords) {
     auto *self = reinterpret_cast<Command *>(object);
@@ -294,6 +320,8 @@ PyObject *command_call(PyObject *object, PyObject *const *args, std::size_t flag
         PyObject *event = nullptr;
         Arguments given(args, many, keywords);
         if (pass(self, way, given, event)) return event;
+    } else if (is_elsewhere(self, args, many, keywords)) {
+        return PyObject_Vectorcall(self->original, args, std::size_t(many), keywords);
     }
     return PyObject_Vectorcall(self->otherwise, args, std::size_t(many), keywords);
 }
@@ -359,6 +387,16 @@ void add_commands(nb::module_ &module) {
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));
     module.def("use_events", use_events, nb::arg("events"));
+    module.def("use_queues", [](nb::type_object type, nb::dict counts) {
+        Py_XSETREF(queue_type, reinterpret_cast<PyTypeObject *>(type.release().ptr()));
+        Py_XSETREF(elsewhere, counts.release().ptr());
+    }, nb::arg("type"), nb::arg("elsewhere"));
+    module.def("note_queue", [](Py_hash_t hash, bool lives) {
+        if (lives) own_queues.insert(hash);
+        else own_queues.erase(hash);
+    }, nb::arg("hash"), nb::arg("lives"));
+    module.def("give_word", [] { word_given = true; });
+    module.def("take_word", [] { return std::exchange(word_given, false); });
 }
 
 }  // namespace acs_cl

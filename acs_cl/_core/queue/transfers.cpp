@@ -258,8 +258,9 @@ bool pretend(Joining *self, const nb::object &number) {
     if (!self->in_order) return true;
     const nb::object known = nb::steal(PyObject_GetAttr(self->queue, complete_name));
     if (!known.is_valid()) return false;
-    return whole_number(known.ptr()) >= whole_number(number.ptr()) ||
-           !PyObject_SetAttr(self->queue, complete_name, number.ptr());
+    if (whole_number(known.ptr()) >= whole_number(number.ptr())) return true;
+    word_given = true;
+    return !PyObject_SetAttr(self->queue, complete_name, number.ptr());
 }
 
 // A transfer on its way into or out of the program's memory. Who leaves before it has ended, by an
