@@ -345,6 +345,8 @@ class Table:
         """Whether the open epoch is like an earlier one up to here, and that went on."""
     def predict(self, on: bool) -> None:
         """Remember epochs from now on, and compare the next ones with them; or neither."""
+    def allow_footprints(self, ns: int) -> None:
+        """Let a footprint take so long for each of its launches; less than nothing: none may."""
     def forget_epochs(self) -> None:
         """Remember none of those so far."""
     def look(self, engine: Any) -> None:

@@ -30,6 +30,8 @@ kernel void twice(global const uint *x, global uint *y, uint a)
 { size_t i = get_global_id(0); y[i] = 2 * y[i] + x[i] + a; }
 """
 ROWS = 12
+REST = 256
+"""Epochs that begin like a slow one, and are collected as if nothing was known."""
 STEP = 10
 """Launches of a step that stays on the device once it came often."""
 
@@ -230,6 +232,28 @@ def test_more_numbers_than_are_written_one_by_one(device: cl.Device) -> None:
             runtime.finish()
         assert case.counted["epochs"] == 8 - forecast.OFTEN
         case.check()
+
+
+def test_only_epochs_with_slow_footprints_are_not_foreseen(case: Case) -> None:
+    scheduler = testing.Scheduler(case.runtime)
+
+    def foreseen(first: int) -> bool:
+        before = case.counted["epochs"]
+        for row in range(first, first + STEP):
+            case.add(row, 1)
+        case.runtime.finish()
+        return case.counted["epochs"] > before
+
+    scheduler.allow_footprints(-1)
+    while not case.counted["slow"]:
+        foreseen(0)
+    assert case.counted["kept"] == 0
+    scheduler.allow_footprints(10**9)
+    assert not any(foreseen(0) for _ in range(2 * forecast.OFTEN))
+    assert [foreseen(1) for _ in range(forecast.OFTEN + 1)] == [False] * forecast.OFTEN + [True]
+    assert not foreseen(0)
+    assert any(foreseen(0) for _ in range(REST)), "a slow one is tried again some day"
+    assert case.counted["slow"] == 1
 
 
 def test_without_prediction_nothing_is_remembered(device: cl.Device) -> None:

@@ -136,6 +136,13 @@ class Scheduler:
         """Return the kernels that are built in, by the size of a group."""
         return {facts.group: set(facts.kernels) for facts in self.builds.facts()}
 
+    def allow_footprints(self, ns: int) -> None:
+        """Let the footprint of an epoch that was foreseen take so long for each of its launches.
+
+        Less than nothing: every footprint is taken for slow.
+        """
+        self.runtime.engine.table.allow_footprints(ns)
+
     def keep_open(self) -> None:
         """Let the next epoch grow as `open_epochs` says, whatever the ones before it held."""
         self.backend.keep_open()

@@ -33,7 +33,8 @@ constexpr std::size_t MOST_PIECES = 16;    // changed records that are written o
 constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
 constexpr std::uint32_t MOST_SLOW = 2;  // times in a row, of which the first one always takes long
-constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs after one that was too slow
+constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one
+constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow ones
 constexpr std::size_t LARGE_EPOCH = 2048;  // tasks from which longer ones cost no less
 
 // Which words of 8 bytes of a record's arguments are addresses.
@@ -93,7 +94,6 @@ public:
     std::uint32_t grown = 0;      // times that a longer one was tried in its place
     std::uint32_t slow = 0;       // times in a row that its footprint took long
     bool may_grow = false;        // the next time
-    bool is_costly = false;       // the hazards of its launches take less than its footprint
     bool is_forgotten = false;    // while it is still looked at
     nb::object resident;  // Python's, once it stays on the device
     std::unique_ptr<Footprint> footprint;
@@ -103,6 +103,20 @@ public:
 
     std::size_t size() const { return tasks.size(); }
     bool is_resident() const { return bool(footprint); }
+
+    // Its first task alone.
+    std::shared_ptr<Template> beginning() const {
+        auto made = std::make_shared<Template>(scheduler.ptr());
+        const Expected &first = tasks.front();
+        made->tasks.push_back(first);
+        made->tasks.back().first = 0;
+        Py_INCREF(first.name);
+        for (std::uint32_t at = 0; at < first.many; at++) {
+            made->nodes.push_back(nodes[first.first + at]);
+            made->nodes.back()->holders++;
+        }
+        return made;
+    }
 
     Touched touched(const Expected &task) const {
         Touched touched;
@@ -198,16 +212,28 @@ private:
 
 using TemplatePointer = std::shared_ptr<Template>;
 
+// How epochs begin whose footprint takes longer than the hazards of their launches do.
+struct Costly {
+    TemplatePointer begin;          // one task
+    std::size_t rest, next = REST;  // epochs that are collected as if nothing was known; the next time
+
+    void take_rest() {
+        rest = next;
+        next = std::min(2 * next, LONGEST_REST);
+    }
+};
+
 // One for each table. It knows of the open epoch only how many of its launches are like those of one
 // that is remembered: they are recorded as usual while that one is followed, and only counted once it
 // stays on the device.
 class Forecast {
 public:
     bool is_on = false;
+    std::int64_t most_enter_ns = MOST_ENTER_NS;  // less than nothing: every footprint is slow
 
     // Since the beginning.
     struct {
-        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0;
+        std::uint64_t epochs = 0, launches = 0, given_up = 0, patched = 0, slow = 0;
     } stats;
 
     enum class Verdict { RECORD, COUNT, GIVE_UP };
@@ -266,9 +292,8 @@ public:
     // stay on the device; else null.
     template <typename Fill>
     TemplatePointer remember(std::size_t tasks, PyObject *scheduler, bool busy, Fill &&fill) {
-        if (!is_on || tasks < LEAST_FORESEEN || is_skipped()) {
+        if (!is_on || tasks < LEAST_FORESEEN || rests_ || is_skipped()) {
             last_.reset();
-            rests_ -= rests_ > 0;
             return nullptr;
         }
         auto made = std::make_shared<Template>(scheduler);
@@ -288,7 +313,7 @@ public:
             make_room();
         }
         follow_up(found, busy);
-        return found->came >= OFTEN && !found->is_resident() && !found->is_costly ? found : nullptr;
+        return found->came >= OFTEN && !found->is_resident() ? found : nullptr;
     }
     // The open epoch has a launch that the core did not make.
     void leave_alone() {
@@ -297,22 +322,24 @@ public:
     }
 
     // Its footprint was in the hazards after so long. Where that takes longer than they take for single
-    // launches, it is collected from now on.
+    // launches, it is forgotten, and its footprint leaves the index. Epochs that begin like it are
+    // collected for a while, and are not remembered: that would cost each of them, too.
     void entered(std::int64_t ns) {
         Template &one = *known_;
-        const bool is_slow = ns > ENTER_NS + MOST_ENTER_NS * std::int64_t(one.size());
+        const std::int64_t most = most_enter_ns * std::int64_t(one.size());
+        const bool is_slow = most < 0 || ns > ENTER_NS + most;
         one.slow = is_slow ? one.slow + 1 : 0;
         if (one.slow < MOST_SLOW) return;
-        one.is_costly = true;
-        rests_ = next_rest_;
-        next_rest_ = std::min(2 * next_rest_, LONGEST_REST);
+        stats.slow++;
+        costly(one).take_rest();
+        forget(known_);
     }
 
     // The next epoch is open.
     void start() {
         known_.reset();
         matched_ = 0;
-        counts_ = false;
+        counts_ = rests_ = false;
     }
 
     void forget(const TemplatePointer &one) {
@@ -321,6 +348,7 @@ public:
     }
     void forget_all() {
         templates_.clear();
+        costly_.clear();
         start();
         last_.reset();
     }
@@ -331,6 +359,7 @@ public:
                                          [](const auto &one) { return one->is_resident(); }));
     }
     const std::deque<TemplatePointer> &templates() const { return templates_; }
+    const std::deque<Costly> &slow() const { return costly_; }
 
 private:
     Verdict leave() {
@@ -341,9 +370,9 @@ private:
     // What came behind the last one the last time, or else the longest that begins so.
     void open(const Asked &one, PyObject *scheduler) {
         start();
-        if (rests_) return;
+        if ((rests_ = is_resting(one, scheduler))) return;
         auto fits = [&](const TemplatePointer &other) {
-            return other && !other->is_forgotten && !other->is_costly && other->scheduler.ptr() == scheduler &&
+            return other && !other->is_forgotten && other->scheduler.ptr() == scheduler &&
                    other->compare(0, one) != Likeness::OTHER;
         };
         if (TemplatePointer next = last_ ? last_->next.lock() : nullptr; fits(next)) {
@@ -356,11 +385,30 @@ private:
         counts_ = known_ && known_->is_resident();
     }
 
+    // Whether epochs that begin with it were slow when they were foreseen, not long ago.
+    bool is_resting(const Asked &one, PyObject *scheduler) {
+        for (Costly &slow : costly_)
+            if (slow.begin->scheduler.ptr() == scheduler &&
+                slow.begin->compare(0, one) != Likeness::OTHER)
+                return slow.rest && slow.rest--;
+        return false;
+    }
+
+    // What is known of epochs that begin like this one; nothing was, at first.
+    Costly &costly(const Template &of) {
+        for (Costly &slow : costly_)
+            if (slow.begin->scheduler.is(of.scheduler) && slow.begin->begins_like(of, 1))
+                return slow;
+        if (costly_.size() == MOST_COSTLY) costly_.pop_back();
+        costly_.push_front({of.beginning(), 0});
+        return costly_.front();
+    }
+
     // One that is like this one up to here, and goes on with a launch.
     TemplatePointer another(const Asked &one) const {
         TemplatePointer found;
         for (const TemplatePointer &other : templates_) {
-            if (other == known_ || other->size() <= matched_ || other->is_costly ||
+            if (other == known_ || other->size() <= matched_ ||
                 !other->scheduler.is(known_->scheduler) ||
                 (counts_ && found && !other->is_resident()) ||
                 other->compare(matched_, one) == Likeness::OTHER ||
@@ -395,7 +443,6 @@ private:
     }
 
     bool is_skipped() {
-        if (rests_) return true;
         if (new_ < NEW_IN_A_ROW || known_) return false;
         return skipped_++ % SKIPPED != 0;
     }
@@ -421,8 +468,8 @@ private:
     std::deque<TemplatePointer> templates_;  // the newest first
     TemplatePointer known_, last_;
     std::size_t matched_ = 0, new_ = 0, skipped_ = 0;
-    std::size_t rests_ = 0, next_rest_ = REST;  // epochs that are collected as if nothing was known
-    bool counts_ = false;
+    std::deque<Costly> costly_;              // the newest first
+    bool counts_ = false, rests_ = false;    // the open epoch
 };
 
 }  // namespace acs_cl

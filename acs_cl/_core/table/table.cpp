@@ -64,6 +64,7 @@ nb::dict forecasts(const Table &self) {
     told["launches"] = of.stats.launches;
     told["given_up"] = of.stats.given_up;
     told["patched"] = of.stats.patched;
+    told["slow"] = of.stats.slow;
     return told;
 }
 
@@ -209,6 +210,9 @@ void add_table(nb::module_ &module) {
             self.forecast.forget_all();
             self.forecast.is_on = on;
         }, "on"_a)
+        .def("allow_footprints", [](Table &self, std::int64_t ns) {
+            self.forecast.most_enter_ns = ns;
+        }, "ns"_a)
         .def("forget_epochs", [](Table &self) { self.forecast.forget_all(); })
         .def("look", [](Table &self, nb::handle engine) {
             if (self.forecast.counted() && !self.should_look()) return;

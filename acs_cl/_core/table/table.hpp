@@ -89,6 +89,8 @@ public:
         for (const TemplatePointer &one : forecast.templates())
             for (nb::object *object : {&one->scheduler, &one->resident})
                 if (object->ptr() && !visit(object->ptr())) return;
+        for (const Costly &one : forecast.slow())
+            if (!visit(one.begin->scheduler.ptr())) return;
     }
     void clear_objects() {
         forecast.forget_all();
