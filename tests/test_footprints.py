@@ -126,6 +126,22 @@ def test_memory_of_a_dropped_footprint_is_used_until_its_last_replay_has_ended(
     assert hazards.live == 0
 
 
+@on_both_replaying
+def test_the_hull_of_a_dropped_footprint_is_not_looked_at_for_ever(
+    kind: type[ReplayHazards],
+) -> None:
+    """Launches on the tiles below it find no mark any more, and none has the hull beside it."""
+    hazards = kind()
+    footprint = hazards.footprint([], [plain(1, 0, 4096)])
+    hazards.enter_footprint(1, footprint)
+    hazards.retire(1)
+    del footprint
+    hazards.enter(2, [], [plain(1, 0, 4)])
+    assert hazards.live == 1
+    assert hazards.spans == 1
+    assert list(hazards.enter(3, [plain(1, 0, 4096)], [])) == [2]
+
+
 def test_spans_are_merged_and_many_of_one_base_become_its_hull() -> None:
     assert merged([plain(1, 8, 8), plain(1, 0, 8), plain(2, 0, 4)]) == [
         plain(1, 0, 16), plain(2, 0, 4),

@@ -17,18 +17,22 @@ Invariants:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from weakref import WeakValueDictionary
 
 from acs_cl.emu.reference.hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _Node
 from acs_cl.records import Span
 
 
+Dropped = tuple[int, Collection[int]]
+"""The mark of a footprint that is gone, and the memory that it was in."""
+
+
 class Footprint:
     """What a segment touches. `mark` is its name in the hazards that it was made by."""
 
     def __init__(
-        self, mark: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[int]
+        self, mark: int, reads: Iterable[Span], writes: Iterable[Span], dropped: deque[Dropped]
     ) -> None:
         self.mark = mark
         self.nodes: dict[_Node, bool] = {}
@@ -43,7 +47,7 @@ class Footprint:
         self._dropped = dropped
 
     def __del__(self) -> None:
-        self._dropped.append(self.mark)
+        self._dropped.append((self.mark, self.bases))
 
 
 class ReplayHazards(Hazards):
@@ -52,7 +56,8 @@ class ReplayHazards(Hazards):
     def __init__(self) -> None:
         super().__init__()
         self._footprints: WeakValueDictionary[int, Footprint] = WeakValueDictionary()
-        self._dropped: deque[int] = deque()
+        self._dropped: deque[Dropped] = deque()
+        self._met_dropped = False
         self._marks = 0
 
     def footprint(
@@ -101,8 +106,7 @@ class ReplayHazards(Hazards):
             self._look_again(footprint, found)
         footprint.met = {}
         self._replays[mark] = number
-        if self._crowded:
-            self._make_room()
+        self._tidy()
         return self._prune(number, found)
 
     def _look_again(self, footprint: Footprint, found: dict[int, str]) -> None:
@@ -149,6 +153,8 @@ class ReplayHazards(Hazards):
             if last in self._ancestors:
                 found.setdefault(last, kind)
             footprint = self._footprints.get(mark)
+            if footprint is None:
+                self._met_dropped = True
             if footprint is None or footprint.met is None:
                 continue
             if read is None:
@@ -161,10 +167,19 @@ class ReplayHazards(Hazards):
                         met[near] = own[near]
 
     def _forget_dropped(self) -> None:
-        """Footprints that are gone: their marks go with the latest launch that they stand for."""
+        """Forget footprints that are gone: their marks go with the latest launch that they stand
+        for. Their spans may be hulls, which everything near would have to look at: they are swept.
+        """
+        self._met_dropped = False
         for _ in range(len(self._dropped)):
-            mark = self._dropped.popleft()
+            mark, bases = self._dropped.popleft()
             if self._replays[mark] in self._ancestors:
-                self._dropped.append(mark)
+                self._dropped.append((mark, bases))
             else:
                 del self._replays[mark], self._ancestors[mark]
+                self._crowded += bases
+
+    def _tidy(self) -> None:
+        if self._met_dropped:
+            self._forget_dropped()
+        super()._tidy()

@@ -157,8 +157,7 @@ class Hazards:
             self._read(number, read)
             for node in written:  # which others may write, too
                 node.writers += (number,)
-        if self._crowded:
-            self._make_room()
+        self._tidy()
         return upstream
 
     def _enter(self, number: int, reads: Sequence[Span], writes: Sequence[Span]) -> dict[int, str]:
@@ -168,8 +167,7 @@ class Hazards:
         for node in written_nodes:
             node.take_over()
             node.writers = (number,)
-        if self._crowded:
-            self._make_room()
+        self._tidy()
         return found
 
     def _find(
@@ -349,6 +347,11 @@ class Hazards:
         index.add(node)
         self._nodes[span] = node
         return node
+
+    def _tidy(self) -> None:
+        """Drop what grew too much, once a launch has been entered."""
+        if self._crowded:
+            self._make_room()
 
     def _make_room(self) -> None:
         """Sweep bases that grew past their mark; never while a launch is half entered."""

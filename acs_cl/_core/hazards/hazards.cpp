@@ -42,7 +42,7 @@ Footprint::Footprint(std::int64_t of, const std::vector<Span> &reads,
 }
 
 Footprint::~Footprint() {
-    marks_->dropped.push_back(mark);
+    marks_->dropped.push_back({mark, {bases.begin(), bases.end()}});
     auto found = marks_->by_number.find(mark);
     if (found != marks_->by_number.end()) found->second.footprint = nullptr;
 }
@@ -70,7 +70,7 @@ const std::vector<Edge> &Hazards::enter_footprint(std::int64_t number, Footprint
     footprint.met_all = false;
     footprint.met.clear();
     mark.last = number;
-    if (!crowded_.empty()) make_room();
+    tidy();
     prune();
     return kept_;
 }
@@ -150,6 +150,7 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
     for (const auto &[use, kind] : met_) {
         auto [last, footprint] = marks_->by_number.at(use.number);
         find(live_.find_use(last), kind);
+        met_dropped_ |= !footprint;
         if (!footprint || footprint->met_all) continue;
         if (!read) {
             footprint->met_all = true;
@@ -166,18 +167,22 @@ void Hazards::resolve(const Nodes *read, Nodes written) {
     }
 }
 
+// Footprints that are gone: their marks go with the latest launch that they stand for. Their spans
+// may be hulls, which everything near would have to look at: they are swept.
 void Hazards::forget_dropped() {
     auto &[by_number, dropped] = *marks_;
+    met_dropped_ = false;
     for (std::size_t left = dropped.size(); left; left--) {
-        std::int64_t mark = dropped.front();
+        Marks::Dropped one = std::move(dropped.front());
         dropped.pop_front();
-        auto found = by_number.find(mark);
+        auto found = by_number.find(one.mark);
         if (found == by_number.end()) continue;
         if (is_live(found->second.last)) {
-            dropped.push_back(mark);
+            dropped.push_back(std::move(one));
         } else {
             by_number.erase(found);
-            live_.remove(mark);
+            live_.remove(one.mark);
+            crowded_.insert(crowded_.end(), one.bases.begin(), one.bases.end());
         }
     }
 }
@@ -202,7 +207,7 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes 
         node->readers.push_back(self);
     }
     for (Node *node : writes) write(*node, self);
-    if (!crowded_.empty()) make_room();
+    tidy();
     return kept_;
 }
 
@@ -416,6 +421,11 @@ NodePointer Hazards::new_node(const Span &span) {
     index.add(made.get());
     nodes_.add(made.get());
     return made;
+}
+
+inline void Hazards::tidy() {
+    if (met_dropped_) forget_dropped();
+    if (!crowded_.empty()) make_room();
 }
 
 // Sweep bases that grew past their mark; never while a launch is half entered.

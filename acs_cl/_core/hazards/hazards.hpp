@@ -86,8 +86,13 @@ struct Marks {
         Footprint *footprint = nullptr;  // null when that is gone
     };
 
+    struct Dropped {
+        std::int64_t mark;
+        std::vector<std::int64_t> bases;
+    };
+
     std::unordered_map<std::int64_t, Mark> by_number;
-    std::deque<std::int64_t> dropped;
+    std::deque<Dropped> dropped;
 };
 
 // What a segment touches.
@@ -165,6 +170,7 @@ private:
     void keep_far();
     void write(Node &node, const Use &use);
     NodePointer new_node(const Span &span);
+    void tidy();
     void make_room();
     void sweep(std::int64_t base);
     template <typename Uses>
@@ -182,6 +188,7 @@ private:
     std::int64_t newest_mark_ = 0;
     std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_;
+    bool met_dropped_ = false;  // a mark whose footprint is gone
 
     // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
     // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.
