@@ -23,7 +23,6 @@ from weakref import WeakValueDictionary
 from acs_cl.emu.reference.hazards import ANY, RAW, REUSE, WAR, WAW, Hazards, _Node
 from acs_cl.records import Span
 
-
 Dropped = tuple[int, Collection[int]]
 """The mark of a footprint that is gone, and the memory that it was in."""
 
