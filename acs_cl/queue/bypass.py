@@ -25,10 +25,10 @@ from pyopencl import _cl
 from .. import core
 from ..devices.driver import status, wait_for_event
 from ..host.threads import on_host_task
-from .calls import call_of
+from .calls import Given, Original, Parameters, call_of
 from .events import QueueEvent, native_error
 
-LATE: Any = object()
+LATE = object()
 
 MULTI, BYTES, PACKED = range(3)
 """PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
@@ -57,7 +57,7 @@ JOINS = {
 }  # fmt: skip
 """What the core launches where it does not pass, by its own numbers."""
 
-_unfinished: list[Any] = []
+_unfinished: list[cl.Event] = []
 """Events of transfers that were not waited for to the end, which keep the program's memory."""
 
 _generation = 0
@@ -84,7 +84,13 @@ def begin_noting() -> None:
 # ---- the way past --------------------------------------------------------------------------------
 
 
-def passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any:
+def passed(
+    section: core.native.Passing,
+    original: Original,
+    _: Parameters,
+    args: tuple[object, ...],
+    keywords: Given,
+) -> Any:
     """A command goes to the driver's own queue as it is; `LATE` if it may not any more."""
     with section.lock:
         if not section.passing:
@@ -94,7 +100,13 @@ def passed(section: Any, original: Any, _: Any, args: Any, keywords: Any) -> Any
     return event
 
 
-def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords: Any) -> Any:
+def unblocked(
+    section: core.native.Passing,
+    original: Original,
+    parameters: Parameters,
+    args: tuple[object, ...],
+    keywords: Given,
+) -> Any:
     """The same of a command that may block, which it does outside of the lock."""
     given = {**dict(zip(parameters, args, strict=False)), **keywords}
     blocks, given["is_blocking"] = given.get("is_blocking", True), False
@@ -110,7 +122,7 @@ def unblocked(section: Any, original: Any, parameters: Any, args: Any, keywords:
     return event
 
 
-def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
+def command(original: Original, otherwise: Original, parameters: Parameters) -> Original:
     """A function of PyOpenCL's that may pass, or waits for events, by the core; by `otherwise`
     where a call is not plain."""
     queue, waits, blocks = (
@@ -128,10 +140,10 @@ def command(original: Any, otherwise: Any, parameters: tuple[str, ...]) -> Any:
 class Arguments(core.native.Given):
     """What a kernel was given: memory and the like as objects, values as bytes, by index."""
 
-    def __init__(self, kernel: Any) -> None:
+    def __init__(self, kernel: cl.Kernel) -> None:
         super().__init__(kernel)
         self.lessons = 0
-        self.pointers: dict[int, Any] = {}
+        self.pointers: dict[int, object] = {}
         self.values: dict[int, bytes] = {}
 
     def settle(self) -> None:
@@ -139,7 +151,7 @@ class Arguments(core.native.Given):
         for which, items in self.take():
             _READ[which](self, items)
 
-    def put(self, index: int, value: Any) -> None:
+    def put(self, index: int, value: object) -> None:
         """One argument, as `Kernel.set_arg` takes it."""
         if value is None or isinstance(value, _OBJECTS):
             self.pointers[index] = value
@@ -172,7 +184,7 @@ class Arguments(core.native.Given):
                 pointers.pop(index, None)
 
 
-_READ: tuple[Callable[[Arguments, Any], None], ...] = (
+_READ: tuple[Callable[[Arguments, tuple[Any, ...]], None], ...] = (
     Arguments._objects,
     Arguments._bytes,
     Arguments._packed,
@@ -190,7 +202,7 @@ SETTERS: dict[str, Callable[..., None]] = {
 """Methods of PyOpenCL's kernels that set arguments, and how what they are given is noted."""
 
 
-def arguments_of(kernel: Any, count: int) -> Arguments | None:
+def arguments_of(kernel: cl.Kernel, count: int) -> Arguments | None:
     """All `count` arguments of a kernel, None if they are not all known."""
     known: Arguments | None = getattr(kernel, "acs_arguments", None)
     if known is None or known.generation != _generation:
@@ -199,11 +211,11 @@ def arguments_of(kernel: Any, count: int) -> Arguments | None:
     return known if len(known.pointers) + len(known.values) == count else None
 
 
-def setter(name: str, original: Any) -> Any:
+def setter(name: str, original: Original) -> Original:
     """What a method that sets arguments of a kernel is replaced by."""
     read = SETTERS[name]
 
-    def note(known: Arguments, *args: Any) -> None:
+    def note(known: Arguments, *args: object) -> None:
         known.settle()
         read(known, *args)
 

@@ -7,13 +7,20 @@ the call on a queue of the backend, behind the events that the runtime says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyopencl as cl
 
 from ..devices.driver import Events
+from ..records import Command
 
-Parameters = tuple[str, ...]
+Parameters: TypeAlias = tuple[str, ...]
+
+Original: TypeAlias = Callable[..., Any]
+"""A function of PyOpenCL's, as it was, or what stands for it."""
+
+Given: TypeAlias = dict[str, Any]
+"""What it was given, by the names of its parameters."""
 
 COMMANDS: dict[str, Parameters] = {
     name: tuple(parameters.split())
@@ -68,15 +75,15 @@ class Call:
     __slots__ = ("event", "function", "given", "name", "returned", "takes_events")
     on_host = False
 
-    def __init__(self, name: str, function: Any, given: dict[str, Any], takes_events: bool) -> None:
+    def __init__(self, name: str, function: Original, given: Given, takes_events: bool) -> None:
         self.name = name
         self.function = function
         self.given = given
         self.takes_events = takes_events
         self.returned: Any = None
-        self.event: Any = None
+        self.event: cl.Event | None = None
 
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event | None:
         """Make the call on a queue of the backend."""
         given = {**self.given, "queue": queue}
         if self.takes_events:
@@ -94,18 +101,22 @@ class Watched:
     __slots__ = ("command", "event", "name")
     on_host = False
 
-    def __init__(self, command: Any) -> None:
+    def __init__(self, command: Command) -> None:
         self.command = command
         self.name = command.name
-        self.event: Any = None
+        self.event: cl.Event | None = None
 
-    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
+    def known(self) -> cl.Event | None:
+        """Give its event, once it has one."""
+        return self.event
+
+    def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> cl.Event | None:
         """Enqueue it, and keep its event."""
         self.event = self.command.enqueue(queue, wait_for)
         return self.event
 
 
-def call_of(name: str, original: Callable[..., Any], args: tuple[Any, ...]) -> Call:
+def call_of(name: str, original: Original, args: tuple[object, ...]) -> Call:
     """Make the command of a transfer that the core has bound, of all its arguments. None: it was
     left out."""
     parameters = COMMANDS[original.__name__]

@@ -15,10 +15,9 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
 from functools import partial
 from operator import mul
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -31,9 +30,9 @@ from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
-from ..records import Access, HostArray, Span
+from ..records import Access, Command, HostArray, Sizes, Span
 from .bypass import Arguments, arguments_of
-from .calls import COMMANDS, Call
+from .calls import COMMANDS, Call, Given, Original
 from .events import Ordered, QueueEvent
 
 KINDS: Any = cl.command_type
@@ -43,12 +42,6 @@ NOTHING = Access((), ())
 COPIED_BYTES = 1 << 20
 """A blocking write of up to this much copies the program's memory and returns; a longer one waits
 until the device has it."""
-
-Original = Callable[..., Any]
-"""A function of PyOpenCL's, as it was."""
-
-WaitList = Sequence[cl.Event] | None
-"""Events that the program gives a command to wait for."""
 
 SHORT_BYTES = 64 << 10
 """One of more than this waits, too, where nothing is in flight: to copy it takes longer."""
@@ -60,8 +53,11 @@ class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
 
 
-Described = tuple[Any, Access, bool]
+Described = tuple[KernelCommand, Access, bool]
 """A command, its access, and whether the host can look behind it."""
+
+KernelKey: TypeAlias = tuple[int, str]
+"""What a kernel has in common with others of the same program and name."""
 
 PATIENCE = 8192
 """Launches by which the core may be taught of one kernel."""
@@ -90,11 +86,11 @@ class Tracked(Ordered, Protocol):
 
     joining: core.native.Joining | None
     """What the core makes launches of its kernels with; None where Python makes all."""
-    plans: dict[Any, Plan]
+    plans: dict[KernelKey, Plan]
     """What is known of kernels."""
-    unmaps: deque[tuple[Any, Span]]
+    unmaps: deque[tuple[HostArray, Span]]
     """Mapped memory that was dropped."""
-    deferred: deque[tuple[Any, Access]]
+    deferred: deque[tuple[Call, Access]]
     """Commands that finalizers left."""
     not_understood: Counter[str]
 
@@ -103,25 +99,23 @@ class Tracked(Ordered, Protocol):
 
     def submit(
         self,
-        command: Any,
+        command: Command,
         access: Access,
-        wait_for: Sequence[Any] | None = None,
+        wait_for: Events = None,
         kind: int = ...,
         seen: bool = False,
         blocks: bool = False,
-        keeps: Any = None,
+        keeps: object = None,
     ) -> QueueEvent:
         """Make a launch of a command."""
 
-    def mark(
-        self, wait_for: Sequence[cl.Event] | None, kind: int, for_all: bool = False
-    ) -> QueueEvent:
+    def mark(self, wait_for: Events, kind: int, for_all: bool = False) -> QueueEvent:
         """Launch a marker or a barrier."""
 
-    def may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
+    def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
 
-    def remember(self, key: Any, plan: Plan) -> None:
+    def remember(self, key: KernelKey, plan: Plan) -> None:
         """Keep what is known of a kernel."""
 
     def settle_host(self) -> None:
@@ -141,9 +135,9 @@ class KernelAsItIs(NamedTuple):
     """A kernel of the program with the arguments that it has, which nobody knows."""
 
     name: str
-    kernel: Any
-    function: Any
-    sizes: tuple[Any, ...]
+    kernel: cl.Kernel
+    function: Original
+    sizes: tuple[object, ...]
     on_host: bool = False
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
@@ -160,14 +154,14 @@ class KernelAsItIs(NamedTuple):
 def kernel(
     queue: Tracked,
     original: Original,
-    kernel: Any,
+    kernel: object,
     global_work_size: Any,
     local_work_size: Any,
     global_work_offset: Any = None,
-    wait_for: WaitList = None,
+    wait_for: Events = None,
     g_times_l: bool = False,
     allow_empty_ndrange: bool = False,
-) -> Any:
+) -> QueueEvent:
     """`enqueue_nd_range_kernel`, with the arguments that the kernel has now."""
     if not isinstance(kernel, cl.Kernel):
         raise Unclear
@@ -200,10 +194,15 @@ def kernel(
 
 
 def described(
-    queue: Tracked, plan: Plan, given: Arguments, global_size: Any, local_size: Any, offset: Any
+    queue: Tracked,
+    plan: Plan,
+    given: Arguments,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    offset: Sizes | None,
 ) -> Described:
     """The command, its access, and whether the host can look behind it."""
-    pointers: list[Any] = []
+    pointers: list[object] = []
     reads: list[Span] = []
     writes: list[Span] = []
     kinds: list[bool] = []
@@ -227,10 +226,10 @@ def described(
             writes.append(span)
     writes += plan.more
     native = plan.kernel.native_for((), tuple(kinds))
-    values: list[Any] = []
+    values: list[object] = []
     for index, value in given.values.items():
         values += (index, value)
-    command: Any = KernelCommand(
+    command = KernelCommand(
         plan.kernel.name,
         native,
         global_size,
@@ -250,7 +249,7 @@ def described(
     return command, access, seen
 
 
-def _argument(plan: Plan, given: Arguments, index: int) -> Any:
+def _argument(plan: Plan, given: Arguments, index: int) -> object:
     """An argument as inference takes it: memory, or a number. None where it is something else."""
     if index in given.pointers:
         return given.pointers[index]
@@ -312,8 +311,8 @@ def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
 
 
 def _unknown_kernel(
-    queue: Tracked, original: Original, kernel: Any, wait_for: WaitList, sizes: tuple[Any, ...]
-) -> Any:
+    queue: Tracked, original: Original, kernel: Any, wait_for: Events, sizes: tuple[object, ...]
+) -> QueueEvent:
     """A kernel whose arguments are not known: all memory, and a copy of it if it has to wait, for
     the program may change its arguments meanwhile."""
     queue.not_understood["a kernel with arguments from before"] += 1
@@ -330,10 +329,10 @@ def _unknown_kernel(
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def span_of(queue: Tracked, memory: Any) -> tuple[Span, bool] | None:
+def span_of(queue: Tracked, memory: object) -> tuple[Span, bool] | None:
     """All of what a driver's argument stands for, and whether the host may look at it without a
     further command; None if it is not memory."""
-    known: tuple[Span, bool, Any] | None = getattr(memory, "acs_span", None)
+    known: tuple[Span, bool, object] | None = getattr(memory, "acs_span", None)
     if known is not None and (known[2] is None or known[2] is queue.runtime.engine.store):
         return known[:2]
     span = foreign_span(memory)
@@ -346,17 +345,17 @@ def span_of(queue: Tracked, memory: Any) -> tuple[Span, bool] | None:
             return ALL[0], True
     elif span is ALL[0] or store.owns(-span.base):
         return ALL[0], True
-    else:
-        host = bool(int(memory.get_info(cl.mem_info.FLAGS)) & HOST_MEMORY)
+    elif isinstance(memory, cl.MemoryObjectHolder):
+        host = bool(int(memory.flags) & HOST_MEMORY)
         if host:  # which SVM, another buffer, or a transfer may name too
             span = span_by_address(memory, span) or span
     if known is None:
         with contextlib.suppress(AttributeError):  # a class without room for it
-            memory.acs_span = span, host, None
+            memory.acs_span = span, host, None  # type: ignore[attr-defined]
     return span, host
 
 
-def part(queue: Tracked, memory: Any, offset: int, nbytes: int | None) -> Span:
+def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Span:
     """Some bytes of a buffer, or of SVM."""
     found = span_of(queue, memory)
     if found is None:
@@ -391,9 +390,9 @@ def host_span(host: HostArray) -> Span:
 
 
 def read_buffer(
-    queue: Tracked, original: Original, mem: Any, hostbuf: Any, src_offset: int = 0,
-    wait_for: WaitList = None, is_blocking: bool = True,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, mem: object, hostbuf: object, src_offset: int = 0,
+    wait_for: Events = None, is_blocking: bool = True,
+) -> QueueEvent:  # fmt: skip
     """Device to host."""
     host = host_array(hostbuf)
     access = Access((part(queue, mem, src_offset, host.nbytes),), (host_span(host),))
@@ -405,9 +404,9 @@ def read_buffer(
 
 
 def write_buffer(
-    queue: Tracked, original: Original, mem: Any, hostbuf: Any, dst_offset: int = 0,
-    wait_for: WaitList = None, is_blocking: bool = True,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, mem: object, hostbuf: object, dst_offset: int = 0,
+    wait_for: Events = None, is_blocking: bool = True,
+) -> QueueEvent:  # fmt: skip
     """Host to device. A short blocking one need not wait for the device: what has to be seen of it
     is that the program's memory is its own again. Where nothing is in flight there is hardly a
     wait, and a longer one takes less time than its copy."""
@@ -433,9 +432,9 @@ def write_buffer(
 
 
 def copy_buffer(
-    queue: Tracked, original: Original, src: Any, dst: Any, byte_count: int = -1,
-    src_offset: int = 0, dst_offset: int = 0, wait_for: WaitList = None,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, src: object, dst: object, byte_count: int = -1,
+    src_offset: int = 0, dst_offset: int = 0, wait_for: Events = None,
+) -> QueueEvent:  # fmt: skip
     """Device to device."""
     if not isinstance(src, cl.MemoryObjectHolder) or not isinstance(dst, cl.MemoryObjectHolder):
         raise Unclear
@@ -453,9 +452,9 @@ def copy_buffer(
 
 
 def fill_buffer(
-    queue: Tracked, original: Original, mem: Any, pattern: Any, offset: int, size: int,
-    wait_for: WaitList = None,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, mem: object, pattern: object, offset: int, size: int,
+    wait_for: Events = None,
+) -> QueueEvent:  # fmt: skip
     """Repeat a pattern."""
     target = part(queue, mem, offset, size)
     given = {"mem": mem, "pattern": _copied(pattern), "offset": offset, "size": size}
@@ -466,9 +465,9 @@ def fill_buffer(
 
 
 def svm_memcpy(
-    queue: Tracked, original: Original, is_blocking: Any, dst: Any, src: Any,
-    wait_for: WaitList = None, byte_count: int | None = None,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, is_blocking: object, dst: object, src: object,
+    wait_for: Events = None, byte_count: int | None = None,
+) -> QueueEvent:  # fmt: skip
     """Between shared memory, or the host's, and shared memory."""
     if not isinstance(src, cl.SVMPointer) or not isinstance(dst, cl.SVMPointer):
         raise Unclear
@@ -483,9 +482,9 @@ def svm_memcpy(
 
 
 def svm_memfill(
-    queue: Tracked, original: Original, dst: Any, pattern: Any, byte_count: int | None = None,
-    wait_for: WaitList = None,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, dst: object, pattern: object, byte_count: int | None = None,
+    wait_for: Events = None,
+) -> QueueEvent:  # fmt: skip
     """Repeat a pattern over shared memory."""
     target = part(queue, dst, 0, byte_count)
     given = {"dst": dst, "pattern": _copied(pattern), "byte_count": byte_count}
@@ -495,12 +494,12 @@ def svm_memfill(
     )  # fmt: skip
 
 
-def _copied(pattern: Any) -> Any:
+def _copied(pattern: object) -> object:
     """A pattern as it is now."""
     return np.array(pattern) if isinstance(pattern, np.ndarray) else pattern
 
 
-def _on_host(queue: Tracked, memory: Any) -> bool:
+def _on_host(queue: Tracked, memory: object) -> bool:
     found = span_of(queue, memory)
     return found is None or found[1]
 
@@ -513,11 +512,11 @@ class Mapped(cl.MemoryMap):
 
     __slots__ = ("__array_interface__", "_array", "_queue", "_span")
 
-    _array: Any
+    _array: HostArray | None
     _queue: Tracked
     _span: Span
 
-    def release(self, queue: cl.CommandQueue | None = None, wait_for: WaitList = None) -> Any:
+    def release(self, queue: cl.CommandQueue | None = None, wait_for: Events = None) -> Any:
         """Unmap. The array is dead from here on."""
         array, self._array = self._array, None
         if array is None:
@@ -532,16 +531,16 @@ class Mapped(cl.MemoryMap):
             self._queue.stop_passing()
 
 
-def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: WaitList) -> Any:
+def unmap(ours: Tracked, array: HostArray, span: Span, queue: Any, wait_for: Events) -> Any:
     """`queue`: where the program wants it; ours if it does not say."""
-    native = array.base
+    native: Any = array.base
     if queue is not None and queue is not ours:
         if not hasattr(queue, "submit"):
             ours.finish()
             return native.release(queue, wait_for)
         ours = queue
 
-    def release(queue: cl.CommandQueue, wait_for: WaitList) -> Any:
+    def release(queue: cl.CommandQueue, wait_for: Events) -> Any:
         return native.release(queue, wait_for)
 
     command = Call("unmap", release, {}, True)
@@ -550,8 +549,8 @@ def unmap(ours: Tracked, array: Any, span: Span, queue: Any, wait_for: WaitList)
 
 
 def map_memory(
-    queue: Tracked, original: Original, memory: Any, given: dict[str, Any], kind: Any
-) -> Any:
+    queue: Tracked, original: Original, memory: object, given: Given, kind: int
+) -> tuple[object, ...]:
     """A buffer or an image; for the driver's answer the call has to be made now."""
     wait_for = given.pop("wait_for", None)
     is_blocking = given.pop("is_blocking", True)
@@ -572,20 +571,20 @@ def map_memory(
     return (np.asarray(mapped), event, *more)
 
 
-def map_buffer(queue: Tracked, original: Original, **given: Any) -> Any:
+def map_buffer(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
     """`enqueue_map_buffer`."""
     return map_memory(queue, original, given["buf"], given, KINDS.MAP_BUFFER)
 
 
-def map_image(queue: Tracked, original: Original, **given: Any) -> Any:
+def map_image(queue: Tracked, original: Original, **given: Any) -> tuple[object, ...]:
     """`enqueue_map_image`."""
     return map_memory(queue, original, given["img"], given, KINDS.MAP_IMAGE)
 
 
 def svm_map(
-    queue: Tracked, original: Original, is_blocking: Any, flags: Any, svm: Any,
-    wait_for: WaitList = None, size: int | None = None,
-) -> Any:  # fmt: skip
+    queue: Tracked, original: Original, is_blocking: object, flags: Any, svm: object,
+    wait_for: Events = None, size: int | None = None,
+) -> QueueEvent:  # fmt: skip
     """Let the host see shared memory."""
     span = part(queue, svm, 0, None)
     access = Access((span,), ()) if int(flags) == int(cl.map_flags.READ) else Access((), (span,))
@@ -596,7 +595,9 @@ def svm_map(
     )  # fmt: skip
 
 
-def svm_unmap(queue: Tracked, original: Original, svm: Any, wait_for: WaitList = None) -> Any:
+def svm_unmap(
+    queue: Tracked, original: Original, svm: object, wait_for: Events = None
+) -> QueueEvent | None:
     """The end of a map; also called by a finalizer, which may find this thread anywhere."""
     access = Access((), (part(queue, svm, 0, None),))
     command = Call("unmap", original, {"svm": svm}, True)
@@ -606,7 +607,9 @@ def svm_unmap(queue: Tracked, original: Original, svm: Any, wait_for: WaitList =
     return queue.submit(command, access, wait_for, KINDS.SVM_UNMAP, True, keeps=svm)
 
 
-def svm_free(queue: Tracked, original: Original, svm: Any, wait_for: WaitList = None) -> Any:
+def svm_free(
+    queue: Tracked, original: Original, svm: object, wait_for: Events = None
+) -> QueueEvent | None:
     """Shared memory goes back behind whatever uses it; a finalizer may call this, too. Until then
     the object stays: PoCL 3.0 looks there for what to free."""
     access = Access((), (part(queue, svm, 0, None),))
@@ -620,17 +623,17 @@ def svm_free(queue: Tracked, original: Original, svm: Any, wait_for: WaitList = 
 # ---- order ---------------------------------------------------------------------------------------
 
 
-def marker(queue: Tracked, original: Original, wait_for: WaitList = None) -> Any:
+def marker(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
     """An event behind everything so far, or, on a queue without order, behind some events."""
     return queue.mark(wait_for, KINDS.MARKER)
 
 
-def barrier(queue: Tracked, original: Original, wait_for: WaitList = None) -> Any:
+def barrier(queue: Tracked, original: Original, wait_for: Events = None) -> QueueEvent:
     """Everything to come is behind everything so far."""
     return queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
 
-def wait_for_events(queue: Tracked, original: Original, wait_for: WaitList = None) -> None:
+def wait_for_events(queue: Tracked, original: Original, wait_for: Events = None) -> None:
     """Everything to come is behind some events."""
     queue.mark(wait_for, KINDS.BARRIER, for_all=True)
 
@@ -638,17 +641,17 @@ def wait_for_events(queue: Tracked, original: Original, wait_for: WaitList = Non
 # ---- everything else -----------------------------------------------------------------------------
 
 
-def between(reads: str, writes: str) -> Callable[..., Any]:
+def between(reads: str, writes: str) -> Original:
     """A command between images, buffers and the host: `reads` and `writes` are names of its
     parameters."""
 
-    def command(queue: Tracked, original: Original, **given: Any) -> Any:
+    def command(queue: Tracked, original: Original, **given: Any) -> QueueEvent:
         return anything(queue, original, _spans(queue, given, reads, writes), given)
 
     return command
 
 
-def _spans(queue: Tracked, given: dict[str, Any], reads: str, writes: str) -> Access:
+def _spans(queue: Tracked, given: Given, reads: str, writes: str) -> Access:
     spans: list[tuple[Span, ...]] = []
     for names in (reads, writes):
         found = []
@@ -662,7 +665,7 @@ def _spans(queue: Tracked, given: dict[str, Any], reads: str, writes: str) -> Ac
     return Access(spans[0], spans[1])
 
 
-def anything(queue: Tracked, original: Original, access: Access, given: dict[str, Any]) -> Any:
+def anything(queue: Tracked, original: Original, access: Access, given: Given) -> QueueEvent:
     """Any command that takes a queue and a wait list: as it is, with its own access."""
     name = original.__name__.strip("_").removeprefix("enqueue_")
     wait_for = given.pop("wait_for", None)
@@ -677,7 +680,7 @@ def anything(queue: Tracked, original: Original, access: Access, given: dict[str
     return queue.submit(command, access, wait_for, KINDS.TASK, True, bool(blocks), host)
 
 
-HANDLERS: dict[str, Callable[..., Any]] = {
+HANDLERS: dict[str, Original] = {
     "enqueue_nd_range_kernel": kernel,
     "_enqueue_read_buffer": read_buffer,
     "_enqueue_write_buffer": write_buffer,

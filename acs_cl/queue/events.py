@@ -12,15 +12,19 @@ before it on its queue is complete, as far as the program can tell.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 import pyopencl as cl
 from pyopencl import _cl
 from pyopencl._monkeypatch import add_get_info
 
+from ..devices.driver import Events
 from ..errors import AcsError, UsageError
 from ..runtime import Runtime
+
+Timed: TypeAlias = "cl.Event | Callable[[], cl.Event | None] | None"
+"""The driver's event of a command, or what gives it once it is there."""
 
 
 class Ordered(Protocol):
@@ -63,15 +67,15 @@ class QueueEvent(cl.Event):
     acs_queue: Ordered
     acs_number: int
     acs_kind: int
-    acs_keeps: Any
-    acs_timed: Any
-    acs_settled: Any
+    acs_keeps: object
+    acs_timed: Timed
+    acs_settled: cl.Event | None
 
     def wait(self) -> None:
         """Block until the command, and what was before it on its queue, has ended."""
         self.acs_queue.settle(self.acs_number)
 
-    def get_info(self, what: Any) -> Any:
+    def get_info(self, what: cl.event_info) -> object:
         """What the driver would say of its event."""
         if what == cl.event_info.COMMAND_EXECUTION_STATUS:
             return self.acs_queue.status(self.acs_number)
@@ -83,7 +87,7 @@ class QueueEvent(cl.Event):
             return self.acs_kind
         return self.acs_native().get_info(what)
 
-    def get_profiling_info(self, what: Any) -> int:
+    def get_profiling_info(self, what: int) -> int:
         """A time, if the queue was made with PROFILING_ENABLE."""
         timed = self.acs_timed
         if callable(timed):  # it was held back at first, and kept its event since
@@ -96,14 +100,15 @@ class QueueEvent(cl.Event):
                     routine="clGetEventProfilingInfo",
                 )
             )
-        value: int = timed.get_profiling_info(what)
-        return value
+        return timed.get_profiling_info(what)  # type: ignore[return-value]
 
-    def set_callback(self, state: int, function: Any) -> None:
+    def set_callback(
+        self, state: int, function: Callable[[cl.command_execution_status], None]
+    ) -> None:
         """Have a function called with the status once the command has come so far."""
         self.acs_native().set_callback(state, function)
 
-    def get_ward(self) -> Any:
+    def get_ward(self) -> object:
         """The host memory of a transfer, as PyOpenCL's `NannyEvent` has it."""
         return self.acs_keeps
 
@@ -115,7 +120,7 @@ class QueueEvent(cl.Event):
         return value
 
     @staticmethod
-    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> Any:
+    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> cl.Event:
         """The event with this handle: ours, if it is one of ours."""
         native = _cl.Event.from_int_ptr(int_ptr_value, retain)
         return _asked.get(int_ptr_value, native)
@@ -132,7 +137,7 @@ class QueueEvent(cl.Event):
     def __repr__(self) -> str:
         return f"<acs_cl.QueueEvent of launch {self.acs_number}>"
 
-    def acs_native(self) -> Any:
+    def acs_native(self) -> cl.Event:
         """An event of the driver that completes with this, and with all before it."""
         if self.acs_settled is None:
             self.acs_settled = self.acs_queue.native_event(self.acs_number)
@@ -142,7 +147,7 @@ class QueueEvent(cl.Event):
 add_get_info(QueueEvent, QueueEvent.get_info, cl.event_info)
 
 
-def event_of(queue: Ordered, number: int, kind: int, keeps: Any, timed: Any) -> QueueEvent:
+def event_of(queue: Ordered, number: int, kind: int, keeps: object, timed: Timed) -> QueueEvent:
     """The event of a launch. `timed`: the driver's event where the program may ask for times."""
     event = QueueEvent.__new__(QueueEvent)
     event.acs_queue = queue
@@ -154,7 +159,7 @@ def event_of(queue: Ordered, number: int, kind: int, keeps: Any, timed: Any) -> 
     return event
 
 
-def native_events(wait_for: Sequence[Any] | None) -> Any:
+def native_events(wait_for: Events) -> Events:
     """A wait list for a queue that is not ours."""
     if not wait_for:
         return wait_for

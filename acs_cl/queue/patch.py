@@ -22,7 +22,7 @@ import functools
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyopencl as cl
@@ -30,8 +30,9 @@ from pyopencl import _cl
 
 from .. import core
 from ..devices import built
+from ..devices.driver import Events
 from .bypass import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
-from .calls import COMMANDS, Parameters
+from .calls import COMMANDS, Original, Parameters
 from .events import QueueEvent, native_events
 
 _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
@@ -47,7 +48,7 @@ _lock = threading.RLock()
 _queues: dict[int, weakref.ref[Any]] = {}
 """{hash of a queue, which is that of the driver's: the queue}."""
 
-_replaced: list[tuple[Any, str, Any, Any]] = []
+_replaced: list[tuple[object, str, object, object]] = []
 """(where, name, original, replacement)."""
 
 _kept = 0
@@ -58,7 +59,7 @@ def is_entered() -> bool:
     return bool(_queues)
 
 
-def enter(queue: Any) -> None:
+def enter(queue: cl.CommandQueue) -> None:
     """A queue of ours begins. The first one replaces PyOpenCL's functions."""
     with _lock:
         _queues[hash(queue)] = weakref.ref(queue)
@@ -94,7 +95,7 @@ def kept() -> Iterator[None]:
                 _put_back()
 
 
-def ours(queue: Any) -> Any:
+def ours(queue: object) -> Any:
     """Our queue behind a queue object, which may be another Python object for it; None if there is
     none."""
     try:
@@ -127,7 +128,7 @@ def _replace_all() -> None:
         _replace(cl.SVMAllocation, name, original, _named(replacement, original, name))
 
 
-def _replace(where: Any, name: str, original: Any, replacement: Any) -> None:
+def _replace(where: object, name: str, original: object, replacement: object) -> None:
     setattr(where, name, replacement)
     _replaced.append((where, name, original, replacement))
 
@@ -140,7 +141,7 @@ def _put_back() -> None:
     built.forget()
 
 
-def _named(replacement: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:
+def _named(replacement: Original, original: Original, name: str) -> Original:
     replacement.__name__ = name
     replacement.__doc__ = original.__doc__
     return replacement
@@ -159,7 +160,7 @@ def _keep_words() -> None:
         raise
 
 
-def _command(name: str, original: Any, parameters: Parameters | None) -> Callable[..., Any]:
+def _command(name: str, original: Original, parameters: Parameters | None) -> Original:
     """What a function of PyOpenCL's that takes a queue is replaced by."""
     position = parameters.index("queue") if parameters else 0
     waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
@@ -167,10 +168,10 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
     if parameters is not None and name not in _LAUNCHES:
         passes = unblocked if "is_blocking" in parameters else passed
 
-    def otherwise(*args: Any, **keywords: Any) -> Any:
+    def otherwise(*args: Any, **keywords: Any) -> object:
         queue = args[position] if len(args) > position else keywords.get("queue")
         section = getattr(queue, "section", None)
-        if section is not None and section.passing and passes is not None:
+        if section is not None and section.passing and parameters and passes is not None:
             wait_for = args[waits] if 0 <= waits < len(args) else keywords.get("wait_for")
             if wait_for and not _DRIVERS.issuperset(map(type, wait_for)):
                 # what is before on this queue is before anyway
@@ -204,11 +205,11 @@ def _command(name: str, original: Any, parameters: Parameters | None) -> Callabl
     return _named(command(original, otherwise, parameters), original, name)
 
 
-def _building(original: Any) -> Callable[..., Any]:
+def _building(original: Original) -> Original:
     """What `Program.build` is replaced by."""
 
     @functools.wraps(original)
-    def build(self: Any, *args: Any, **keywords: Any) -> Any:
+    def build(self: cl.Program, *args: object, **keywords: object) -> object:
         found = original(self, *args, **keywords)
         if _replaced:
             built.note(self)
@@ -217,21 +218,25 @@ def _building(original: Any) -> Callable[..., Any]:
     return build
 
 
-def _releases(allocation: Any) -> dict[str, Callable[..., Any]]:
+def _releases(allocation: type[cl.SVMAllocation]) -> dict[str, Original]:
     """What the methods of shared memory that give it back are replaced by: PyOpenCL has the
     driver's own queue free it, which knows nothing of our launches."""
     at_once, behind = allocation.release, allocation.enqueue_release
 
-    def enqueue_svm_free(svm: Any, queue: Any, wait_for: Any = None) -> Any:
+    def enqueue_svm_free(
+        svm: cl.SVMAllocation, queue: cl.CommandQueue, wait_for: Events = None
+    ) -> cl.Event:
         return behind(svm, queue, wait_for)
 
     enqueue = _command("enqueue_svm_free", enqueue_svm_free, ("svm", "queue", "wait_for"))
 
-    def enqueue_release(self: Any, queue: Any = None, wait_for: Any = None) -> Any:
+    def enqueue_release(
+        self: cl.SVMAllocation, queue: object = None, wait_for: Events = None
+    ) -> object:
         queue = self._queue if queue is None else queue
         return enqueue(self, ours(queue) or queue, wait_for)
 
-    def release(self: Any) -> None:
+    def release(self: cl.SVMAllocation) -> None:
         if self._queue is not None:
             enqueue_release(self)
             return
@@ -241,10 +246,10 @@ def _releases(allocation: Any) -> dict[str, Callable[..., Any]]:
     return {"release": release, "enqueue_release": enqueue_release}
 
 
-def _waiting(original: Any) -> Callable[..., Any]:
+def _waiting(original: Original) -> Original:
     """What `wait_for_events` is replaced by."""
 
-    def wait_for_events(events: Sequence[Any]) -> None:
+    def wait_for_events(events: Sequence[cl.Event]) -> None:
         others = []
         for event in events:
             if type(event) is QueueEvent:

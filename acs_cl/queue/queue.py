@@ -22,6 +22,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -29,29 +30,32 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from ..devices.driver import wait_for_queue
+from ..access.called import Arguments
+from ..devices.driver import Events, status, wait_for_queue
 from ..errors import AcsError, OutOfMemory, UsageError
 from ..launch.commands import KernelCommand
 from ..launch.engine import Engine
 from ..launch.gates import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
-from ..records import Access, Span
+from ..memory.blocks import Base, Store
+from ..records import Access, Command, HostArray, Span
 from ..runtime import Runtime
 from . import patch
-from .calls import Call, Watched
+from .calls import Call, Given, Original, Watched
 from .commands import (
     EVERYTHING,
     HANDLERS,
     KINDS,
     NOTHING,
+    KernelKey,
     Plan,
     Unclear,
     anything,
     span_of,
     unmap,
 )
-from .events import QueueEvent, event_of, native_error
+from .events import QueueEvent, Timed, event_of, native_error
 from .sampling import Section, is_free, may_begin
 
 PLANS = 1024
@@ -65,7 +69,7 @@ HELD_S = 2.0
 an error."""
 
 if TYPE_CHECKING:
-    _SVM = cl.SVM[Any]
+    _SVM = cl.SVM[HostArray]
 else:
     _SVM = cl.SVM
 
@@ -86,6 +90,9 @@ here, on this thread, so that nothing is read, reckoned and written back."""
 
 class Slab(_SVM):
     """Memory of the runtime as PyOpenCL takes it. It comes back when the last reference is gone."""
+
+    acs_base: Base
+    acs_span: tuple[Span, bool, Store]
 
 
 class Queue(cl.CommandQueue):
@@ -112,7 +119,7 @@ class Queue(cl.CommandQueue):
     def __init__(
         self,
         context: cl.Context,
-        device: Any = None,
+        device: cl.Device | None = None,
         properties: Any = None,
         *,
         runtime: Runtime | None = None,
@@ -136,7 +143,7 @@ class Queue(cl.CommandQueue):
         else:
             self._runtime = _runtime_for(context, where, self._profiles)
         self._engine = self._runtime.engine
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[KernelKey, Plan] = {}
         self._numbers: list[int] = []
         """Launches of this queue, the ended ones among them now and then removed."""
         self._seen: list[int] = []
@@ -147,11 +154,11 @@ class Queue(cl.CommandQueue):
         self._books = core.native.Lock()
         self._behind: list[int] = []
         """Launches that all later ones follow."""
-        self._foreign: list[Any] = []
+        self._foreign: list[cl.Event] = []
         """Events of others that all later launches wait for."""
-        self.unmaps: deque[tuple[Any, Span]] = deque()
+        self.unmaps: deque[tuple[HostArray, Span]] = deque()
         """Mapped memory that was dropped."""
-        self.deferred: deque[tuple[Any, Access]] = deque()
+        self.deferred: deque[tuple[Call, Access]] = deque()
         self._odd: set[str] = set()
         """"exposed": another library may have put commands on the driver's queue; "left": its
         `with` block has ended."""
@@ -179,7 +186,7 @@ class Queue(cl.CommandQueue):
         for told in watchers:
             told(self)
 
-    def _join(self) -> Any:
+    def _join(self) -> core.native.Joining | None:
         """What the core makes launches of the queue's kernels with; None where Python makes all."""
         engine = self._engine
         queues = engine.backend.core_queues
@@ -218,7 +225,12 @@ class Queue(cl.CommandQueue):
     def __enter__(self) -> Queue:
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.finish()
         self._odd.add("left")
         self.stop_passing()
@@ -235,7 +247,7 @@ class Queue(cl.CommandQueue):
         return self._pointer
 
     @staticmethod
-    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> Any:
+    def from_int_ptr(int_ptr_value: int, retain: bool = True) -> cl.CommandQueue:
         """Return the queue with this handle: ours, if it is one of ours."""
         native = _cl.CommandQueue.from_int_ptr(int_ptr_value, retain)
         return patch.ours(native) or native
@@ -250,7 +262,7 @@ class Queue(cl.CommandQueue):
         """Return the runtime whose launches the commands become."""
         return self._runtime
 
-    def allocator(self, nbytes: int) -> Any:
+    def allocator(self, nbytes: int) -> cl.Buffer | Slab | None:
         """Return the runtime's memory, for `allocator=` of `pyopencl.array`.
 
         It is shared virtual memory where the runtime has that, which the scheduler on the device
@@ -268,7 +280,7 @@ class Queue(cl.CommandQueue):
                 msg=str(error), code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=""
             )
             raise cl.MemoryError(record) from None
-        slab: Any = Slab(base.place(0, nbytes).memory.mem)
+        slab = Slab(base.place(0, nbytes).memory.mem)
         slab.acs_base = base
         slab.acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, engine.store
         return slab
@@ -276,8 +288,8 @@ class Queue(cl.CommandQueue):
     # ---- the way of a command --------------------------------------------------------------------
 
     def _command(
-        self, name: str, original: Any, args: Any, keywords: Any, given: dict[str, Any] | None
-    ) -> Any:
+        self, name: str, original: Original, args: Arguments, keywords: Given, given: Given | None
+    ) -> object:
         """A call of one of PyOpenCL's functions with this queue."""
         if self.section is not None and self.section.open:
             with self._engine.lock:
@@ -296,13 +308,13 @@ class Queue(cl.CommandQueue):
 
     def submit(
         self,
-        command: Any,
+        command: Command,
         access: Access,
-        wait_for: Sequence[Any] | None = None,
+        wait_for: Events = None,
         kind: int = KINDS.TASK,
         seen: bool = False,
         blocks: bool = False,
-        keeps: Any = None,
+        keeps: object = None,
         after: tuple[int, ...] = (),
     ) -> QueueEvent:
         """Make a launch of a command. `seen`: the host can look behind it without another command;
@@ -315,7 +327,7 @@ class Queue(cl.CommandQueue):
         self._warn_if_left()
         if self._behind:
             after += tuple(self._behind)
-        foreign: list[Any] | None = None
+        foreign: list[cl.Event] | None = None
         if wait_for:
             own, foreign = self._split(wait_for)
             after += own
@@ -328,24 +340,19 @@ class Queue(cl.CommandQueue):
             for one in after:
                 wait(engine, one)
         held = bool(foreign) or self._holds or engine.table.held > 0
-        timed: Any = None
+        watched: Watched | None = None
         if held:
             command = _kept(command)
             if self._profiles:
-                timed = command = Watched(command)
+                command = watched = Watched(command)
         try:
             handle = engine.launch(command, access, foreign or None, after=after)
         except AcsError as error:
             raise native_error(error) from None
         number = handle.number
         self._note(number, seen)
-        if timed is not None:
-            watched = timed
-
-            def timed() -> Any:
-                return watched.event
-
-        elif self._profiles:
+        timed: Timed = None if watched is None else watched.known
+        if watched is None and self._profiles:
             timed = engine.backend.event_for_others(number)
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
@@ -385,7 +392,7 @@ class Queue(cl.CommandQueue):
 
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
-    def _find_span(self, memory: Any) -> None:
+    def _find_span(self, memory: object) -> None:
         """Have memory know its bytes."""
         span_of(self, memory)
 
@@ -429,10 +436,10 @@ class Queue(cl.CommandQueue):
     def _last(self) -> int:
         return self._numbers[-1] if self._numbers else 0
 
-    def _split(self, wait_for: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
+    def _split(self, wait_for: Sequence[cl.Event]) -> tuple[tuple[int, ...], list[cl.Event]]:
         """A wait list: launches of this runtime, and events of others."""
         own: list[int] = []
-        foreign: list[Any] = []
+        foreign: list[cl.Event] = []
         # what is before on the same queue is before anyway: arrays of PyOpenCL name all of it
         mine = self if self._in_order and not self._profiles else None
         for event in wait_for:
@@ -450,20 +457,16 @@ class Queue(cl.CommandQueue):
                 own += other.seen_up_to(event.acs_number)
         return tuple(own), foreign
 
-    def _still_open(self) -> list[Any]:
+    def _still_open(self) -> list[cl.Event]:
         """Events that all later commands wait for."""
-        return [
-            event
-            for event in self._foreign
-            if event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS) > 0
-        ]
+        return [event for event in self._foreign if status(event) > 0]
 
-    def may_be_held(self, wait_for: Sequence[Any] | None) -> bool:
+    def may_be_held(self, wait_for: Events) -> bool:
         """Say whether a command may have to wait on the host for its turn."""
         foreign = self._split(wait_for)[1] if wait_for else ()
         return bool(foreign or self._foreign or self._holds or self._engine.table.held)
 
-    def mark(self, wait_for: Any, kind: int, for_all: bool = False) -> QueueEvent:
+    def mark(self, wait_for: Events, kind: int, for_all: bool = False) -> QueueEvent:
         """Launch a marker or a barrier. On an in-order queue it is behind everything before."""
         live: tuple[int, ...] = ()
         if self._in_order or not wait_for:
@@ -477,7 +480,7 @@ class Queue(cl.CommandQueue):
                 self._foreign += self._split(wait_for)[1]
         return event
 
-    def _serially(self, name: str, original: Any, args: Any, keywords: Any) -> Any:
+    def _serially(self, name: str, original: Original, args: Arguments, keywords: Given) -> object:
         """A function that this version of PyOpenCL has and nobody here knows: alone."""
         self.not_understood[name.strip("_")] += 1
         self.finish()
@@ -564,7 +567,7 @@ class Queue(cl.CommandQueue):
         self.pretend(number)
         return -1 if engine.failures.knows(number) else 0
 
-    def native_event(self, number: int) -> Any:
+    def native_event(self, number: int) -> cl.Event:
         """Make an event of the driver that completes with a launch and with all before it."""
         live = tuple(self._live_up_to(number)) if self._in_order else ()
         if len(live) > 1 or (live and live[0] != number):
@@ -599,7 +602,7 @@ class Queue(cl.CommandQueue):
             self._odd.discard("exposed")
             super().finish()
 
-    def remember(self, key: Any, plan: Plan) -> None:
+    def remember(self, key: KernelKey, plan: Plan) -> None:
         """Keep what is known of a kernel."""
         if self.section is not None:  # what finding it out took is not how fast the program is
             self.section.look_anew()
@@ -608,9 +611,9 @@ class Queue(cl.CommandQueue):
         self.plans[key] = plan
 
 
-_MARK: Any = _cl._enqueue_marker_with_wait_list
+_MARK = _cl._enqueue_marker_with_wait_list
 _POINTER: Any = _cl.CommandQueue.int_ptr
-_FINISH: Any = _cl.CommandQueue.finish
+_FINISH = _cl.CommandQueue.finish
 
 
 def _runtime_for(context: cl.Context, device: cl.Device, profiling: bool) -> Runtime:
@@ -667,7 +670,7 @@ def _end_gates(engine: Engine) -> None:
             engine.lock.wait(0, TICK_S)
 
 
-def _kept(command: Any) -> Any:
+def _kept(command: Command) -> Command:
     """A command that has to wait: the program may release what it uses meanwhile, which on a queue
     is allowed."""
     if type(command) is KernelCommand:
@@ -678,7 +681,7 @@ def _kept(command: Any) -> Any:
     return command
 
 
-def _retained(value: Any) -> Any:
+def _retained(value: object) -> object:
     if isinstance(value, cl.MemoryObject):
         found: Any = type(value).from_int_ptr(value.int_ptr, retain=True)
         found.acs_keeps = value.hostbuf

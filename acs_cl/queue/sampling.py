@@ -16,12 +16,14 @@ launch that touches all memory, entered before any that comes later.
 from __future__ import annotations
 
 from time import perf_counter, perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from .calls import Call
+from ..devices.driver import Events
+from .calls import Call, Original
 from .commands import EVERYTHING, NOTHING
 from .trials import Trials
 
@@ -67,8 +69,8 @@ MOST_DOUBLED = 8
 BEHIND = 16
 """Kernels in flight from which on the device does not keep up."""
 
-_MARK: Any = _cl._enqueue_marker_with_wait_list
-_BARRIER: Any = _cl._enqueue_barrier_with_wait_list
+_MARK = _cl._enqueue_marker_with_wait_list
+_BARRIER = _cl._enqueue_barrier_with_wait_list
 
 
 class Straight(Call):
@@ -77,7 +79,7 @@ class Straight(Call):
 
     __slots__ = ("began_ns", "passed")
 
-    def __init__(self, function: Any, began_ns: int, passed: int) -> None:
+    def __init__(self, function: Original, began_ns: int, passed: int) -> None:
         super().__init__("straight", function, {}, True)
         self.began_ns, self.passed = began_ns, passed
 
@@ -88,9 +90,9 @@ class Section(core.native.Passing):
 
     def __init__(
         self,
-        queue: Any,
+        queue: cl.CommandQueue,
         pointer: int,
-        books: Any,
+        books: core.native.Lock,
         numbers: list[int],
         seen: list[int],
         by_overlap: bool,
@@ -204,7 +206,7 @@ class Section(core.native.Passing):
             self.native.flush()
         engine.counts.straight += self.passed
 
-        def behind(queue: Any, wait_for: Any) -> Any:
+        def behind(queue: cl.CommandQueue, wait_for: Events) -> cl.Event:
             return _MARK(queue, [*(wait_for or ()), last])
 
         last_call = Straight(behind, self._began_ns, self.passed)
