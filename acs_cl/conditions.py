@@ -22,7 +22,7 @@ import pyopencl as cl
 from .access import arguments
 from .access.called import Called
 from .devices.build import build
-from .devices.driver import OwnKernel, Place, is_svm
+from .devices.driver import Events, OwnKernel, Place, is_svm
 from .errors import UsageError
 from .launch.commands import KernelCommand, TransferCommand
 from .launch.decision import LARGEST, WIDTH, Cell, DecidedCommand, Decision, Fault
@@ -64,7 +64,7 @@ class size:  # noqa: N801  read like `range` and `slice`
 
     __slots__ = ("count", "upto")
 
-    def __init__(self, count: Any, upto: int) -> None:
+    def __init__(self, count: object, upto: int) -> None:
         if not hasattr(upto, "__index__") or not 1 <= upto.__index__() <= LARGEST:
             raise UsageError(
                 f"acs.size: got upto={arguments.describe(upto)}, expected 1 to {LARGEST}"
@@ -87,7 +87,7 @@ class Decided(Called, Protocol):
     def engine(self) -> Engine:
         """The engine of its runtime."""
 
-    def offsets_of(self, native: Any) -> tuple[int, ...]:
+    def offsets_of(self, native: cl.Kernel) -> tuple[int, ...]:
         """The parameters that take a byte offset in one of its OpenCL kernels."""
 
     def variant_source(self, offsets: tuple[int, ...]) -> tuple[str, str]:
@@ -100,7 +100,7 @@ class Decided(Called, Protocol):
 class Deciding:
     """One call that decides on the device."""
 
-    def __init__(self, kernel: Decided, global_size: tuple[Any, ...], when: Any) -> None:
+    def __init__(self, kernel: Decided, global_size: tuple[Any, ...], when: object) -> None:
         self._kernel = kernel
         self._when = None if when is None else _cell(kernel, when, "when=")
         self._count: Cell | None = None
@@ -116,9 +116,7 @@ class Deciding:
         """Whether the device decides for how many work-items it runs."""
         return self._count is not None
 
-    def launch(
-        self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None
-    ) -> Handle:
+    def launch(self, plain: KernelCommand, access: Access, wait_for: Events) -> Handle:
         """Launch `plain` with the decision."""
         engine = self._kernel.engine
         command, access, _copies = self.decided(plain, access, wait_for)
@@ -128,7 +126,7 @@ class Deciding:
         return engine.launch(command, access, wait_for)
 
     @property
-    def variant(self) -> Any:
+    def variant(self) -> cl.Kernel | None:
         """The OpenCL kernel that looks into memory of the runtime first, once a queue has needed it
         for the launch."""
         command = self._command
@@ -138,7 +136,7 @@ class Deciding:
         return command.variant if is_ours else None
 
     def decided(
-        self, plain: KernelCommand, access: Access, wait_for: Sequence[Any] | None = None
+        self, plain: KernelCommand, access: Access, wait_for: Events = None
     ) -> tuple[DecidedCommand, Access, list[Array]]:
         """`plain` with the decision, what it touches, and copies of cells that it may write, which
         are launched by this and have to live until it is."""
@@ -170,7 +168,7 @@ class Deciding:
         )
         return command, Access(reads, access.writes), copies
 
-    def _copy(self, cell: Cell, wait_for: Sequence[Any] | None) -> Array:
+    def _copy(self, cell: Cell, wait_for: Events) -> Array:
         """A copy, made in program order, of a cell that the kernel may write: its first groups
         would decide for the others."""
         engine = self._kernel.engine
@@ -193,8 +191,8 @@ class Guards:
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
-        self._natives: dict[tuple[Any, ...], tuple[Any, int, str]] = {}
-        self._programs: dict[tuple[Any, ...], tuple[Any, str, str]] = {}
+        self._natives: dict[tuple[object, ...], tuple[OwnKernel, int, str]] = {}
+        self._programs: dict[tuple[object, ...], tuple[cl.Program, str, str]] = {}
 
     def guarded(
         self,
@@ -235,7 +233,9 @@ class Guards:
         except IndexError:
             return Fault(kernel.engine.context)
 
-    def _native(self, kernel: Decided, plain: Any, decision: Decision) -> tuple[Any, int, str]:
+    def _native(
+        self, kernel: Decided, plain: cl.Kernel, decision: Decision
+    ) -> tuple[OwnKernel, int, str]:
         """The variant of an OpenCL kernel of `kernel`, the index of its first parameter more, and a
         call in it that all work-items of a group have to reach together. A clone for each mixture
         of SVM and buffers, as of kernels without a decision."""
@@ -255,7 +255,7 @@ class Guards:
 
     def _program(
         self, kernel: Decided, offsets: tuple[int, ...], when: bool, counted: bool
-    ) -> tuple[Any, str, str]:
+    ) -> tuple[cl.Program, str, str]:
         key = (offsets, when, counted)
         found = self._programs.get(key)
         if found is None:
@@ -279,7 +279,7 @@ class Guards:
         return found
 
 
-def _cell(kernel: Decided, value: Any, what: str) -> Cell:
+def _cell(kernel: Decided, value: object, what: str) -> Cell:
     """The memory behind a value that decides: exactly one uint32 or int32 of this runtime, or four
     bytes of another library's."""
     dtype = getattr(value, "dtype", None)
@@ -298,7 +298,7 @@ def _cell(kernel: Decided, value: Any, what: str) -> Cell:
     return Cell(Place(found.argument, found.offset, WIDTH), span, dtype == _INT32)
 
 
-def _is_one(value: Any, dtype: Any) -> bool:
+def _is_one(value: Any, dtype: object) -> bool:
     if dtype is not None:
         return dtype in (_UINT32, _INT32) and value.size == 1
     return isinstance(value, (cl.Buffer, cl.SVMPointer)) and value.size == WIDTH

@@ -6,14 +6,13 @@ that a launch's upstream asks for and may overlap everything else.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyopencl as cl
 
 from .backends.queues import HOST, HostQueues
 from .core import native
 from .errors import UsageError
 from .launch.backend import Backend
+from .memory.blocks import Store
 from .records import Placing
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
@@ -47,7 +46,7 @@ def create(
     return HostQueues(name, context, device, lanes, profiling, placing)
 
 
-def create_emulated(context: cl.Context, device: cl.Device, options: Any) -> Backend:
+def create_emulated(context: cl.Context, device: cl.Device, options: object) -> Backend:
     """The backend 'emulated'; the emulator is loaded by nothing else."""
     from .backends.emulate import emulate
     from .backends.emulated import Emulated
@@ -59,7 +58,7 @@ def create_device(
     host: Backend,
     context: cl.Context,
     device: cl.Device,
-    store: Any,
+    store: Store,
     tier: str,
     settings: Settings,
     choice: Choice | None,

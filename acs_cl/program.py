@@ -46,7 +46,9 @@ class Program:
     ('twice',) [2. 4.]
     """
 
-    def __init__(self, engine: Engine, native: Any, source: str, options: Sequence[str]) -> None:
+    def __init__(
+        self, engine: Engine, native: cl.Program, source: str, options: Sequence[str]
+    ) -> None:
         self._engine = engine
         self._native = native
         self._source = source
@@ -54,14 +56,14 @@ class Program:
         self._kernels: dict[str, Kernel] = {}
 
     @property
-    def native(self) -> Any:
+    def native(self) -> cl.Program:
         """Return the `pyopencl.Program`."""
         return self._native
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """Return the names of its kernels."""
-        names = self._native.get_info(cl.program_info.KERNEL_NAMES)
+        names = str(self._native.get_info(cl.program_info.KERNEL_NAMES))
         return tuple(name for name in names.split(";") if name)
 
     def __repr__(self) -> str:
@@ -97,7 +99,7 @@ def engine_of(program: Program) -> Engine:
     return program._engine
 
 
-def adopted_kernel(engine: Engine, native: Any) -> Kernel:
+def adopted_kernel(engine: Engine, native: object) -> Kernel:
     """Our kernel for a foreign `pyopencl.Kernel`: its own clone, so that the caller's arguments
     stay."""
     if not isinstance(native, cl.Kernel):
@@ -130,7 +132,7 @@ def key_of(native: Any) -> tuple[int, str]:
     return key
 
 
-def _program_of(native: Any) -> Any:
+def _program_of(native: cl.Kernel) -> Any:
     """A kernel's program. None where the driver does not tell, as Intel's CPU runtime does not once
     the program's owner has released it."""
     try:
@@ -139,7 +141,7 @@ def _program_of(native: Any) -> Any:
         return None
 
 
-def _adopt(engine: Engine, native: Any) -> tuple[Kernel, Any]:
+def _adopt(engine: Engine, native: cl.Kernel) -> tuple[Kernel, Any]:
     program, name = _program_of(native), native.function_name
     if program is not None:
         own = OwnKernel(program, name)

@@ -10,7 +10,7 @@ promised to leave it alone; host memory given out by `read` belongs to the handl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from .access.arguments import declared, describe
 from .devices import driver
-from .devices.driver import Place
+from .devices.driver import Events, Place
 from .errors import UsageError
 from .launch.commands import HostCommand, KernelCommand, TransferCommand
 from .launch.strided import element_kernel
@@ -41,7 +41,7 @@ UNCOPIED_BYTES = 1 << 20
 """From here on `write` waits for its transfer where nothing is ahead of it, to copy once only."""
 
 
-def read(engine: Engine, array: Array, out: Any) -> Handle:
+def read(engine: Engine, array: Array, out: object) -> Handle:
     """Read back into `out`, or into a new NumPy array."""
     host = target_for(array, out)
     if not array.nbytes:
@@ -88,7 +88,7 @@ def _side(of: Array | HostArray) -> Place | HostArray:
     return of.where() if isinstance(of, Array) else bytes_of(of)
 
 
-def write(engine: Engine, array: Array, source: Any, copied: bool) -> Handle:
+def write(engine: Engine, array: Array, source: object, copied: bool) -> Handle:
     """Overwrite an array with host values."""
     if isinstance(source, Array):
         raise UsageError("set() takes host values; copy_from() takes an array of this runtime")
@@ -132,7 +132,7 @@ def _is_next(engine: Engine, array: Array) -> bool:
         return array.base is None or not engine.is_used(array.base.number)
 
 
-def fill(engine: Engine, array: Array, value: Any) -> Handle:
+def fill(engine: Engine, array: Array, value: object) -> Handle:
     """Overwrite every element."""
     try:
         element: HostArray = np.asarray(value).astype(array.dtype, casting="same_kind").reshape(1)
@@ -154,7 +154,7 @@ def fill(engine: Engine, array: Array, value: Any) -> Handle:
     return _elements(engine, "fill", array, single, (0,) * array.ndim)
 
 
-def copy(engine: Engine, target: Array, source: Any) -> Handle:
+def copy(engine: Engine, target: Array, source: object) -> Handle:
     """Overwrite an array with another of this runtime."""
     if not isinstance(source, Array):
         raise UsageError(f"copy_from takes an array of this runtime, got {describe(source)}")
@@ -182,16 +182,16 @@ def copy(engine: Engine, target: Array, source: Any) -> Handle:
 def host_task(
     engine: Engine,
     function: Callable[..., Any],
-    reads: Any,
-    writes: Any,
-    wait_for: Sequence[Any] | None,
+    reads: object,
+    writes: object,
+    wait_for: Events,
     site: str,
 ) -> Handle:
     """A Python function in program order. Views with gaps are packed before and unpacked after."""
     read_arrays = _arrays(engine, reads, "reads")
     write_arrays = _arrays(engine, writes, "writes")
-    hosts: dict[tuple[Any, ...], HostArray] = {}
-    packed: dict[tuple[Any, ...], Array] = {}
+    hosts: dict[tuple[object, ...], HostArray] = {}
+    packed: dict[tuple[object, ...], Array] = {}
 
     def packed_version(array: Array, load: bool) -> Array:
         key = _identity(array)
@@ -251,7 +251,7 @@ def _elements(
     kernel, sizes, values = element_kernel(
         engine, unit, words, target.shape, target.strides, source_strides
     )
-    pointers: list[Any] = []
+    pointers: list[object] = []
     for index, array in enumerate((target, source)):
         place = array.where()
         pointers += (index, place.memory)
@@ -261,7 +261,7 @@ def _elements(
     return engine.launch(command, Access(source.spans, target.spans, target.overwrites()))
 
 
-def target_for(array: Array, out: Any) -> HostArray:
+def target_for(array: Array, out: object) -> HostArray:
     if out is None:
         return np.empty(array.shape, array.dtype)
     if not isinstance(out, np.ndarray):
@@ -274,7 +274,7 @@ def target_for(array: Array, out: Any) -> HostArray:
     return out
 
 
-def _arrays(engine: Engine, given: Any, keyword: str) -> list[Array]:
+def _arrays(engine: Engine, given: object, keyword: str) -> list[Array]:
     objects, _, _ = declared(engine, given, keyword, "host task")
     others = [value for value in objects if not isinstance(value, Array)]
     if others:
@@ -282,7 +282,7 @@ def _arrays(engine: Engine, given: Any, keyword: str) -> list[Array]:
     return [value for value in objects if isinstance(value, Array)]
 
 
-def _identity(array: Array) -> tuple[Any, ...]:
+def _identity(array: Array) -> tuple[object, ...]:
     if not array.nbytes:
         return (id(array),)
     return (id(array.base), array.offset, array.shape, array.strides, array.dtype.str)

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
+import pyopencl as cl
+
 from .. import core
+from ..devices.driver import Origin
 from ..errors import DeviceError
-from ..records import Launch
+from ..records import Launch, Report
 
 End = core.native.End
 Ended = list[core.native.End]
@@ -41,7 +44,7 @@ class Backend:
     in_order = False
     """Whether launches run in program order whatever their upstream is."""
 
-    def __init__(self, queues: list[Any], profiling: bool) -> None:
+    def __init__(self, queues: list[cl.CommandQueue], profiling: bool) -> None:
         self.queues = queues
         self.profiling = profiling
         self._waits = 0
@@ -73,12 +76,12 @@ class Backend:
         """The core's queues, to which it may make launches by itself; None where there are none."""
         return None
 
-    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+    def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Put a launch on a queue, behind its upstream, and behind events of other queues. Raises
         what the driver raises."""
         raise NotImplementedError
 
-    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
+    def stays(self, number: int, kernel: cl.Kernel, key: object) -> tuple[int, int, str | None]:
         """Launch `number` came: how many like it, of `key`, will go to a queue without further
         thought (-1: all), up to which launch (0: any), and why if that is asked for."""
         return -1, 0, None
@@ -90,14 +93,14 @@ class Backend:
     def join(self, table: core.native.Table) -> None:
         """The core makes launches by itself, and keeps them in `table`."""
 
-    def prepare(self, kernels: list[tuple[Any, int]]) -> None:
+    def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
         """Have kernels ready, given by their origins and the sizes of their groups."""
 
     def cutter(self) -> Any:
         """What cuts graphs into segments, where this runs segments; else None."""
         return None
 
-    def requeue(self, lanes: Backend, queues: list[Any] | None = None) -> Any:
+    def requeue(self, lanes: Backend, queues: list[cl.CommandQueue] | None = None) -> Any:
         """Use other lanes; gives what puts the ones before back. None: there are none inside of
         this backend, and it has to be replaced as a whole. Nothing is in flight."""
         return None
@@ -115,7 +118,7 @@ class Backend:
     def passes_by(self, number: int) -> None:
         """Launch `number` is a host task, and never comes here: for `where`."""
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Report:
         """What this backend counts beyond what all do."""
         return {}
 

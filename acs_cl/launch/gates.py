@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
 
 import pyopencl as cl
 
@@ -26,7 +25,7 @@ PATIENCE_S = 1.0
 """How long a wait for room gives other threads to set a user event."""
 
 
-def open_events(wait_for: Sequence[Any]) -> Gates:
+def open_events(wait_for: Sequence[cl.Event]) -> Gates:
     """Those of the foreign events that have not ended well yet."""
     for foreign in wait_for:
         if not isinstance(foreign, cl.Event):

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyopencl as cl
 
+from ..devices.driver import Events
 from ..handle import Handle
-from ..records import Access, Command, Launch
+from ..records import Access, Command, DType, Launch, Report
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..memory.array import Array
     from ..memory.blocks import Base, Block
 
@@ -29,7 +28,7 @@ class Recorder(Protocol):
     def is_capturing(self) -> bool:
         """Whether it makes a call right now, whose launches it takes."""
 
-    def capture(self, function: Callable[..., Any], *args: object, **keywords: object) -> Handle:
+    def capture(self, function: Callable[..., object], *args: object, **keywords: object) -> Handle:
         """Make a call of the program, and keep it."""
 
     def take(self, command: Command, access: Access, wait_for: object) -> Handle:
@@ -64,13 +63,13 @@ class Checker(Protocol):
     def takes(self, access: Access) -> bool:
         """Whether a launch of this thread goes there first."""
 
-    def launch(self, command: Any, access: Access, wait_for: Any, result: object) -> Handle:
+    def launch(self, command: Command, access: Access, wait_for: Events, result: object) -> Handle:
         """Launch, with checks around it."""
 
     def sync(self) -> None:
         """The program waits, or learns what is done."""
 
-    def allocated(self, base: Base, dtype: np.dtype[Any]) -> None:
+    def allocated(self, base: Base, dtype: DType) -> None:
         """There is a new array."""
 
     def freed(
@@ -81,7 +80,7 @@ class Checker(Protocol):
     def data_taken(self, array: Array) -> None:
         """The program has the address of an array."""
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """What the checks did and cost."""
 
     def close(self) -> None:
@@ -121,7 +120,7 @@ class Tracer(Protocol):
     def forget_times(self) -> None:
         """Times of the program so far say nothing about the next launch."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Report:
         """What was timed."""
 
     def save(self, path: str) -> None:

@@ -22,8 +22,8 @@ class Poison:
     """Poisoned bytes: per base disjoint (start, end, failure) intervals, sorted."""
 
     def __init__(self) -> None:
-        self.bases: dict[int, list[tuple[int, int, Any]]] = {}
-        self.kept: list[tuple[Span, Any]] = []
+        self.bases: dict[int, list[tuple[int, int, object]]] = {}
+        self.kept: list[tuple[Span, object]] = []
         """Memory that is held while bytes of it are poisoned."""
 
     def __bool__(self) -> bool:
@@ -44,7 +44,7 @@ class Poison:
                             return failure
         return None
 
-    def add(self, spans: Iterable[Span], failure: Any) -> None:
+    def add(self, spans: Iterable[Span], failure: object) -> None:
         """These bytes never came to be, because of `failure`."""
         for span in spans:
             if span.base == EVERYTHING:
@@ -60,7 +60,7 @@ class Poison:
             if span.base in self.bases:
                 self._remove(span)
 
-    def keep(self, span: Span, memory: Any) -> None:
+    def keep(self, span: Span, memory: object) -> None:
         """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
         if self.find((span,)) is not None:
             self.kept.append((span, memory))
@@ -79,7 +79,7 @@ class Poison:
         if left is None:
             return
         for start, end in intervals(span):
-            parts: list[tuple[int, int, Any]] = []
+            parts: list[tuple[int, int, object]] = []
             for low, high, failure in left:
                 if high <= start or end <= low:
                     parts.append((low, high, failure))
@@ -95,7 +95,7 @@ class Poison:
             del self.bases[span.base]
 
     def follow(
-        self, later: Iterable[tuple[int, Access]], failure: Any, written: Iterable[Span]
+        self, later: Iterable[tuple[int, Access]], failure: object, written: Iterable[Span]
     ) -> list[int]:
         """A live launch failed: the launches among `later` (in program order) that it poisons.
 

@@ -11,7 +11,7 @@ how a kernel's registers bound its groups, it decides itself.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TypeAlias
 
 import pyopencl as cl
 
@@ -20,6 +20,11 @@ MOST = (1 << 64) - 1
 
 REMEMBERED = 4096
 """Sizes that were found to fit."""
+
+
+Axes: TypeAlias = tuple[int, ...] | None
+Asked: TypeAlias = tuple[object, ...]
+"""A global size, which may begin with `acs.size`."""
 
 
 class Unsuitable(Exception):  # noqa: N818  (an answer; who asked makes the user's error of it)
@@ -33,9 +38,9 @@ class Sizes:
         self._most_items = tuple(device.max_work_item_sizes)
         self._most_in_group = int(device.max_work_group_size)
         self._whole_groups = not _has_rests(device)
-        self._fitting: set[tuple[Any, ...]] = set()
+        self._fitting: set[tuple[object, ...]] = set()
 
-    def check(self, global_size: Any, local_size: Any, offset: Any, required: Any) -> None:
+    def check(self, global_size: Asked, local_size: Axes, offset: Axes, required: Axes) -> None:
         """Raise `Unsuitable` where a launch cannot have these, of plain integers, or `acs.size` as
         the first of the global size. `required`: the local size that the kernel requires, or
         none."""
@@ -49,12 +54,13 @@ class Sizes:
                 self._fitting.clear()
             self._fitting.add(key)
 
-    def _check(self, global_size: Any, local_size: Any, offset: Any, required: Any) -> None:
+    def _check(self, global_size: Asked, local_size: Axes, offset: Axes, required: Axes) -> None:
         many = len(global_size)
         if not 1 <= many <= 3:
             raise Unsuitable(f"global size {global_size} has {many} lengths, expected 1 to 3")
         for at, start in enumerate(offset or ()):
-            length = global_size[at] if at < many and isinstance(global_size[at], int) else 1
+            asked = global_size[at] if at < many else 1
+            length = asked if isinstance(asked, int) else 1
             if start + length > MOST:
                 raise Unsuitable(f"offset {offset}: no work-item is beyond {MOST:,}")
         if offset is not None and len(offset) > many:
@@ -64,7 +70,9 @@ class Sizes:
         if local_size is not None:
             self._check_groups(global_size, local_size, required)
 
-    def _check_groups(self, global_size: Any, local_size: Any, required: Any) -> None:
+    def _check_groups(
+        self, global_size: Asked, local_size: tuple[int, ...], required: Axes
+    ) -> None:
         many = len(global_size)
         if len(local_size) != many:
             raise Unsuitable(

@@ -7,8 +7,6 @@ are merged first.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..devices.build import build
@@ -47,7 +45,7 @@ def element_kernel(
     shape: tuple[int, ...],
     target_strides: tuple[int, ...],
     source_strides: tuple[int, ...],
-) -> tuple[Any, tuple[int, ...], list[Any]]:
+) -> tuple[OwnKernel, tuple[int, ...], list[object]]:
     """The kernel, its global size, and all its values but the two offsets (in words of `unit`
     bytes)."""
     merged = _merge(shape, target_strides, source_strides)
@@ -56,7 +54,7 @@ def element_kernel(
             f"a view of shape {shape} with gaps in {len(merged)} dimensions: at most {DIMENSIONS}"
         )
     merged += [(1, 0, 0)] * (DIMENSIONS - len(merged))
-    values: list[Any] = [2, np.int32(words).tobytes()]
+    values: list[object] = [2, np.int32(words).tobytes()]
     size = 1
     for dimension, (length, target, source) in enumerate(merged):
         size *= length

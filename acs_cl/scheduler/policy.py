@@ -20,7 +20,9 @@ from sending it to finding it ended, is enough for most: it never is less than w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
+
+from ..records import Sizes
 
 HOT = 32
 """Launches of a kernel before a scheduler is built for it: a build takes a core for a while."""
@@ -71,6 +73,10 @@ Names = Callable[[], Mapping[str, int]]
 """Which kernels an epoch has, and how many launches of each."""
 
 
+Key: TypeAlias = tuple[str, Sizes, Sizes | None]
+"""A kernel and its sizes: what launches are alike for."""
+
+
 class Choice:
     """The rule with what it remembers. `on_cpu`: one work-item runs a group; `units`: how many
     launches the device runs at a time, as far as lanes are concerned."""
@@ -78,7 +84,7 @@ class Choice:
     def __init__(self, on_cpu: bool, units: int = 1) -> None:
         self.on_cpu = on_cpu
         self.units = units
-        self._times: dict[Any, list[float]] = {}
+        self._times: dict[Key | None, list[float]] = {}
         self._means: dict[str, tuple[float, int]] = {}
         """{kernel: its mean time on a lane, of so many launches that may go to the scheduler}."""
         self._lost = 0
@@ -108,11 +114,11 @@ class Choice:
             self._builds = builds
             self._lost, self._rest, self.resting_until = 0, REST, 0
 
-    def wants_time(self, key: Any) -> bool:
+    def wants_time(self, key: Key | None) -> bool:
         """Whether a launch of `key` on a lane should be timed."""
         return self.on_cpu and len(self._times.get(key, ())) < SAMPLES
 
-    def timed(self, key: Any, us: float) -> None:
+    def timed(self, key: Key, us: float) -> None:
         """A launch on a lane took so long on the device."""
         if len(self._times) >= REMEMBERED:  # a program whose sizes never repeat
             self._times.clear()
@@ -121,7 +127,7 @@ class Choice:
             mean, many = self._means.get(key[0], (0.0, 0))
             self._means[key[0]] = (mean * many + us) / (many + 1), many + 1
 
-    def refusal(self, number: int, key: Any, tiles: int, groups: int) -> str | None:
+    def refusal(self, number: int, key: Key | None, tiles: int, groups: int) -> str | None:
         """Why launch `number`, of `key` and with so many tiles, should take a lane, where the
         scheduler has `groups` groups."""
         if key is not None and (alone := self._too_long(number, key[0])) is not None:

@@ -10,14 +10,13 @@ the read. What is too long, or one too many at a time, lands in memory of NumPy'
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 
 from ..devices import driver
 
-Words = np.ndarray[Any, np.dtype[np.uint32]]
+Words = npt.NDArray[np.uint32]
 
 PLACES, LONGEST = 8, 1024
 """Arrays at a time, and words of each."""
@@ -41,7 +40,7 @@ class Landings:
         """Arrays in pinned memory that no epoch has."""
         return len(self._free)
 
-    def take(self, queue: Any, words: int) -> Words:
+    def take(self, queue: cl.CommandQueue, words: int) -> Words:
         """An array of so many words for a read on this queue."""
         if self._wanted:
             self._wanted = False
@@ -65,7 +64,7 @@ class Landings:
         self._wanted = False
 
 
-def _pinned(queue: Any) -> list[Words]:
+def _pinned(queue: cl.CommandQueue) -> list[Words]:
     """Arrays in one piece of memory; none where the driver refuses."""
     try:
         return list(driver.wait_for_pinned(queue, (PLACES, LONGEST), np.dtype(np.uint32)))
