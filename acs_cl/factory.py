@@ -6,13 +6,14 @@ that a launch's upstream asks for and may overlap everything else.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyopencl as cl
 
 from .backends.queues import HOST, HostQueues
 from .core import native
 from .errors import UsageError
 from .launch.backend import Backend
-from .memory.blocks import Store
 from .records import Placing
 from .scheduler.backend import Device
 from .scheduler.policy import Choice
@@ -58,7 +59,7 @@ def create_device(
     host: Backend,
     context: cl.Context,
     device: cl.Device,
-    store: Store,
+    store: Any,
     tier: str,
     settings: Settings,
     choice: Choice | None,

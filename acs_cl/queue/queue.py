@@ -38,7 +38,6 @@ from ..launch.engine import Engine
 from ..launch.gates import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
-from ..memory.blocks import Base, Store
 from ..records import Access, Command, HostArray, Span
 from ..runtime import Runtime
 from . import patch
@@ -91,8 +90,8 @@ here, on this thread, so that nothing is read, reckoned and written back."""
 class Slab(_SVM):
     """Memory of the runtime as PyOpenCL takes it. It comes back when the last reference is gone."""
 
-    acs_base: Base
-    acs_span: tuple[Span, bool, Store]
+    acs_base: object
+    acs_span: tuple[Span, bool, object]
 
 
 class Queue(cl.CommandQueue):
