@@ -53,6 +53,9 @@ class Hazards:
 
     def enter(self, number: int, reads: Spans, writes: Spans) -> Edges:
         """Add a launch and return what it follows. Numbers only grow."""
+    def enter_many(self, first: int, accesses: Sequence[Access]) -> list[Edges]:
+        """Add the bands of one launch, numbered from `first` on, and return what each follows:
+        never another one of them. No two of them may write the same span."""
     def retire(self, number: int, /) -> None:
         """Remove a launch that ended."""
     def forget(self, base: int, /) -> None:

@@ -24,6 +24,7 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
+from .access.bands import Cut, asked
 from .access.called import Converted
 from .access.converter import Convert, converter
 from .access.narrow import Narrow, narrow
@@ -133,11 +134,13 @@ class Kernel(core.native.Caller):
         wait_for: Sequence[Any] | None = None,
         offset: Any = None,
         when: Any = None,
+        bands: Any = None,
         **unknown: object,
     ) -> Handle:
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
-        only if that is not zero when its turn comes. The first global size may be `acs.size`."""
+        only if that is not zero when its turn comes. The first global size may be `acs.size`.
+        `bands=`: into how many parts a recorded launch is cut, 'auto' or 'off'."""
         if unknown:
             names = [parameter.name for parameter in self.signature.parameters]
             raise UsageError(
@@ -172,6 +175,7 @@ class Kernel(core.native.Caller):
             return graph.capture(
                 self, global_size, local_size, *args,
                 reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
+                bands=bands,
             )  # fmt: skip
         plain = reads is None and writes is None and offset is None and self.standing is None
         # a graph keeps commands, and makes tasks of them
@@ -185,6 +189,11 @@ class Kernel(core.native.Caller):
         else:
             deciding = None
         native, pointers, values, access = self._convert(self, args)
+        many = self.engine.options.bands if bands is None else asked(bands)
+        cut = None
+        if many and graph is not None:
+            declared = deciding is not None, reads is not None or writes is not None
+            cut = self._cut(many, access, global_size, offset, args, *declared)
         narrower = self.narrowing if deciding is None or not deciding.counts else None
         if plain and self._is_whole(offer, global_size, local_size, when):
             narrower = None
@@ -193,7 +202,8 @@ class Kernel(core.native.Caller):
         if self.standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
-            KernelCommand, (self.name, native, global_size, local_size, pointers, values, offset)
+            KernelCommand,
+            (self.name, native, global_size, local_size, pointers, values, offset, cut),
         )
         variant = None
         if deciding is None:
@@ -206,6 +216,20 @@ class Kernel(core.native.Caller):
         if plain:
             teach(self, offer, global_size, local_size, access, args, handle.number, variant)
         return handle
+
+    def _cut(
+        self, many: int, whole: Access, global_size: Any, offset: Any, args: tuple[Any, ...],
+        decides: bool, is_declared: bool,
+    ) -> Cut:  # fmt: skip
+        """How a recorded launch is to be cut, with what any of its groups touch."""
+        if decides:
+            return Cut(many, None, "whether it runs, or how large it is, is found on the device")
+        if is_declared:
+            return Cut(many, None, "reads= or writes= say what it touches as a whole")
+        if self.standing is not None or self.narrowing is None:
+            return Cut(many, None, "nobody knows what a part of it touches")
+        touched = self.narrowing.of_bands(whole, global_size, offset, args)
+        return Cut(many, touched, "" if touched else "an argument of it is not one piece of memory")
 
     def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
         """Whether a launch counts as touching all of its views: where a scheduler has had the

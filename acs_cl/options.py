@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .access.bands import asked as bands_asked
 from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
@@ -36,6 +37,7 @@ def options(
     order: str = "first_in",
     watchdog_s: float | None = None,
     predict: bool = False,
+    bands: Any = "off",
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
@@ -74,6 +76,7 @@ def options(
         order,
         watchdog_s,
         bool(predict),
+        bands_asked(bands),
     )
 
 

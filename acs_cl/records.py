@@ -147,6 +147,8 @@ class Options(NamedTuple):
     """How long nothing may end before the runtime says what runs; None: for ever."""
     predict: bool = False
     """Whether epochs may come as foreseen."""
+    bands: int = 0
+    """Into how many bands recorded launches are cut; 0: none, -1: as many as suits each."""
 
 
 class Placing(NamedTuple):

@@ -74,6 +74,7 @@ class Runtime:
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
     - `predict`: whether steps that repeat are recognised, and stay on the device.
+    - `bands`: into how many parts recorded launches are cut, 'auto' or 'off'.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
     The reference of options has each of them in full.
@@ -108,13 +109,15 @@ class Runtime:
         lane_after: str = "tail",
         lane_new: str = "least",
         predict: bool = False,
+        bands: int | str = "off",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
         devices: object = None,
         placement: str = "min_finish",
     ) -> None:
         asked = options(
-            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s, predict
+            backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s,
+            predict, bands,
         )  # fmt: skip
         if devices is not None:
             given = {"device": device, "context": context, "emulate": emulate}

@@ -1,4 +1,4 @@
-/* The epoch in memory, version 2: one region of uint words, written by the host in one upload.
+/* The epoch in memory, version 3: one region of uint words, written by the host in one upload.
 
    header | records, 32 words a task | successors | argument blobs and shapes | initial state | loop |
    block 0 | block 1
@@ -10,7 +10,7 @@
    a recorded epoch runs again without an upload. A loop runs many rounds in one block.
    acs_cl/scheduler/layout.py writes these words; its names are the same. */
 
-#define ACS_VERSION 0xAC500002u
+#define ACS_VERSION 0xAC500003u
 
 /* header */
 #define ACS_H_VERSION 0
@@ -47,7 +47,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_R_HEIR 1           /* the successor that waits for this task alone, as a reference */
 #define ACS_R_SUCCESSORS 2     /* where its other successors begin in the list */
 #define ACS_R_N_SUCCESSORS 3
-#define ACS_R_TILES 4
+#define ACS_R_TILES 4          /* how many in the low half, in the high half the first of them */
 #define ACS_R_ITEMS 5          /* work-items of the whole launch */
 #define ACS_R_TILE_ITEMS 6     /* work-items of a tile: the tile target */
 #define ACS_R_ARGS 7           /* where its arguments are, 0: in this record */
@@ -63,6 +63,10 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_F_FUSED 0x100u     /* one tile, nobody but its one-tile heir waits: run that at once */
 #define ACS_F_GANG 0x200u      /* its finishers run its heir's tiles: they wait for the last of them */
 #define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record */
+#define ACS_F_BAND 0x1000u     /* its tiles are a part of the launch, or none of it */
+
+#define acs_tiles_of(word) ((word) & 0xFFFFu)
+#define acs_first_tile_of(word) ((word) >> 16)
 
 /* sizes of a launch of several dimensions, or with an offset */
 #define ACS_S_GLOBAL 0

@@ -169,7 +169,7 @@ ACS_COLD void acs_clean(__global uint *region, uint which, uint from, uint step)
         e->block[i] = i == ACS_B_TAIL ? n_initial : i == ACS_B_UNFINISHED ? unfinished : 0u;
     for (uint i = from; i < e->tasks; i += step) {
         *acs_count(e, i) = counts[i];
-        *acs_left(e, i) = e->records[i * ACS_RECORD_WORDS + ACS_R_TILES];
+        *acs_left(e, i) = acs_tiles_of(e->records[i * ACS_RECORD_WORDS + ACS_R_TILES]);
     }
     for (uint i = from; i < used; i += step)
         *acs_slot(e, i) = i < n_initial ? initial[i] : ACS_NONE;
@@ -301,7 +301,7 @@ ACS_COLD void acs_insert(__global uint *region, uint which, __local acs_shared *
         while (oldest < e->tasks && acs_load(acs_left(e, oldest)) == ACS_ENDED)
             ++oldest;
         while (next < e->tasks && next - acs_load(state + 3) < slots && next - oldest <= stale) {
-            const uint last = e->records[next * ACS_RECORD_WORDS + ACS_R_TILES] - 1u;
+            const uint last = acs_tiles_of(e->records[next * ACS_RECORD_WORDS + ACS_R_TILES]) - 1u;
             const uint reference = last << ACS_TASK_BITS | (next + 1u);
             if (acs_count_down(e, finished, reference))
                 acs_note_ready(e, shared, reference);

@@ -144,20 +144,24 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
 /* The words of a record that every turn needs, in registers: one wide read after another costs less
    than a narrow read wherever one is needed. */
 typedef struct {
-    uint body, heir, successors, n_successors, tiles, items, tile_items, args, shape, local_items;
+    uint body, heir, successors, n_successors, tiles, first_tile, items, tile_items, args, shape, local_items;
 } acs_record;
 
 inline acs_record acs_read(ACS_RECORD const uint *stored) {
     const uint4 a = ((ACS_RECORD const uint4 *)stored)[0];
     const uint4 b = ((ACS_RECORD const uint4 *)stored)[1];
     const uint2 c = ((ACS_RECORD const uint2 *)stored)[4];
-    const acs_record r = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y};
+    const acs_record r = {a.x, a.y, a.z, a.w, acs_tiles_of(b.x), acs_first_tile_of(b.x), b.y, b.z, b.w, c.x, c.y};
     return r;
 }
 
-/* Whether a task has such a tile, and tiles as its items make them. */
+/* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
+   A band of no items has one tile, which runs nothing. */
 inline bool acs_has_tile(const acs_record *r, uint tile) {
-    return (tile < r->tiles) & (r->tiles * r->tile_items - r->items < r->tile_items);
+    const uint behind = r->first_tile + r->tiles;
+    const bool fits = (r->body & ACS_F_BAND) ? (behind - 1u) * r->tile_items < max(r->items, 1u)
+                                             : behind * r->tile_items - r->items < r->tile_items;
+    return (tile < r->tiles) & fits;
 }
 
 /* Whether the places that a record names are inside the region. */
@@ -175,7 +179,7 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
     t->items = r->items;
     t->local_items = max(r->local_items, 1u);
     t->counted = ACS_NONE;
-    t->first = tile * r->tile_items;
+    t->first = (r->first_tile + tile) * r->tile_items;
     t->end = min(t->first + r->tile_items, t->items);
     if (r->body & ACS_F_PLAIN)
         return 0;

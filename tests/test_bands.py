@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import acs_cl as acs
-from acs_cl.access.bands import group_count, group_counts, rows, tiles
+from acs_cl.access.bands import (
+    Cut,
+    asked,
+    box_of,
+    group_count,
+    group_counts,
+    rows,
+    run_length,
+    tiles,
+)
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import MOST_RECTANGLES, Reached
 from acs_cl.benchmarks.validation import bands
 from acs_cl.emu.machines import machine
+from acs_cl.graph.calls import union
+from acs_cl.ranges import overlap
+from acs_cl.records import Access, Span
+from acs_cl.scheduler import layout
+from acs_cl.scheduler.bands import Band, Cuts, Sizes, bands_of, tiles_of
+from acs_cl.scheduler.laying import JOINT, laid
+from acs_cl.scheduler.task import Task
 
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=3)
 
@@ -45,6 +62,137 @@ def test_tiles_are_all_groups_once(counts: list[int], data: st.DataObject) -> No
     for axis in range(len(counts)):  # nearly equal
         lengths = {box[axis][1] - box[axis][0] for box in cut}
         assert max(lengths) - min(lengths) <= 1
+
+
+@given(COUNTS, st.data())
+def test_the_box_of_a_run_is_the_smallest_one(counts: list[int], data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, prod(counts) - 1))
+    behind = data.draw(st.integers(first + 1, prod(counts)))
+    numbered = sorted(product(*map(range, counts)), key=lambda group: group[::-1])
+    run = numbered[first:behind]
+    hull = tuple((min(axis), max(axis) + 1) for axis in zip(*run, strict=True))
+    assert box_of(counts, first, behind) == hull
+
+
+@given(COUNTS, st.integers(1, 40))
+def test_a_band_of_one_length_is_a_box(counts: list[int], bands: int) -> None:
+    length, every = run_length(counts, bands), prod(counts)
+    assert 1 <= -(-every // length) <= bands
+    for first in range(0, every, length):
+        behind = min(first + length, every)
+        assert group_count(box_of(counts, first, behind)) == behind - first
+
+
+@given(COUNTS, st.integers(1, 40), st.integers(1, 300), st.sampled_from((1, 4, 16)), st.booleans())
+def test_bands_are_all_tiles_once(
+    counts: list[int], bands: int, tile_items: int, local: int, is_tiled: bool
+) -> None:
+    whole = tile_items if is_tiled else -(-tile_items // local) * local
+    sizes = Sizes(tuple(counts), (local,), local, whole, is_tiled, 8)
+    boxes: list[Any] = []
+
+    def touched(groups: Any, _: Any) -> Access:
+        boxes.append(groups)
+        return Access((), ())
+
+    items, each = tiles_of(sizes, bands)
+    assert is_tiled or items % local == 0  # a group is in one tile
+    found = bands_of(sizes, Cut(bands, touched), items, each)
+    assert len(found) <= bands
+    assert sum(band.tiles for band in found) == -(-sizes.items // items)
+    assert [band.first for band in found] == [at * each for at in range(len(found))]
+    seen = [group for box in boxes for group in groups_of(box)]
+    assert sorted(seen) == sorted(product(*map(range, counts)))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1025, 2.5, True, "rows", (2, 2)])
+def test_a_number_of_bands_that_cannot_be_is_refused(wrong: Any) -> None:
+    with pytest.raises(acs.UsageError, match=r"bands=.*expected 'auto', 'off' or 1 to 1,024"):
+        asked(wrong)
+
+
+# ---- launches as tasks, by their bytes ----
+
+
+def test_bands_are_ordered_as_their_bytes_ask() -> None:
+    """By brute force: of two bands of different launches that share a byte, one of them writing,
+    the later one waits for the earlier one; and no band waits for one of its own launch."""
+    joints = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        launches, tasks = [], []
+        for _ in range(rng.randint(2, 8)):
+            own = bands_at_random(rng)
+            launches.append((Plain("k"), union(band.access for band in own)))
+            tasks.append(
+                Task(layout.head(0, len(own), 10 * len(own), 10, 1, 0), b"", None, len(own))
+            )
+            if len(own) > 1:
+                tasks[-1] = tasks[-1]._replace(cuts=Cuts(tuple(own), ""))
+        made = laid(launches, tasks)  # type: ignore[arg-type]
+        before: list[set[int]] = []
+        for task, upstream in enumerate(made.upstream):
+            before.append({one for other in upstream for one in (other, *before[other])})
+            for other in range(task):
+                if conflict(made.accesses[other], made.accesses[task]):
+                    is_beside = made.launches[other] == made.launches[task]
+                    assert (other in before[task]) != is_beside, (seed, other, task)
+            assert not any(made.launches[one] == made.launches[task] >= 0 for one in before[task])
+        assert [task for own in made.tasks for task in own] == [
+            task for task, launch in enumerate(made.launches) if launch != JOINT
+        ]
+        joints += made.launches.count(JOINT)
+    assert joints > 10
+
+
+def test_many_bands_wait_for_many_through_one_task() -> None:
+    whole, n = Span(2, 0, 800, 1, 800), 8
+    writes = [Access((), (Span(2, 100 * at, 100, 1, 100),)) for at in range(n)]
+    reads = [Access((whole,), (Span(3, 100 * at, 100, 1, 100),)) for at in range(n)]
+    cuts = [
+        Cuts(tuple(Band(at, 1, one) for at, one in enumerate(several)), "")
+        for several in (writes, reads, reads)
+    ]
+    tasks = [Task(layout.head(0, n, 10 * n, 10, 1, 0), b"", None, n, one) for one in cuts]
+    made = laid([(Plain("k"), union(b.access for b in one.bands)) for one in cuts], tasks)  # type: ignore[misc]
+    assert made.launches.count(JOINT) == 1
+    assert made.upstream[n] == tuple(range(n))
+    assert made.upstream[n + 1 : 2 * n + 1] == [(n,)] * n
+    assert made.upstream[2 * n + 1 :] == [(at,) for at in range(n + 1, 2 * n + 1)]  # each its own
+
+
+class Plain(NamedTuple):
+    """A command of which only the name is asked."""
+
+    name: str
+
+
+def bands_at_random(rng: random.Random) -> list[Band]:
+    """Bands that write bytes of their own and read any, or all."""
+    many, each = rng.choice((1, 1, 2, 5, 6, 9)), rng.randint(1, 9)
+    base, source = rng.sample((1, 2, 3), 2)
+    how, found = rng.choice(("own", "halo", "any", "all")), []
+    for at in range(many):
+        low, high = {
+            "own": (at * each, (at + 1) * each),
+            "halo": (max(0, at * each - 1), (at + 1) * each + 1),
+            "any": (rng.randrange(20), 30),
+            "all": (0, 90),
+        }[how]
+        read = Span(source, low, high - low, 1, high - low)
+        found.append(Band(at, 1, Access((read,), (Span(base, at * each, each, 1, each),))))
+    return found
+
+
+def conflict(one: Access, other: Access) -> bool:
+    """Whether they share a byte that one of them writes."""
+    return any(
+        a.base == b.base and overlap(a, b)
+        for a, b in (
+            *product(one.writes, (*other.reads, *other.writes)),
+            *product(one.reads, other.writes),
+        )
+    )
 
 
 def test_a_cut_that_cannot_be_is_refused() -> None:

@@ -139,7 +139,7 @@ class Read:
     def __init__(self, image: layout.Image, block: int = 0) -> None:
         w = self.words = image.words
         assert w.dtype == np.uint32
-        assert w[0] == 0xAC500002
+        assert w[0] == 0xAC500003
         (_, self.n, self.records, self.list, self.edges, blocks, self.block_words, self.mask,
          self.initial, self.n_initial, self.counts, self.window, self.stale, self.total, loop,
          ) = map(int, w[:15])  # fmt: skip

@@ -30,7 +30,7 @@ from acs_cl.emu.reference.hazards import (
 )
 from acs_cl.errors import UsageError
 from acs_cl.ranges import overlap
-from acs_cl.records import EVERYTHING, Span
+from acs_cl.records import EVERYTHING, Access, Span
 
 Bytes = frozenset[tuple[int, int]]
 
@@ -425,11 +425,12 @@ def test_the_published_algorithm_misses_nothing_but_reads_after_writes(
 # ---- bands ----
 
 
-def test_bands_of_a_launch_follow_others_and_never_each_other() -> None:
+@on_both
+def test_bands_of_a_launch_follow_others_and_never_each_other(kind: type[Hazards]) -> None:
     """Against byte sets: all that conflicts is ordered by a path, but within a launch."""
     for seed in range(120):
         rng = random.Random(seed)
-        hazards = Hazards()
+        hazards = kind()
         entered: list[tuple[int, Bytes, Bytes]] = []  # launch, bytes read and written, by number
         after: dict[int, frozenset[int]] = {}
         for launch in range(25):
@@ -437,7 +438,9 @@ def test_bands_of_a_launch_follow_others_and_never_each_other() -> None:
             for _ in range(rng.choice((1, 1, 2, 3, 5))):
                 spans = [plain(1, rng.randrange(60), rng.randint(1, 12)) for _ in range(3)]
                 many = rng.randrange(3)
-                accesses.append((spans[:many], spans[many : many + rng.randrange(2)]))
+                taken = {one for _, theirs in accesses for one in theirs}
+                written = [one for one in spans[many:] if one not in taken]
+                accesses.append((spans[:many], written[: rng.randrange(2)]))
             first = len(entered) + 1
             found = hazards.enter_many(first, accesses)
             for number, (edges, (reads, writes)) in enumerate(
@@ -460,3 +463,14 @@ def test_bands_of_a_launch_follow_others_and_never_each_other() -> None:
 def test_what_may_touch_any_memory_has_no_bands() -> None:
     with pytest.raises(UsageError, match="not cut into bands"):
         Hazards().enter_many(1, [((ALL,), ()), ((), ())])
+    with pytest.raises(ValueError, match="not cut into bands"):
+        core.native.Hazards().enter_many(1, [Access((ALL,), ()), Access((), ())])
+
+
+def test_bands_that_write_one_span_are_refused_before_anything_is_entered() -> None:
+    hazards, one = core.native.Hazards(), plain(1, 0, 8)
+    hazards.enter(1, (), (one,))
+    with pytest.raises(ValueError, match="two bands of a launch write the same bytes"):
+        hazards.enter_many(2, [Access((), (one,)), Access((), (one,))])
+    assert hazards.live == 1
+    assert hazards.enter_many(2, [Access((one,), ()), Access((), (one,))]) == [{1: RAW}, {1: WAW}]

@@ -43,7 +43,7 @@ ROOMS = {
     "graph": "base host devices opencl_c memory access launch scheduler waiting kernel observe",
     "check": "base host devices opencl_c memory access launch scheduler waiting",
     "several": "base host devices memory access launch backends",
-    "options": "base host devices launch backends scheduler check",
+    "options": "base host devices access launch backends scheduler check",
     "runtime": "base host devices memory launch scheduler waiting kernel observe graph check"
     " options several",
     "queue": "base host devices access launch waiting kernel runtime",

@@ -792,3 +792,44 @@ def test_command_tells_a_program_without_graphs(
     assert cli.main(["verify", str(program)]) == 3
     assert "exit code 3" in capfd.readouterr().err
     assert cli.main(["verify", str(tmp_path / "none.py")]) == 1
+
+
+# ---- bands ---------------------------------------------------------------------------------------
+
+
+def cut_in_two(rng: random.Random) -> tuple[proof.Words, list[Access], list[int]]:
+    """Launches of which each second is two bands, and a task of none between them."""
+    recorder, touched, launches = layout.Recorder(), [], []
+    for launch in range(rng.randint(2, 9)):
+        head = layout.head(launch % BODIES, 5, 50, 10, 1, 0)
+        parts = ((0, 2), (2, 3)) if launch % 2 else ((0, 5),)
+        before = list(range(len(launches)))[-3:]
+        for first, tiles in parts:
+            own = layout.band(head, first, tiles) if len(parts) > 1 else head
+            recorder.add(own, b"", None, before)
+            touched.append(Access((), (Span(launch + 1, 10 * first, 10 * tiles, 1, 10 * tiles),)))
+            launches.append(launch)
+    recorder.add(layout.JOINT, b"", None, [len(launches) - 1])
+    image = recorder.image(2 * GROUPS * LAUNCHES)
+    return image.words.copy(), [*touched, Access((), ())], [*launches, -1]
+
+
+def test_bands_of_a_launch_are_proven_to_be_all_of_it() -> None:
+    sent = proof.Sent(GROUPS, LAUNCHES, BODIES)
+    for seed in range(30):
+        rng = random.Random(seed)
+        words, touched, launches = cut_in_two(rng)
+        assert not proof.prove(words, touched, sent, launches).faults
+        records = words[layout.HEADER_WORDS :][: 32 * len(launches)].reshape(-1, 32)
+        second = launches.index(1) + 1
+        wrong = {
+            "not all tiles of one launch": (second, layout.TILES, 1 << 16 | 3),
+            "its tiles are not its items": (second, layout.TILES, 4 << 16 | 3),
+            "it is no band": (second, layout.BODY, records[second, 0] & ~np.uint32(layout.BAND)),
+            "it is of no launch, and has work": (-1, layout.ITEMS, 1),
+        }
+        for text, (task, word, value) in wrong.items():
+            before, records[task, word] = int(records[task, word]), value
+            faults = proof.prove(words, touched, sent, launches).faults
+            assert any(text in fault.text for fault in faults), (seed, text, faults)
+            records[task, word] = before

@@ -52,7 +52,7 @@ INNER = {
     ),
     "Graph": (
         "access_of body capture close_loop engine explain is_capturing keep on_device open_loop "
-        "pieces take"
+        "pieces take told_bands"
     ),
     "Handle": "engine",
     "Kernel": (

@@ -1,7 +1,7 @@
 """Bands: a launch cut into runs of its groups, and what each run may touch.
 
 In: the numbers of groups of a launch and how to cut them. Out: a box of groups for each band, and
-its footprint. Pure.
+its footprint. And `Cut`, which says what was asked for a launch. Pure.
 
 A band is a part of a launch that could be a task of its own: bands of one launch are never ordered
 among each other, since OpenCL promises nothing about the order of groups. Bands of different
@@ -13,12 +13,44 @@ Invariant: the bands of a cut are disjoint and are all groups of the launch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
+from ..records import Access
 from .reach import Groups
+
+AUTO = -1
+"""A number of bands that the library chooses."""
+
+MOST_BANDS = 1024
+"""Bands of a launch: as far back as hazards know who waits for whom."""
+
+
+class Cut(NamedTuple):
+    """How a launch is to be cut. Commands of recorded launches carry it."""
+
+    bands: int
+    touched: Callable[[Groups, tuple[int, ...]], Access] | None
+    """What a box of groups touches, in groups of the given size; None where nobody knows."""
+    reason: str = ""
+    """Why nobody knows."""
+
+
+def asked(value: Any) -> int:
+    """How many bands somebody asked for: 0 is off.
+
+    >>> asked("off"), asked("auto"), asked(8)
+    (0, -1, 8)
+    """
+    if isinstance(value, str) and value in ("off", "auto"):
+        return AUTO if value == "auto" else 0
+    is_number = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not is_number or not 1 <= int(value) <= MOST_BANDS:
+        raise UsageError(f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}")
+    return int(value)
 
 
 def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple[int, ...]:
@@ -68,3 +100,44 @@ def tiles(counts: Sequence[int], pieces: Sequence[int]) -> list[Groups]:
 def group_count(groups: Groups) -> int:
     """Count the groups of a band."""
     return prod(behind - first for first, behind in groups)
+
+
+def run_length(counts: Sequence[int], bands: int) -> int:
+    """How many groups in a row make a band, for at most so many bands of one length.
+
+    As in `rows`, the slowest axis is cut first. A band is some whole rows of groups, or one of the
+    equal parts of a row, so that it is a box of groups.
+
+    >>> run_length((4, 6), 3), run_length((4, 2), 4), run_length((10,), 4)
+    (8, 2, 3)
+    """
+    length, left = prod(counts), bands
+    for axis in reversed(range(len(counts))):
+        length //= counts[axis]
+        if left < counts[axis]:
+            if length * counts[axis] == prod(counts):  # nothing is cut yet
+                return length * -(-counts[axis] // left)
+            equal = max(n for n in range(1, left + 1) if counts[axis] % n == 0)
+            return length * (counts[axis] // equal)
+        left //= counts[axis]
+    return 1
+
+
+def box_of(counts: Sequence[int], first: int, behind: int) -> Groups:
+    """The smallest box with all groups of a run, in the order in which groups are numbered.
+
+    >>> box_of((4, 6), 8, 16), box_of((4, 6), 1, 3), box_of((4, 6), 3, 5)
+    (((0, 4), (2, 4)), ((1, 3), (0, 1)), ((0, 4), (0, 2)))
+    """
+    box: list[tuple[int, int]] = []
+    last = behind - 1
+    above = prod(counts)
+    for count in reversed(counts):
+        above //= count
+        low, high = first // above, last // above
+        box.append((low, high + 1))
+        if low != high:
+            box += [(0, n) for n in reversed(counts[: len(counts) - len(box)])]
+            break
+        first, last = first - low * above, last - high * above
+    return tuple(reversed(box))

@@ -9,7 +9,7 @@ condition may skip it. An outline is run once for the same sizes and numbers.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pyopencl as cl
@@ -18,9 +18,10 @@ from acs_cl.opencl_c.outlines import Outline
 
 from ..host.environment import variable
 from ..memory.array import Array
-from ..ranges import Rectangle, covers
-from ..records import EVERYTHING, Access, Sizes, Span
+from ..ranges import Rectangle
+from ..records import Access, Sizes, Span
 from .called import Arguments
+from .clipping import cut
 from .converter import generated
 from .needed import needed
 from .reach import Groups, Launch, Reached, TooMuch, reach
@@ -93,9 +94,7 @@ class Narrow:
                 return whole
         except (LookupError, TypeError, AttributeError):  # new sizes, or no plain arguments
             pass
-        if not all(_is_one_span(args[index]) for index in self.memory):
-            return whole
-        if len(whole.reads) != len(self._reads) or len(whole.writes) != len(self._writes):
+        if not self._is_known(whole, args):
             return whole
         key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
         try:
@@ -109,14 +108,38 @@ class Narrow:
         except (TypeError, ValueError):  # sizes and numbers that are none: the launch says so
             return whole
         _keep(self._covers, (global_size, local_size, offset, *key[4:]), self._cover(reached))
-        found = Access(
+        found = self._narrowed(whole, reached)
+        found = whole if found == whole else found
+        _keep(self._accesses, key, found)
+        return found
+
+    def of_bands(
+        self, whole: Access, global_size: Sizes, offset: Sizes | None, args: Sequence[Any]
+    ) -> Callable[[Groups, Sizes], Access] | None:
+        """What any box of groups of a launch touches, in groups of a given size. None if that is
+        not known of an argument."""
+        if not self._is_known(whole, args):
+            return None
+        numbers = {index: int(args[index]) for index in self.numbers}
+
+        def touched(groups: Groups, local_size: Sizes) -> Access:
+            reached = self.reached(global_size, local_size, offset, numbers, groups)
+            return self._narrowed(whole, reached)
+
+        return touched
+
+    def _is_known(self, whole: Access, args: Sequence[Any]) -> bool:
+        """Whether each argument in memory is one span, and all of `whole` is in these."""
+        if not all(_is_one_span(args[index]) for index in self.memory):
+            return False
+        return len(whole.reads) == len(self._reads) and len(whole.writes) == len(self._writes)
+
+    def _narrowed(self, whole: Access, reached: dict[int, Reached]) -> Access:
+        return Access(
             _cut(whole.reads, [reached.get(i, _UNTOUCHED).reads for i in self._reads]),
             _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
             whole.overwrites,
         )
-        found = whole if found == whole else found
-        _keep(self._accesses, key, found)
-        return found
 
     def covers(self, global_size: object, local_size: object, args: Arguments) -> Sizes | None:
         """For each argument in memory how many bytes it may have that all of them are touched, if
@@ -153,7 +176,7 @@ class Narrow:
 
     def reached(
         self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
-        args: Sequence[Any], groups: Groups | None = None,
+        args: Sequence[Any] | Mapping[int, Any], groups: Groups | None = None,
     ) -> dict[int, Reached]:  # fmt: skip
         """What a launch may touch of each parameter; of those that are missing, nothing. With
         `groups`, what a band of its groups may touch (`bands`)."""
@@ -231,44 +254,6 @@ _UNBOUND = 1 << 62
 def _from_the_start(rectangles: Sequence[Rectangle]) -> int:
     """How many bytes are covered from the first one on."""
     return max((s + w for s, _, rows, w in rectangles if rows == 1 and s <= 0), default=0)
-
-
-def cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:
-    """Of the bytes of an argument those that are reached, counted from its first byte."""
-    if reached is None:
-        return list(spans)
-    if not reached or not spans:
-        return []
-    if len(spans) > 1 or spans[0].rows > 1 or spans[0].base == EVERYTHING:
-        return list(spans)
-    whole = spans[0]
-    found: list[Span] = []
-    for start, pitch, rows, width in reached:
-        found += _clipped(whole, start, pitch, rows, width)
-    if len(found) == 1 and covers(found[0], whole):
-        return [whole]
-    return found
-
-
-def _clipped(whole: Span, start: int, pitch: int, rows: int, width: int) -> list[Span]:
-    """A rectangle of bytes, without what is outside of the view."""
-    limit = whole.width
-    if rows == 1:
-        low, high = max(start, 0), min(start + width, limit)
-        return (
-            [Span(whole.base, whole.start + low, high - low, 1, high - low)] if low < high else []
-        )
-    if start < 0 or start + (rows - 1) * pitch + width > limit:
-        first = max(0, -(start // pitch))  # rows that begin at 0 or later
-        last = min(rows, (limit - width - start) // pitch + 1)  # and end in the view
-        parts: list[Span] = []
-        for row in {first - 1, last}:
-            if 0 <= row < rows:
-                parts += _clipped(whole, start + row * pitch, width, 1, width)
-        if last > first:
-            parts += _clipped(whole, start + first * pitch, pitch, last - first, width)
-        return parts
-    return [Span(whole.base, whole.start + start, pitch, rows, width)]
 
 
 def _cut(spans: Sequence[Span], reached: Sequence[Sequence[Rectangle] | None]) -> tuple[Span, ...]:

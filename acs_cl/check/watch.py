@@ -62,7 +62,7 @@ class Watch:
     def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
         """A launch that is watched in place of this one; None if there is none. All that it touches
         is arrays of the runtime."""
-        name, _, global_size, local_size, pointers, values, offset = command
+        name, _, global_size, local_size, pointers, values, offset, _ = command
         token = token_of(command)
         try:
             variant = self._variants[token]
@@ -79,7 +79,16 @@ class Watch:
         pointers = *pointers, variant.parameters + 2 * len(variant.watched), self._strays
         made: KernelCommand = _new(
             KernelCommand,
-            (name, variant.kernel, global_size, local_size, pointers, values + limits, offset),
+            (
+                name,
+                variant.kernel,
+                global_size,
+                local_size,
+                pointers,
+                values + limits,
+                offset,
+                None,
+            ),
         )
         return made
 

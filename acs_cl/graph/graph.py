@@ -49,6 +49,7 @@ from ..scheduler.orders import ORDERS
 from ..scheduler.segment import Segment
 from . import verify
 from .arranging import arranged, keeps_order
+from .bands import told
 from .calls import Call, Move, Recorded, again, frozen, union
 from .handles import RecordedHandle, ReplayHandle
 from .loops import Launched, Loop, Rounds, Run, check_written, checked, drive
@@ -426,13 +427,13 @@ class Graph:
         with self._lock:
             self.engine.drain()
             proofs = [
-                (piece.places, piece.prove(self.engine.backend.queues[0]))
+                (piece.told, piece.prove(self.engine.backend.queues[0]))
                 for piece in self._pieces
                 if isinstance(piece, Segment) and not piece.broken
             ]
             recorded = self._pairs(range(len(self)))
             keeps = keeps_order(recorded, self._turns)
-            return verify.judged(proofs, [one.command.name for one in self._launches], keeps)
+            return verify.judged(proofs, len(self), keeps)
 
     def dag(self, path: str | Path) -> None:
         """Write the graph of the recorded launches: '.dot', '.graphml' or '.json'."""
@@ -752,6 +753,21 @@ class Graph:
             else:
                 text += f"; the host reads the word of a loop in each round: {found}"
         return Explanation(text, False, ())
+
+    def told_bands(self, place: int) -> str:
+        """Say how a launch is cut into bands, if that was asked for."""
+        cut = getattr(self._launches[place].command, "cut", None) if not self._state else None
+        if cut is None:
+            return ""
+        if cut.touched is None:
+            return f"\nbands: off, since {cut.reason}"
+        if self.engine.cutter() is None:
+            return "\nbands: off, since only the scheduler on the device has them"
+        turn = self._turn_of[place]
+        piece = self._pieces[bisect_right(self._starts, turn) - 1]
+        if isinstance(piece, Single):
+            return f"\nbands: off, since it runs by itself: {piece.reason}"
+        return "\n" + told(piece, turn - piece.first)
 
 
 def _same(array: Array) -> Array:

@@ -34,6 +34,9 @@ class Replayed(Protocol):
     def explain(self) -> Explanation:
         """Say how it is replayed."""
 
+    def told_bands(self, place: int) -> str:
+        """Say how a launch is cut into bands, if that was asked for."""
+
 
 class RecordedHandle(Handle):
     """A launch of a graph: `number` counts from 1 in the graph."""
@@ -71,8 +74,10 @@ class RecordedHandle(Handle):
     def explain(self) -> Explanation:
         """Say what it touches."""
         reads, writes = ("; ".join(map(str, spans)) or "nothing" for spans in self.access[:2])
+        graph = self._graph()
+        bands = graph.told_bands(self.number - 1) if graph is not None and self.number else ""
         return Explanation(
-            f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}",
+            f"launch {self.number} ({self.name}) of a graph: reads {reads}; writes {writes}{bands}",
             False,
             (),
         )

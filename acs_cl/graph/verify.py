@@ -6,7 +6,7 @@ keep program order are a fault of this library.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,25 +33,22 @@ class Verified(NamedTuple):
 
 
 def judged(
-    proofs: Sequence[tuple[Sequence[int], Proof]], names: Sequence[str], keeps: bool = True
+    proofs: Sequence[tuple[Callable[[int], str], Proof]], launches: int, keeps: bool = True
 ) -> Verified:
-    """The verdict on a graph. `proofs`: with the launches of each; `names`: of its launches;
+    """The verdict on a graph of so many launches. `proofs`: with what tells what a task is;
     `keeps`: the order in which they are sent keeps that of the program."""
     faults = [] if keeps else ["they are sent in an order that is not the program's"]
-    for number, (places, proof) in enumerate(proofs, 1):
+    for number, (told, proof) in enumerate(proofs, 1):
         for fault in proof.faults[:MOST_TOLD]:
-            who = "; ".join(
-                f"task {task} is launch {places[task] + 1} of the graph ({names[places[task]]})"
-                for task in fault.tasks
-            )
+            who = "; ".join(f"task {task} is {told(task)}" for task in fault.tasks)
             faults.append(f"segment {number}: {fault.text}" + (f"; {who}" if who else ""))
     if faults:
         raise InternalError(
-            f"the words of a graph of {len(names):,} launches are not proven:\n  "
+            f"the words of a graph of {launches:,} launches are not proven:\n  "
             + "\n  ".join(faults)
             + "\ndo not replay it; please report this"
         )
-    return Verified(len(names), tuple(proof for _, proof in proofs))
+    return Verified(launches, tuple(proof for _, proof in proofs))
 
 
 def note(verified: Verified, path: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from ..access.bands import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError
@@ -27,6 +28,8 @@ class _Kernel(NamedTuple):
     pointers: tuple[Any, ...]
     values: tuple[Any, ...]
     offset: tuple[int, ...] | None
+    cut: Cut | None = None
+    """Of a recorded launch: how it is cut into bands."""
 
 
 class KernelCommand(_Kernel):
@@ -39,7 +42,7 @@ class KernelCommand(_Kernel):
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Set the arguments and enqueue; the runtime's lock makes the two one step."""
-        _, kernel, global_size, local_size, pointers, values, offset = self
+        _, kernel, global_size, local_size, pointers, values, offset, _ = self
         if pointers:
             kernel._set_arg_multi(pointers)
             kernel.current = pointers

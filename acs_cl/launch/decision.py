@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from ..access.bands import Cut
 from ..devices.driver import Events, Place, read
 from ..errors import DeviceError
 from ..records import Span
@@ -93,6 +94,11 @@ class DecidedCommand:
         self.fault: Fault | None = None
         self._make: Callable[[], tuple[KernelCommand, Fault | None]] | None = make
         self._guarded: KernelCommand | None = None
+
+    @property
+    def cut(self) -> Cut | None:
+        """How it is to be cut into bands, or why it is not."""
+        return self.plain.cut
 
     @property
     def guarded(self) -> KernelCommand:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..access.narrow import Narrow, Outcome, cut, turned_off
+from ..access.clipping import cut
+from ..access.narrow import Narrow, Outcome, turned_off
 from ..access.reach import Reached
 from ..access.signature import Parameter
 from ..records import Access, Span

@@ -707,7 +707,7 @@ class Device(Backend):
         def name(task: int) -> str:
             segment = epoch.segment
             if isinstance(segment, Segment):
-                return f"{segment.names[task]}, replayed by launch {numbers[0]}"
+                return f"{segment.name(task)}, replayed by launch {numbers[0]}"
             launch = self._table.launch(numbers[task])
             return f"launch {numbers[task]} ({launch.command.name if launch else 'ended'})"
 

@@ -185,7 +185,8 @@ class Cutter:
                 scheduler, body = self._schedulers.find(*found)
                 tasks[scheduler] = self.task(command, body)
             reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
-            if reason is not None and not is_wide_fine:
+            is_cut = bool(tasks[scheduler].cuts.bands)  # which somebody asked for
+            if reason is not None and not is_wide_fine and not is_cut:
                 raise Unfit(reason)
         return tasks
 

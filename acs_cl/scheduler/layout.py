@@ -2,7 +2,7 @@
 
 In: tasks in program order (a head of 16 words, packed arguments, upstream tasks of the same epoch).
 Out: one array of uint32, which is uploaded as it is. No driver, no clock. The layout is that of
-`kernels_cl/descriptor.h`, version 2, and so are the names.
+`kernels_cl/descriptor.h`, version 3, and so are the names.
 
 Invariant: references go from lower to higher tasks. A task's upstream count is what others count
 down: an heir, which waits for one task alone, is counted down by nobody.
@@ -22,7 +22,7 @@ import numpy as np
 from .. import core
 from .orders import Order, Tasks, first_in, priorities
 
-VERSION = 0xAC500002
+VERSION = 0xAC500003
 HEADER_WORDS = 32
 RECORDS_AT, BLOCKS_AT, COUNTS_AT, TOTAL, LOOP, HEADER_CHECK = 2, 5, 10, 13, 14, 15
 NONE = 0
@@ -36,6 +36,7 @@ FUSED = 0x100
 GANG = 0x200
 PLAIN = 0x400
 SPAWNS = 0x800
+BAND = 0x1000
 
 MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
@@ -121,6 +122,39 @@ def shape(
     return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
 
 
+def band(record: bytes, first: int, tiles: int) -> bytes:
+    """The head of a record for some tiles of its launch, from the one numbered `first` on."""
+    body = int.from_bytes(record[:4], "little") | BAND
+    return b"".join(
+        (
+            body.to_bytes(4, "little"), record[4 : 4 * TILES],
+            (first << 16 | tiles).to_bytes(4, "little"), record[4 * TILES + 4 :],
+        )
+    )  # fmt: skip
+
+
+def sizes(record: bytes) -> tuple[int, int, int]:
+    """Work-items of a launch, of its tiles and of its groups, from the head of a record."""
+    words = _HEAD.unpack(record[: _HEAD.size])
+    return words[ITEMS], words[TILE_ITEMS], words[LOCAL]
+
+
+def spawns(record: bytes) -> bool:
+    """Whether a launch may spawn tasks, from the head of a record."""
+    return bool(int.from_bytes(record[:4], "little") & SPAWNS)
+
+
+def in_tiles(record: bytes, tiles: int, tile_items: int) -> bytes:
+    """The head of a record for the same launch in other tiles."""
+    words = [*_HEAD.unpack(record)]
+    words[TILES], words[TILE_ITEMS] = tiles, tile_items
+    return _HEAD.pack(*words)
+
+
+JOINT = band(head(0, 1, 0, 1, 1, 0), 0, 1)
+"""The head of a task that runs nothing: it waits for others, and others wait for it alone."""
+
+
 class Recorder(core.native.Recorder):
     """Takes tasks, gives an `Image`. The core makes images of tasks in program order, and
     `arranged` those in any other."""
@@ -194,7 +228,7 @@ def arranged(
     records, heirs, initial = columns.records, columns.heirs, columns.initial
     upstream, downstream, counts = columns.upstream, columns.downstream, columns.counts.copy()
     n = len(records)
-    tiles = records[:, TILES]
+    tiles = tiles_of(records)
     references = _references(tiles)
     if window or order is not first_in:
         upstream, downstream = _all_edges(heirs, upstream, downstream)
@@ -241,7 +275,7 @@ def _assemble(
 ) -> Image:
     records = columns.records
     n = len(records)
-    tiles = records[:, TILES]
+    tiles = tiles_of(records)
     published = int(tiles.sum())
     capacity = max(32, 1 << (published + spare + len(entries)).bit_length())
     rows = -(-n // 32)
@@ -307,6 +341,11 @@ def task_places(n: int) -> Any:
     return (tasks % 32) * -(-n // 32) + tasks // 32
 
 
+def tiles_of(records: Words) -> Words:
+    """How many tiles each has; in the high half of the word is the number of the first."""
+    return records[:, TILES] & np.uint32(0xFFFF)
+
+
 def words_of(column: Any) -> Words:
     """A column of words as an array."""
     return np.frombuffer(column, np.uint32)
@@ -346,7 +385,7 @@ def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
     theirs = references[heirs[having].astype(np.int64) - 1]
     records[having, HEIR] = theirs
     bodies, single = records[:, BODY], theirs >> np.uint32(TASK_BITS) == 0
-    alone = records[having, TILES] == 1
+    alone = tiles_of(records)[having] == 1
     spawns = (bodies[having] & np.uint32(SPAWNS)) > 0
     fused = having[alone & single & ~spawns & (records[having, N_SUCCESSORS] == 0)]
     bodies[fused] |= np.uint32(FUSED)

@@ -13,7 +13,8 @@ What is proven of every run, in whatever order groups take their tiles:
   count down, an heir is counted by nobody, and the ring holds at first what waits for nothing.
 - The ring has a slot for every ticket that can be given out.
 - Of two launches that touch a common byte, one of them writing, the earlier one ends before the
-  later one starts.
+  later one starts. Of two launches that are cut into bands, that holds of each two bands.
+- Bands of a launch have all of its tiles, each once.
 """
 
 # Long because: the parts of an epoch are proven in the order in which they lie in it.
@@ -33,12 +34,12 @@ Words = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-VERSION = 0xAC500002
+VERSION = 0xAC500003
 HEADER_WORDS, RECORD_WORDS = 32, 32
 H_CHECK = 15
 B_TAIL, B_UNFINISHED, B_STATE = 32, 64, 192
 TASK_BITS, TASK_MASK = 20, 0xFFFFF
-F_FUSED, F_GANG, F_PLAIN = 0x100, 0x200, 0x400
+F_FUSED, F_GANG, F_PLAIN, F_BAND = 0x100, 0x200, 0x400, 0x1000
 S_WORDS = 10
 INLINE_WORDS = 16
 MOST_TILES = 4096
@@ -75,6 +76,7 @@ class Proof(NamedTuple):
     """Say what was proven of the words of an epoch, or why nothing was."""
 
     tasks: int
+    """Launches: bands of one are one."""
     edges: int
     pairs: int
     """Pairs of launches that touch a common byte, one of them writing."""
@@ -101,6 +103,10 @@ class _Epoch(NamedTuple):
     tasks: int
     records: Longs
     """A row for each task."""
+    tiles: Longs
+    """How many each has."""
+    first: Longs
+    """The number of its first tile in its launch."""
     successors: Longs
     initial: Longs
     counts: Longs
@@ -116,15 +122,20 @@ class _Epoch(NamedTuple):
     ring: Longs
 
 
-def prove(words: Words, accesses: Sequence[Access], sent: Sent) -> Proof:
-    """Prove an epoch. `accesses`: what each launch touches, in program order."""
+def prove(
+    words: Words, accesses: Sequence[Access], sent: Sent, launches: Sequence[int] = ()
+) -> Proof:
+    """Prove an epoch. `accesses`: what each task touches, in program order. `launches`: the launch
+    of each, where some are bands of one; -1: it runs nothing."""
     faults: list[Fault] = []
+    many = len({one for one in launches if one >= 0}) if launches else len(accesses)
     epoch = _opened(words, len(accesses), sent, faults)
     if epoch is None:
-        return Proof(len(accesses), 0, 0, 0, 0, tuple(faults))
+        return Proof(many, 0, 0, 0, 0, tuple(faults))
     faults += _records(epoch, sent)
+    faults += _bands(epoch, launches or range(epoch.tasks))
     edges = [] if faults else list(_edges(epoch, faults))
-    tickets = int(epoch.records[:, 4].sum()) + 2 * sent.launches * sent.groups
+    tickets = int(epoch.tiles.sum()) + 2 * sent.launches * sent.groups
     if sent.levels:
         faults += _levels(epoch, sent.levels)
         before = None if faults else _before_by_level(epoch, sent.levels)
@@ -140,9 +151,9 @@ def prove(words: Words, accesses: Sequence[Access], sent: Sent) -> Proof:
         before = _before(epoch.tasks, edges)
     pairs = 0
     if before is not None:
-        pairs, unordered = _order(accesses, before)
+        pairs, unordered = _order(accesses, before, launches)
         faults += unordered
-    return Proof(epoch.tasks, len(edges), pairs, epoch.capacity, tickets, tuple(faults))
+    return Proof(many, len(edges), pairs, epoch.capacity, tickets, tuple(faults))
 
 
 # ---- the region ----------------------------------------------------------------------------------
@@ -205,6 +216,8 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         words,
         n,
         longs[records:][: n * RECORD_WORDS].reshape(n, RECORD_WORDS),
+        longs[records + 4 :: RECORD_WORDS][:n] & 0xFFFF,
+        longs[records + 4 :: RECORD_WORDS][:n] >> 16,
         longs[successors:][:n_successors],
         longs[initial:][:n_initial],
         longs[counts:][:n],
@@ -231,13 +244,20 @@ def _each(wrong: Truths, kind: str, text: str) -> Iterator[Fault]:
 def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
     """Every record says what a tile of it can do, and names places inside of the region."""
     records, words = epoch.records, len(epoch.words)
-    body, tiles, items, tile_items, args, shape = (records[:, i] for i in (0, 4, 5, 6, 7, 8))
-    blob = body >> 16
+    body, items, tile_items, args, shape = (records[:, i] for i in (0, 5, 6, 7, 8))
+    blob, tiles = body >> 16, epoch.tiles
     yield from _each((body & 0xFF) >= sent.bodies, "record", "there is no such body")
     bad = (tiles < 1) | (tiles > MOST_TILES)
     yield from _each(bad, "record", f"its tiles are not 1 to {MOST_TILES}")
-    rest = tiles * tile_items - items
-    yield from _each((rest < 0) | (rest >= tile_items), "record", "its tiles are not its items")
+    rest = (epoch.first + tiles) * tile_items - items
+    band = (body & F_BAND) != 0
+    wrong = np.where(
+        band, rest - tile_items >= np.maximum(items, 1), (rest < 0) | (rest >= tile_items)
+    )
+    yield from _each(wrong, "record", "its tiles are not its items")
+    yield from _each(
+        ~band & (epoch.first != 0), "record", "it is no band, and lacks its first tiles"
+    )
     outside = (records[:, 2] + records[:, 3]) > len(epoch.successors)
     yield from _each(outside, "successor", "its successors are outside of the list")
     yield from _each((args == 0) & (blob > INLINE_WORDS), "record", "its arguments do not fit")
@@ -256,6 +276,28 @@ def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
     yield from _each(plain & decides, "record", "it is marked plain, and is not")
 
 
+def _bands(epoch: _Epoch, launches: Sequence[int]) -> Iterator[Fault]:
+    """The tasks of a launch have all of its tiles, and each once."""
+    of: dict[int, list[int]] = {}
+    for task, launch in enumerate(launches):
+        if launch >= 0:
+            of.setdefault(launch, []).append(task)
+        elif epoch.records[task, 5]:
+            yield Fault("band", f"task {task}: it is of no launch, and has work-items", (task,))
+    flags = epoch.records[:, 0]
+    for tasks in of.values():
+        if len(tasks) == 1 and not flags[tasks[0]] & F_BAND:
+            continue
+        sizes = {tuple(epoch.records[task, 5:7].tolist()) for task in tasks}
+        runs = sorted((int(epoch.first[one]), int(epoch.tiles[one])) for one in tasks)
+        ends = [0, *(first + many for first, many in runs)]
+        items, each = next(iter(sizes))
+        whole = [first for first, _ in runs] == ends[:-1] and ends[-1] == -(-items // max(each, 1))
+        if len(sizes) != 1 or not whole:
+            text = f"tasks {tasks[0]} to {tasks[-1]} are bands, and not all tiles of one launch"
+            yield Fault("band", text, tuple(tasks))
+
+
 def _in_parts(epoch: _Epoch, places: Longs, many: Longs, what: str) -> Iterator[Fault]:
     """What records refer to lies in no part of the epoch that means something else."""
     for name, at, words in epoch.parts:
@@ -265,7 +307,7 @@ def _in_parts(epoch: _Epoch, places: Longs, many: Longs, what: str) -> Iterator[
 
 def _edges(epoch: _Epoch, faults: list[Fault]) -> Iterator[tuple[int, int]]:
     """All edges; what no edge can be is a fault."""
-    n, tiles = epoch.tasks, epoch.records[:, 4].tolist()
+    n, tiles = epoch.tasks, epoch.tiles.tolist()
     listed = epoch.successors.tolist()
     owner: dict[int, int] = {}
     for task in range(n):
@@ -328,7 +370,7 @@ def _once(epoch: _Epoch, entries: Longs, wanted: Truths, kind: str, why: str) ->
     known = (tasks >= 0) & (tasks < epoch.tasks)
     if not known.all():
         yield Fault(kind, f"an entry of the ring names {tasks[~known][0]}, which is no task")
-    tiles = epoch.records[:, 4]
+    tiles = epoch.tiles
     outside = known & (tile >= tiles[np.where(known, tasks, 0)])
     for task in np.unique(tasks[outside])[:MOST_TOLD].tolist():
         yield Fault(kind, f"task {task}: an entry names a tile that it does not have", (task,))
@@ -348,7 +390,7 @@ def _block(epoch: _Epoch) -> Iterator[Fault]:
         text = f"word {place} of the block is {epoch.head[place]}, not {fresh[place]}"
         yield Fault("block", text)
     yield from _each(epoch.state != epoch.counts, "block", "its count in the block is another")
-    yield from _each(epoch.left != epoch.records[:, 4], "block", "its tiles in the block differ")
+    yield from _each(epoch.left != epoch.tiles, "block", "its tiles in the block differ")
     ring = np.zeros(epoch.capacity, np.int64)
     ring[: len(epoch.initial)] = epoch.initial[: epoch.capacity]
     for slot in np.flatnonzero(epoch.ring != ring)[:MOST_TOLD].tolist():
@@ -358,7 +400,7 @@ def _block(epoch: _Epoch) -> Iterator[Fault]:
 def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
     """What goes on without the ring has an heir that alone waits for it, as wide as it is."""
     records = epoch.records
-    body, heir, others, tiles = (records[:, i] for i in (0, 1, 3, 4))
+    body, heir, others, tiles = *(records[:, i] for i in (0, 1, 3)), epoch.tiles
     single = (heir >> TASK_BITS) == 0
     fused, gang = (body & F_FUSED) != 0, (body & F_GANG) != 0
     bad = fused & ((heir == 0) | (tiles != 1) | ~single | (others != 0))
@@ -409,9 +451,14 @@ def _before(tasks: int, edges: list[tuple[int, int]]) -> list[int]:
     return before
 
 
-def _order(accesses: Sequence[Access], before: list[int]) -> tuple[int, list[Fault]]:
+def _order(
+    accesses: Sequence[Access], before: list[int], launches: Sequence[int] = ()
+) -> tuple[int, list[Fault]]:
     """How many pairs touch a common byte, one of them writing; and those of them that nothing
-    orders."""
+    orders. Bands of one launch are no pairs."""
+    beside: dict[int, int] = {}
+    for task, launch in enumerate(launches):
+        beside[launch] = beside.get(launch, 0) | 1 << task
     touch, write, everything = _users(accesses)
     meets = _meeting(list(touch))
     pairs = 0
@@ -427,6 +474,8 @@ def _order(accesses: Sequence[Access], before: list[int]) -> tuple[int, list[Fau
         if everything >> task & 1:
             needed = -1
         needed &= (1 << task) - 1
+        if launches:
+            needed &= ~beside[launches[task]]
         pairs += needed.bit_count()
         missing = needed & ~before[task]
         while missing and len(faults) < MOST_TOLD:

@@ -45,7 +45,7 @@ def looped(image: layout.Image) -> tuple[layout.Image, int]:
     at_records, at_counts = int(words[layout.RECORDS_AT]), int(words[layout.COUNTS_AT])
     records = words[at_records : at_records + n * layout.RECORD_WORDS]
     records = records.reshape(n, layout.RECORD_WORDS)
-    tiles, spawns = records[:, layout.TILES], records[:, layout.BODY] & np.uint32(layout.SPAWNS)
+    tiles, spawns = layout.tiles_of(records), records[:, layout.BODY] & np.uint32(layout.SPAWNS)
     counts, at = words[at_counts : at_counts + n], layout.task_places(n)
     waits, wide = counts > 0, (tiles > 1) | (spawns > 0)
     places = np.concatenate((at[waits], 32 * rows + at[wide]))

@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from .. import core
 from ..devices import driver
 from ..errors import DeviceError
 from ..records import Access, Command
 from . import layout, proof, rounds
+from .bands import alike
 from .builds import Scheduler
+from .laying import JOINT, laid
 from .orders import Order
 from .rounds import LoopRun
 from .task import Task
@@ -52,7 +53,8 @@ class Settings(NamedTuple):
 
 
 class SegmentError(DeviceError):
-    """Launches of a replay that did not run: `tasks`, by their numbers in the segment."""
+    """Launches of a replay that did not run: `tasks`, by the numbers of their launches in the
+    segment."""
 
     def __init__(self, message: str, tasks: Sequence[int]) -> None:
         super().__init__(message)
@@ -110,14 +112,14 @@ class Segment:
         """Where its launches are in the graph, which may have them in another order."""
         self.scheduler = scheduler
         self.accesses = [access for _, access in launches]
-        self.names = [command.name for command, _ in launches]
+        self._names = [command.name for command, _ in launches]
         self.counted = {
             index: command for index, (command, _) in enumerate(launches) if _is_counted(command)
         }
-        recorder, hazards = layout.Recorder(), core.native.Hazards()
-        for number, ((_, access), task) in enumerate(zip(launches, tasks, strict=True), 1):
-            found = hazards.enter(number, access.reads, access.writes)
-            recorder.add(task.head, task.blob, task.shape, [other - 1 for other in found])
+        self.cuts = [task.cuts for task in tasks]
+        """How each launch is cut into bands."""
+        self.laid = laid(launches, tasks)
+        recorder = self.laid.recorder
         groups = min(scheduler.limits.groups, recorder.width)
         self.rounds = rounds.most_rounds(recorder.entries) if is_loop else 1
         """Rounds of a run at most."""
@@ -160,18 +162,21 @@ class Segment:
     def patch(self, index: int, launch: Recorded, task: Task) -> bool:
         """Launch `index` of the segment has other arguments now. False if that is another
         segment."""
-        words = self._words
-        at = layout.HEADER_WORDS + index * layout.RECORD_WORDS
-        record, head = words[at : at + layout.RECORD_WORDS], np.frombuffer(task.head, np.uint32)
-        same = [layout.TILES, layout.ITEMS, layout.TILE_ITEMS, layout.LOCAL]
-        if (record[same] != head[same]).any() or (int(record[0]) ^ int(head[0])) & 0xFFFF00FF:
-            return False
-        blob = np.frombuffer(task.blob.ljust(-(-len(task.blob) // 4) * 4, b"\0"), np.uint32)
-        inline = len(task.blob) <= layout.INLINE_BYTES
-        place = at + layout.INLINE_WORD if inline else int(record[layout.ARGS])
-        self._change(at + layout.WHEN, head[layout.WHEN : layout.UPTO + 1])
-        self._change(place, blob)
         command, access = launch
+        own = self.laid.tasks[index]
+        if (
+            not alike(self.cuts[index], task.cuts, self.accesses[index], access)
+            or task.tiles != sum(map(self._tiles, own))
+            or not all(self._fits(one, task) for one in own)
+        ):
+            return False
+        self.cuts[index] = task.cuts
+        for one, band in zip(own, task.cuts.bands, strict=False):
+            self.laid.accesses[one] = band.access
+        if not task.cuts.bands:
+            self.laid.accesses[own[0]] = access
+        for one in own:
+            self._put(one, task)
         if access != self.accesses[index]:
             if self._shared:
                 self.accesses, self._shared = [*self.accesses], False
@@ -179,6 +184,31 @@ class Segment:
         if index in self.counted:
             self.counted[index] = command
         return True
+
+    def _record(self, task: int) -> layout.Words:
+        at = layout.HEADER_WORDS + task * layout.RECORD_WORDS
+        return self._words[at : at + layout.RECORD_WORDS]
+
+    def _tiles(self, task: int) -> int:
+        return int(layout.tiles_of(self._record(task)[None])[0])
+
+    def _fits(self, number: int, task: Task) -> bool:
+        """Whether task `number` differs from this one in arguments only."""
+        record, head = self._record(number), np.frombuffer(task.head, np.uint32)
+        same = [layout.ITEMS, layout.TILE_ITEMS, layout.LOCAL]
+        return not (
+            (record[same] != head[same]).any() or (int(record[0]) ^ int(head[0])) & 0xFFFF00FF
+        )
+
+    def _put(self, number: int, task: Task) -> None:
+        """Task `number` has other arguments."""
+        at = layout.HEADER_WORDS + number * layout.RECORD_WORDS
+        head = np.frombuffer(task.head, np.uint32)
+        blob = np.frombuffer(task.blob.ljust(-(-len(task.blob) // 4) * 4, b"\0"), np.uint32)
+        inline = len(task.blob) <= layout.INLINE_BYTES
+        place = at + layout.INLINE_WORD if inline else int(self._record(number)[layout.ARGS])
+        self._change(at + layout.WHEN, head[layout.WHEN : layout.UPTO + 1])
+        self._change(place, blob)
 
     def _change(self, at: int, new: layout.Words) -> None:
         if (self._words[at : at + len(new)] != new).any():
@@ -232,7 +262,7 @@ class Segment:
             min(self.scheduler.limits.groups, image.width), MOST_LAUNCHES,
             len(self.scheduler.bodies), self._block, levels,
         )  # fmt: skip
-        return proof.prove(words, self.accesses, sent)
+        return proof.prove(words, self.laid.accesses, sent, self.laid.launches)
 
     # ---- runs ----------------------------------------------------------------------------------
 
@@ -243,12 +273,29 @@ class Segment:
 
     def refused(self, status: layout.Words) -> SegmentError:
         """Which counts were refused in a run that left this."""
-        values = status[layout.STATE_WORD :][layout.task_places(len(self))]
+        values = status[layout.STATE_WORD :][layout.task_places(self.image.tasks)]
         tasks = np.flatnonzero(values >= layout.FAULTY).tolist()
-        first = tasks[0]
+        launches = [self.laid.launches[task] for task in tasks]
+        first = launches[0]
         command: Any = self.counted[first]
-        wrong = command.wrong(self.places[first] + 1, layout.told_counts(status).get(first))
-        return SegmentError(f"of the graph, {wrong}", tasks)
+        wrong = command.wrong(self.places[first] + 1, layout.told_counts(status).get(tasks[0]))
+        return SegmentError(f"of the graph, {wrong}", launches)
+
+    def told(self, task: int) -> str:
+        """What a task is, for people who know the graph."""
+        launch = self.laid.launches[task]
+        if launch == JOINT:
+            return self.name(task)
+        return f"launch {self.places[launch] + 1} of the graph ({self.name(task)})"
+
+    def name(self, task: int) -> str:
+        """What a task is, for people."""
+        launch = self.laid.launches[task]
+        if launch == JOINT:
+            return "what bands wait for together"
+        own = self.laid.tasks[launch]
+        band = f", band {task - own.start}" if len(own) > 1 else ""
+        return f"{self._names[launch]}{band}"
 
 
 def _is_counted(command: Command) -> bool:

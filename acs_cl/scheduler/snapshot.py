@@ -96,7 +96,7 @@ def read(words: layout.Words, block: layout.Words, tasks: int) -> Standing:
     may = counts == 0
     having = np.flatnonzero(heirs >= 0)
     may[heirs[having]] &= tiles[having] == 0
-    single = records[:, layout.TILES] == 1
+    single = layout.tiles_of(records) == 1
     many = np.where(may, np.maximum(tiles - queued, 0), 0)
     running = np.where(single, ((left & STARTED) != 0) & (left != ENDED), many).astype(np.int64)
     head, tail, unfinished, gone = (int(block[i]) for i in (HEAD, TAIL, layout.UNFINISHED, GONE))

@@ -19,6 +19,7 @@ import pyopencl as cl
 from ..launch.commands import KernelCommand
 from ..launch.decision import Decision
 from . import layout
+from .bands import Cuts, Sizes, bands_of, many, refusal, tiles_of
 
 if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Field, Function
@@ -64,6 +65,7 @@ class Task(NamedTuple):
     blob: bytes
     shape: bytes | None
     tiles: int
+    cuts: Cuts = Cuts((), "")
 
 
 class Body:
@@ -86,7 +88,33 @@ class Body:
                 self.heads.clear()
             found = self.heads[key] = self._head(command, None, 0, 0)
         head, shape, tiles = found
-        return Task(head, self._blob(command, owns), shape, tiles)
+        task = Task(head, self._blob(command, owns), shape, tiles)
+        return task if command.cut is None else self._cut(command, task)
+
+    def _cut(self, command: KernelCommand, task: Task) -> Task:
+        """The same in bands, or why it stays whole."""
+        assert command.cut is not None
+        if layout.spawns(task.head):
+            return task._replace(cuts=Cuts((), "it spawns tasks"))
+        items, tile_items, local_items = layout.sizes(task.head)
+        size = command.global_size
+        local = command.local_size or self.function.group_size or ()
+        local = (*local, *[1] * len(size))[: len(size)]
+        counts = tuple(whole // part for whole, part in zip(size, local, strict=True))
+        sizes = Sizes(
+            counts, local, local_items, tile_items, self.function.tiled, self.limits.groups
+        )
+        bands = many(sizes, command.cut)
+        if isinstance(bands, str):
+            return task._replace(cuts=Cuts((), bands))
+        tile_items, each = tiles_of(sizes, bands)
+        found = bands_of(sizes, command.cut, tile_items, each)
+        reason = refusal(found)
+        if reason:
+            return task._replace(cuts=Cuts((), reason))
+        tiles = -(-items // tile_items)
+        head = layout.in_tiles(task.head, tiles, tile_items)
+        return task._replace(head=head, tiles=tiles, cuts=Cuts(found, ""))
 
     def made(
         self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]

@@ -24,6 +24,7 @@ from acs_cl.scheduler.layout import (
     Columns,
     Image,
     arranged,
+    tiles_of,
     words_of,
 )
 
@@ -58,7 +59,7 @@ class Recorder:
         head, for arguments in `blob`."""
         records = self._records
         task = len(records)
-        self.entries += int.from_bytes(record[4 * TILES : 4 * TILES + 4], "little")
+        self.entries += int.from_bytes(record[4 * TILES : 4 * TILES + 2], "little")
         if blob is not None:
             if len(blob) <= INLINE_BYTES:
                 record += blob.ljust(INLINE_BYTES, b"\0")
@@ -107,7 +108,7 @@ class Recorder:
     def image(self, spare: int, **how: Any) -> Image:
         """Return all of it as words; `how` is what `acs_cl.scheduler.layout.arranged` takes."""
         records = words_of(b"".join(self._records)).reshape(self.tasks, RECORD_WORDS)
-        tiles = records[:, TILES].tolist()
+        tiles = tiles_of(records).tolist()
         spawns = (records[:, BODY] & np.uint32(SPAWNS)).tolist()
         wide = [MOST_TILES if can else n for n, can in zip(tiles, spawns, strict=True)]
         columns = Columns(

@@ -148,10 +148,11 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t VERSION = 0xAC500002, HEADER_CHECK = 15, UNFINISHED = 64,
+    static constexpr std::uint32_t VERSION = 0xAC500003, HEADER_CHECK = 15, UNFINISHED = 64,
                                    STATE_WORD = 192;
 
-    std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES]; }
+    // The first of them is in the high half.
+    std::uint32_t tiles(std::uint32_t task) const { return records[task][TILES] & 0xFFFF; }
 
     // A task and how many tiles it has more than one.
     std::uint32_t reference(std::uint32_t task) const {
@@ -175,7 +176,7 @@ private:
     void mark(std::uint32_t *own, bool gang) const {
         for (std::uint32_t task = 0; task < tasks(); task++, own += RECORD_WORDS) {
             if (!heirs[task]) continue;
-            bool alone = own[TILES] == 1, single = tiles(heirs[task] - 1) == 1;
+            bool alone = tiles(task) == 1, single = tiles(heirs[task] - 1) == 1;
             own[HEIR] = reference(heirs[task] - 1);
             if (own[0] & SPAWNS) continue;  // its last tile may be a child's
             if (alone && single && !own[N_SUCCESSORS]) {

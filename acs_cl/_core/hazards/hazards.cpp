@@ -189,7 +189,8 @@ void Hazards::forget_dropped() {
 
 // ---- launches -----------------------------------------------------------------------------------
 
-const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
+// The launch is live from now on, and no node knows of it yet.
+inline Use Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
     fetch(reads);
     fetch(writes);
@@ -200,15 +201,42 @@ const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes 
     find(barrier_, ANY);
     for (const Node *node : writes) find_near(*node, true);
     if (!met_.empty()) resolve(&reads, writes);
-    Use self = prune();
-    for (Node *node : reads) {
-        if (node->readers.is_full() && node->readers.size() >= MANY_READERS)
-            keep_live(node->readers);
-        node->readers.push_back(self);
-    }
+    return prune();
+}
+
+const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
+    const Use self = follow(number, reads, writes);
+    for (Node *node : reads) read(*node, self);
     for (Node *node : writes) write(*node, self);
     tidy();
     return kept_;
+}
+
+std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
+                                                   const std::vector<Band> &bands) {
+    std::unordered_set<const Node *> written;
+    for (const Band &band : bands) {
+        std::unordered_set<const Node *> own(band.writes.begin(), band.writes.end());
+        for (const Node *node : own)
+            if (!written.insert(node).second)
+                throw std::invalid_argument("two bands of a launch write the same bytes");
+    }
+    const auto nodes = [](const std::vector<Node *> &of) { return Nodes{of.data(), of.size()}; };
+    std::vector<std::vector<Edge>> found;
+    std::vector<Use> uses;
+    for (const Band &band : bands) {
+        uses.push_back(follow(first++, nodes(band.reads), nodes(band.writes)));
+        found.push_back(kept_);
+    }
+    // all that was before goes from all nodes first: what one band covers another may write
+    for (const Band &band : bands)
+        for (Node *node : band.writes) write(*node, {});
+    for (std::size_t at = 0; at < bands.size(); at++) {
+        for (Node *node : bands[at].reads) read(*node, uses[at]);
+        for (Node *node : bands[at].writes) node->set_writer(uses[at]);
+    }
+    if (!crowded_.empty()) make_room();
+    return found;
 }
 
 const std::vector<Edge> &Hazards::enter_barrier(std::int64_t number) {
@@ -387,6 +415,11 @@ void Hazards::keep_far() {
 inline void Hazards::keep(std::int64_t upstream, Kind kind) {
     kept_.push_back({upstream, kind});
     edges[kind]++;
+}
+
+inline void Hazards::read(Node &node, const Use &use) {
+    if (node.readers.is_full() && node.readers.size() >= MANY_READERS) keep_live(node.readers);
+    node.readers.push_back(use);
 }
 
 void Hazards::write(Node &node, const Use &use) {

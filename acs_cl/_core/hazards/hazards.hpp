@@ -77,6 +77,11 @@ struct Nodes {
     Node *const *end() const { return first + many; }
 };
 
+// What a band of a launch touches.
+struct Band {
+    std::vector<Node *> reads, writes;
+};
+
 class Footprint;
 
 // Live marks, which stand for whole replays: negative numbers.
@@ -128,6 +133,9 @@ public:
 
     // The edges of launch `number`, which is live from now on. Good until the next call.
     const std::vector<Edge> &enter(std::int64_t number, Nodes reads, Nodes writes);
+    // The same for the bands of one launch, numbered from `first` on, which do not see each other.
+    // No two of them write the same node.
+    std::vector<std::vector<Edge>> enter_many(std::int64_t first, const std::vector<Band> &bands);
     // The same for one that may touch any memory.
     const std::vector<Edge> &enter_barrier(std::int64_t number);
     const std::vector<Edge> &enter_footprint(std::int64_t number, Footprint &footprint);
@@ -159,6 +167,8 @@ private:
     void find_far(const Use &use, Kind kind);
     void find_reuse(std::int64_t base);
     void find_near(const Node &node, bool written);
+    Use follow(std::int64_t number, Nodes reads, Nodes writes);
+    void read(Node &node, const Use &use);
     static void fetch(const Nodes &nodes);
     void find_writers(const Node &node, Kind kind);
     void find_readers(const Node &node);

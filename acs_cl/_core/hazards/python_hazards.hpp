@@ -24,6 +24,20 @@ public:
         return told(check(number, reads, writes));
     }
 
+    nb::object enter_many(std::int64_t first, nb::handle accesses) {
+        std::vector<Band> bands;
+        for (PyObject *access : Items(accesses.ptr())) {
+            Band &band = bands.emplace_back();
+            if (!take(PyTuple_GET_ITEM(access, 0), band.reads) ||
+                !take(PyTuple_GET_ITEM(access, 1), band.writes))
+                throw std::invalid_argument("what may touch any memory is not cut into bands");
+        }
+        nb::list found;
+        for (const std::vector<Edge> &edges : Hazards::enter_many(first, bands))
+            found.append(told(edges));
+        return found;
+    }
+
     // The edges of a launch of the core's own.
     const std::vector<Edge> &check(std::int64_t number, const Touched &touched) {
         Node *reads[MOST_SPANS], *writes[MOST_SPANS];

@@ -116,6 +116,7 @@ NB_MODULE(_core, module) {
     nb::class_<PythonHazards>(module, "Hazards")
         .def(nb::init<>())
         .def("enter", &PythonHazards::enter, "number"_a, "reads"_a, "writes"_a)
+        .def("enter_many", &PythonHazards::enter_many, "first"_a, "accesses"_a)
         .def("_measure", &PythonHazards::measure, "number"_a, "accesses"_a, "window"_a)
         .def("footprint", &PythonHazards::footprint, "reads"_a, "writes"_a,
              "before"_a = nb::none())

@@ -1,0 +1,120 @@
+"""Laying: launches of a segment as tasks, which wait for what their own bytes need.
+
+In: recorded launches with their tasks, of which some are cut into bands. Out: a `Laid`: all tasks
+in a recorder, and which launch each is of. Pure.
+
+Bands of one launch never wait for each other, since OpenCL promises nothing about the order of its
+groups. Where many bands wait for the same many bands of another launch, all of them wait for a
+*joint* task in between, which runs nothing. So B bands behind B others have 2 B edges, not B times
+B.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .. import core
+from ..records import Access, Command
+from . import layout
+from .task import Task
+
+MOST_DIRECT = 4
+"""Bands of one launch that bands of another wait for without a joint task."""
+
+JOINT = -1
+"""In place of a launch: the task is of none."""
+
+
+class Laid(NamedTuple):
+    """Launches as tasks."""
+
+    recorder: layout.Recorder
+    tasks: list[range]
+    """Those of each launch."""
+    launches: list[int]
+    """The launch of each task, or `JOINT`."""
+    accesses: list[Access]
+    """What each task touches."""
+    upstream: list[tuple[int, ...]]
+    """Which tasks each waits for."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a launch of it has several tasks."""
+        return len(self.launches) > len(self.tasks)
+
+
+NOTHING = Access((), ())
+
+
+def laid(launches: Sequence[tuple[Command, Access]], tasks: Sequence[Task]) -> Laid:
+    """Put launches into a recorder, in program order."""
+    found = Laid(layout.Recorder(), [], [], [], [])
+    hazards = core.native.Hazards()
+    numbers: list[int] = []  # the task of each number of the hazards, less one
+    joints: dict[frozenset[int], int] = {}
+    for launch, ((_, access), task) in enumerate(zip(launches, tasks, strict=True)):
+        bands = task.cuts.bands
+        if bands:
+            edges = hazards.enter_many(len(numbers) + 1, [band.access for band in bands])
+        else:
+            edges = [hazards.enter(len(numbers) + 1, access.reads, access.writes)]
+        above = [frozenset(numbers[other - 1] for other in one) for one in edges]
+        if len(above) > 1:
+            above = _joined(found, above, joints)
+        first = len(found.launches)
+        for at, (head, own) in enumerate(_heads(task, access)):
+            _add(found, head, task.blob, task.shape, above[at], launch, own)
+        found.tasks.append(range(first, len(found.launches)))
+        numbers += found.tasks[-1]
+    return found
+
+
+def _heads(task: Task, access: Access) -> Iterator[tuple[bytes, Access]]:
+    if not task.cuts.bands:
+        yield task.head, access
+    for band in task.cuts.bands:
+        yield layout.band(task.head, band.first, band.tiles), band.access
+
+
+def _add(
+    found: Laid, head: bytes, blob: bytes, shape: bytes | None, above: frozenset[int], launch: int,
+    access: Access,
+) -> int:  # fmt: skip
+    upstream = tuple(sorted(above))
+    found.upstream.append(upstream)
+    found.launches.append(launch)
+    found.accesses.append(access)
+    return found.recorder.add(head, blob, shape, upstream)
+
+
+def _joined(
+    found: Laid, above: list[frozenset[int]], joints: dict[frozenset[int], int]
+) -> list[frozenset[int]]:
+    """The upstream of the bands of one launch, with a joint task in place of many tasks of one
+    launch that several of them wait for."""
+    groups: list[dict[int, set[int]]] = []
+    for one in above:
+        by_launch: dict[int, set[int]] = {}
+        for task in one:
+            by_launch.setdefault(found.launches[task], set()).add(task)
+        groups.append(by_launch)
+    wanted = Counter(
+        frozenset(tasks)
+        for by_launch in groups
+        for tasks in by_launch.values()
+        if len(tasks) > MOST_DIRECT
+    )
+    for tasks, times in wanted.items():
+        if times > 1 and tasks not in joints:
+            joints[tasks] = _add(found, layout.JOINT, b"", None, tasks, JOINT, NOTHING)
+    return [
+        frozenset(
+            task
+            for own in map(frozenset, by_launch.values())
+            for task in ((joints[own],) if own in joints else own)
+        )
+        for by_launch in groups
+    ]

@@ -1,0 +1,147 @@
+"""Random recorded programs whose launches are cut at random, and what they leave in memory.
+
+Kernels touch rows, columns, halos, mirrors and gathered elements, so that bands of one launch wait
+for the same band of another, for its neighbours, for a mirrored one, or for all. Arithmetic is on
+integers, so results are the same in any order that is right.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import acs_cl as acs
+
+SOURCE = """
+kernel void scale(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0); if (i < n) y[i] = x[i] * 3u + by; }
+kernel void halo(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0); if (i >= by && i + by < n) y[i] = x[i - by] + 5u * x[i + by] + 1u; }
+kernel void mirror(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0); if (i < n) y[n - 1u - i] = x[i] + by; }
+kernel void gather(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0); if (i < n) y[i] = x[(x[i] + by) % n] ^ i; }
+kernel void own(global uint *x, uint n, uint by)
+{ uint i = get_global_id(0); if (i < n) x[i] = x[i] * 7u + by; }
+kernel void count(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0); if (i < n) atomic_add(y + (x[i] + by) % 16u, 1u); }
+kernel void strip(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0);
+  for (uint k = 0; k < 4u; k++) if (4u * i + k < n) y[4u * i + k] = x[4u * i + k] + k * by; }
+kernel void poses(global const uint *x, global uint *y, uint n, uint by)
+{ uint i = get_global_id(0), q = n / 8u;
+  if (i < q) for (uint k = 0; k < 8u; k++) y[k * q + i] = x[k * q + i] + by; }
+kernel void rows(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ uint c = get_global_id(0), r = get_global_id(1);
+  if (c < w && r < h) y[r * w + c] = x[r * w + c] * 3u + by; }
+kernel void stencil(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ uint c = get_global_id(0), r = get_global_id(1);
+  if (c > 0 && r > 0 && c + 1 < w && r + 1 < h)
+      y[r * w + c] = x[r * w + c - 1] + x[r * w + c + 1]
+                   + x[(r - 1) * w + c] + x[(r + 1) * w + c] + by; }
+kernel void turn(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ uint c = get_global_id(0), r = get_global_id(1);
+  if (c < w && r < h) y[c * h + r] = x[r * w + c] + by; }
+kernel void sums(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ uint c = get_global_id(0), r = get_global_id(1); uint sum = by;
+  if (c < w && r < h) {
+      for (uint k = 0; k < w; k++) sum += x[r * w + k] * (k ^ c);
+      y[r * w + c] = sum; } }
+kernel void team(global const uint *x, global uint *y, uint n, uint by)
+{ local uint part[16]; uint i = get_global_id(0), l = get_local_id(0);
+  part[l] = i < n ? x[i] : 0u; barrier(CLK_LOCAL_MEM_FENCE);
+  if (i < n) y[i] = part[15u - l] * 3u + by; }
+kernel void team2(global const uint *x, global uint *y, uint w, uint h, uint by)
+{ local uint part[16]; uint c = get_global_id(0), r = get_global_id(1);
+  uint l = get_local_id(1) * 4u + get_local_id(0);
+  part[l] = c < w && r < h ? x[r * w + c] : 0u; barrier(CLK_LOCAL_MEM_FENCE);
+  if (c < w && r < h) y[r * w + c] = part[15u - l] + by; }
+"""
+
+LINES = ("scale", "halo", "mirror", "gather", "own", "count", "strip", "poses", "team")
+FIELDS = ("rows", "stencil", "turn", "sums", "team2")
+
+
+class Step(NamedTuple):
+    """One launch: its kernel, sizes, arrays by number with the elements that they begin at, numbers
+    and cut."""
+
+    kernel: str
+    size: tuple[int, ...]
+    local: tuple[int, ...] | None
+    offset: tuple[int, ...] | None
+    arrays: tuple[tuple[int, int], ...]
+    numbers: tuple[int, ...]
+    bands: Any
+
+
+class Program(NamedTuple):
+    """Steps on so many arrays of so many elements."""
+
+    arrays: int
+    elements: int
+    steps: tuple[Step, ...]
+
+
+def random_program(rng: random.Random) -> Program:
+    """Make a program."""
+    arrays, elements = rng.randint(2, 4), rng.choice((300, 1024, 2400))
+    kernels = rng.sample((*LINES, *FIELDS), rng.randint(2, 5))
+    steps = tuple(
+        _step(rng, arrays, elements, rng.choice(kernels)) for _ in range(rng.randint(2, 9))
+    )
+    return Program(arrays, elements, steps)
+
+
+def _step(rng: random.Random, arrays: int, elements: int, kernel: str) -> Step:
+    bands = rng.choice((2, 3, 4, 5, 7, 16, rng.randint(1, 40), "auto", "off", None))
+    start = rng.choice((0, 0, 0, rng.randrange(elements // 3)))
+    n = rng.choice((elements - start, rng.randint(1, elements - start)))
+    used = [(one, start) for one in rng.sample(range(arrays), 2)]
+    by = rng.randrange(1, 9)
+    if kernel in LINES:
+        numbers, groups = (n, by), (1, 4, 16)
+        items = n if kernel != "strip" else -(-n // 4)
+        local: Any = (16,) if kernel == "team" else rng.choice((None, (rng.choice(groups),)))
+        used = used[:1] if kernel == "own" else used
+        unit = local[0] if local else 1
+        size: tuple[int, ...] = (-(-items // unit) * unit + unit * rng.choice((0, 0, 1)),)
+    else:
+        w = rng.randint(1, max(1, min(n, 60)))
+        numbers = (w, n // w, by)
+        local = (4, 4) if kernel == "team2" else rng.choice((None, (4, 2), (1, 8)))
+        x, y = local or (1, 1)
+        size = -(-w // x) * x, -(-(n // w) // y) * y
+    return Step(kernel, size, local, None, tuple(used), numbers, bands)
+
+
+class Machine:
+    """A runtime with the kernels, which runs programs launch by launch or recorded."""
+
+    def __init__(self, device: Any = None, **options: Any) -> None:
+        self.rt = acs.Runtime(device, **options)
+        self.kernels = self.rt.build(SOURCE)
+
+    def prebuild(self) -> None:
+        """Have all schedulers built before the first recording."""
+        names = (*LINES, *FIELDS)
+        self.rt.prebuild(*[getattr(self.kernels, name) for name in names if "team" not in name])
+        self.rt.prebuild((self.kernels.team, (16,)), (self.kernels.team2, (4, 4)))
+
+    def arrays(self, program: Program, seed: int) -> list[acs.Array]:
+        """Random contents, the same for one seed."""
+        values = np.random.default_rng(seed)
+        return [
+            self.rt.array(values.integers(0, 1 << 32, program.elements, "u4"))
+            for _ in range(program.arrays)
+        ]
+
+    def launch(self, step: Step, arrays: list[acs.Array], is_cut: bool) -> Any:
+        """Launch one step."""
+        kernel: Callable[..., Any] = getattr(self.kernels, step.kernel)
+        views = [arrays[one][start:] for one, start in step.arrays]
+        said = {"bands": step.bands} if is_cut else {}
+        return kernel(step.size, step.local, *views, *step.numbers, **said)

@@ -1,0 +1,210 @@
+"""Bands that run: recorded launches in parts, on the scheduler of the device."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from random_bands import Machine, random_program
+
+import acs_cl as acs
+from acs_cl.scheduler.segment import Segment
+
+PROGRAMS = max(24, int(os.environ.get("ACS_CL_FUZZ", "300")) // 12)
+
+
+@pytest.fixture(scope="module")
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    made = Machine(backend="device")
+    made.prebuild()
+    yield made
+    made.rt.close()
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Machine]:
+    made = Machine(backend="serial")
+    yield made
+    made.rt.close()
+
+
+def check(machine: Machine, oracle: Machine, seed: int) -> tuple[int, int]:
+    """Run one random program, with other numbers and arrays between its replays; how many of its
+    launches were cut, of how many."""
+    rng = random.Random(seed)
+    program = random_program(rng)
+    steps = [*program.steps]
+    wanted, arrays = oracle.arrays(program, seed), machine.arrays(program, seed)
+    with machine.rt.record() as graph:
+        handles = [machine.launch(step, arrays, True) for step in steps]
+    for again in range(rng.randint(1, 4)):
+        what = rng.choice(("update", "swap", "")) if again else ""
+        if what == "update":
+            at = rng.randrange(len(steps))
+            numbers = (*steps[at].numbers[:-1], rng.randrange(1, 9))
+            steps[at] = steps[at]._replace(numbers=numbers)
+            graph.update(handles[at], by=numbers[-1])
+        used = [array for step in steps for array, _ in step.arrays]
+        if what == "swap" and program.arrays > len(arrays) - 2:
+            at = rng.choice(used)
+            for machines, those in ((oracle, wanted), (machine, arrays)):
+                those.append(those[at])
+                those[at] = machines.arrays(program, seed + again)[0]
+            graph.swap(arrays[-1], arrays[at])
+        graph.verify()
+        graph.replay()
+        for step in steps:
+            oracle.launch(step, wanted, False)
+    for number, (got, want) in enumerate(zip(arrays, wanted, strict=True)):
+        np.testing.assert_array_equal(
+            got.get(), want.get(), f"seed {seed}, array {number}: {program}"
+        )
+    told = [str(machine.rt.explain(handle)) for handle in handles]
+    return sum("bands: off" not in one and "bands: " in one for one in told), len(told)
+
+
+def test_random_programs_in_bands_give_what_whole_launches_give(
+    device: cl.Device, machine: Machine, oracle: Machine
+) -> None:
+    cut = launches = 0
+    for seed in range(PROGRAMS):
+        of = check(machine, oracle, seed)
+        cut, launches = cut + of[0], launches + of[1]
+    assert cut > launches // 3, (cut, launches)
+
+
+SWEEP = """
+kernel void sweep(global const float *x, global float *y, int n)
+{ int i = get_global_id(0); if (i > 0 && i < n - 1) y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3; }
+kernel void gather(global const int *at, global const float *x, global float *y)
+{ int i = get_global_id(0); y[i] = x[at[i]]; }
+kernel void scatter(global const int *at, global const float *x, global float *y)
+{ int i = get_global_id(0); y[at[i]] = x[i]; }
+kernel void down(global int *left) { if (get_global_id(0) == 0) *left -= 1; }
+"""
+N = 4096
+
+
+def bands_of(told: object) -> list[str]:
+    """What is told of each band of a launch."""
+    return [line for line in str(told).splitlines() if line.startswith("  band ")]
+
+
+@pytest.fixture(scope="module")
+def sweeps() -> Iterator[tuple[acs.Runtime, acs.Program]]:
+    with acs.Runtime(backend="device") as rt:
+        yield rt, rt.build(SWEEP)
+
+
+def test_a_band_of_a_sweep_waits_for_its_neighbours(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+    with rt.record() as graph:
+        prog.sweep((N,), None, x, y, N, bands=4)
+        handle = prog.sweep((N,), None, y, x, N, bands=4)
+    told = rt.explain(handle)
+    assert "bands: 4" in str(told)
+    waits = [line.split(": waits for ")[1].split(" of ")[0] for line in bands_of(told)]
+    assert waits == ["bands 0 to 1", "bands 0 to 2", "bands 1 to 3", "bands 2 to 3"]
+    assert f"writes bytes 4..{N} of" in bands_of(told)[0]
+    graph.verify()
+
+
+def test_bands_that_need_all_of_another_launch_wait_for_one_task(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    values = np.arange(N, dtype="f4")
+    at, x, y = rt.array(np.arange(N)[::-1].copy(), "i4"), rt.array(values), rt.zeros(N, "f4")
+    z = rt.zeros(N, "f4")
+    with rt.record() as graph:
+        prog.sweep((N,), None, x, y, N, bands=8)
+        handle = prog.gather((N,), None, at, y, z, bands=8)
+    (segment,) = graph.pieces
+    assert len(segment.laid.launches) == 17  # type: ignore[union-attr]
+    lines = bands_of(rt.explain(handle))
+    assert len(lines) == 8
+    assert all("waits for bands 0 to 7 of launch 1" in line for line in lines)
+    graph.replay()
+    want = values.copy()
+    want[1:-1] = (values[:-2] + values[1:-1] + values[2:]) / 3
+    want[[0, -1]] = 0
+    np.testing.assert_allclose(z.get(), want[::-1], rtol=1e-6)
+
+
+def test_what_cannot_be_cut_says_why(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    at, x, y = rt.zeros(N, "i4"), rt.zeros(N, "f4"), rt.zeros(N, "f4")
+    flag = rt.array([1], "i4")
+    with rt.record() as graph:
+        told = {
+            "its bands write the same bytes": prog.scatter((N,), None, at, x, y, bands=4),
+            "whether it runs": prog.sweep((N,), None, x, y, N, bands=4, when=flag),
+            "reads= or writes=": prog.sweep((N,), None, x, y, N, bands=4, writes=[y]),
+            "it has one tile": prog.sweep((64,), None, x, y, 64, bands="auto"),
+            "it has one band": prog.sweep((1,), None, x, y, 1, bands=4),
+        }
+        plain = prog.sweep((N,), None, x, y, N)
+    for reason, handle in told.items():
+        assert f"bands: off, since {reason}" in str(rt.explain(handle)), rt.explain(handle)
+    assert "bands" not in str(rt.explain(plain))
+    graph.replay().wait()
+    with acs.Runtime(device, backend="serial", bands=4) as other:
+        prog = other.build(SWEEP)
+        x, y = other.zeros(N, "f4"), other.zeros(N, "f4")
+        with other.record() as graph:
+            handle = prog.sweep((N,), None, x, y, N)
+        assert "bands: off, since only the scheduler" in str(other.explain(handle))
+        graph.close()
+        with pytest.raises(acs.UsageError, match="bands='rows': expected 'auto', 'off' or 1"):
+            prog.sweep((N,), None, x, y, N, bands="rows")
+        prog.sweep((N,), None, x, y, N, bands=4).wait()  # of a launch that is not recorded: nothing
+    with pytest.raises(acs.UsageError, match="bands=0: expected 'auto', 'off' or 1"):
+        acs.Runtime(device, bands=0)
+
+
+def test_bands_in_a_loop_on_the_device(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    values = np.random.default_rng(3).random(N, "f4")
+    found = []
+    for bands in ("off", 5):
+        x, y, left = rt.array(values), rt.array(values), rt.array([7], "i4")
+        with rt.record() as graph:
+            prog.sweep((N,), None, x, y, N, bands=bands)
+            prog.sweep((N,), None, y, x, N, bands=bands)
+            prog.down((1,), None, left)
+        for again in range(2):
+            left.set(np.array([7 + again], "i4"))
+            assert graph.replay(while_=left, at_most=20).rounds == 7 + again
+        assert "the device itself reads the word" in str(graph.explain())
+        found.append(x.get())
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_wrong_edge_between_bands_is_found(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    """By `verify`, which compares the words on the device with the bytes of each band."""
+    rt, prog = sweeps
+    x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+    with rt.record() as graph:
+        prog.sweep((N,), None, x, y, N, bands=4)
+        prog.sweep((N,), None, y, x, N, bands=4)
+    (segment,) = graph.pieces
+    assert isinstance(segment, Segment)
+    other = segment.laid.accesses[2]
+    segment.laid.accesses[2] = other._replace(writes=segment.laid.accesses[0].writes)
+    with pytest.raises(acs.errors.InternalError, match="nothing orders them"):
+        graph.verify()
+    segment.laid.accesses[2] = other
+    graph.verify()
