@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 from collections.abc import Iterator
@@ -208,3 +209,20 @@ def test_a_wrong_edge_between_bands_is_found(
         graph.verify()
     segment.laid.accesses[2] = other
     graph.verify()
+
+
+@pytest.mark.parametrize("bands", [4, "auto"])
+def test_a_file_keeps_bands(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program], bands: int | str
+) -> None:
+    rt, prog = sweeps
+    x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+    with rt.record() as graph:
+        prog.sweep((N,), None, x, y, N, bands=bands)
+        handle = prog.sweep((N,), None, y, x, N, bands=bands)
+    file = io.BytesIO()
+    graph.save(file, x=x, y=y)
+    file.seek(0)
+    loaded = rt.load(file)
+    assert bands_of(rt.explain(handle))
+    assert str(rt.explain(loaded.handles[1])).count("  band ") == len(bands_of(rt.explain(handle)))

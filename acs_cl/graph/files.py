@@ -88,7 +88,7 @@ class File(NamedTuple):
     loops: Sequence[Repeated]
 
 
-KEYWORDS = "reads", "writes", "offset", "when"
+KEYWORDS = "reads", "writes", "offset", "when", "bands"
 """Of a recorded kernel."""
 
 
@@ -189,7 +189,10 @@ class _Reader:
                 raise ValueError(f"a call of kernel {what.name!r} with {sorted(_dict(keywords))}")
             if len(values) < 2:
                 raise ValueError(f"a call of kernel {what.name!r} without sizes")
-            named = {key: self._value(value) for key, value in _dict(keywords).items()}
+            named = {
+                key: _bands(value) if key == "bands" else self._value(value)
+                for key, value in _dict(keywords).items()
+            }
             return Said(what, values, named)
         (kind,) = set(said) - {"from"}
         target, source = _fields(said, kind, "from")
@@ -229,6 +232,10 @@ class _Reader:
         descr, shape, place = _list(inner, 3)
         values = np.frombuffer(self._data(place), _dtype(descr)).reshape(_wholes(shape))
         return values if values.ndim else values[()]
+
+
+def _bands(said: Json) -> object:
+    return said if said in ("auto", "off") else _whole(said)
 
 
 def _fields(said: Json, *names: str) -> list[Json]:

@@ -139,7 +139,10 @@ class _Writer:
     def _call(self, call: Call) -> Json:
         function, args, keywords = call.function, call.args, call.keywords
         if isinstance(function, Kernel):
-            said = {name: self._value(value) for name, value in keywords.items()}
+            said = {
+                name: value if isinstance(value, str) else self._value(value)  # of `bands=`
+                for name, value in keywords.items()
+            }
             return {
                 "kernel": [self._program(function), function.name],
                 "args": [self._value(value) for value in args],

@@ -166,7 +166,7 @@ class Segment:
         own = self.laid.tasks[index]
         if (
             not alike(self.cuts[index], task.cuts, self.accesses[index], access)
-            or task.tiles != sum(map(self._tiles, own))
+            or task.tiles != sum(int(self._record(one)[layout.TILES]) & 0xFFFF for one in own)
             or not all(self._fits(one, task) for one in own)
         ):
             return False
@@ -188,9 +188,6 @@ class Segment:
     def _record(self, task: int) -> layout.Words:
         at = layout.HEADER_WORDS + task * layout.RECORD_WORDS
         return self._words[at : at + layout.RECORD_WORDS]
-
-    def _tiles(self, task: int) -> int:
-        return int(layout.tiles_of(self._record(task)[None])[0])
 
     def _fits(self, number: int, task: Task) -> bool:
         """Whether task `number` differs from this one in arguments only."""

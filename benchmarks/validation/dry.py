@@ -25,8 +25,8 @@ import numpy as np
 
 from acs_cl import UsageError
 from acs_cl.access.bands import group_count, group_counts, rows
-from acs_cl.access.inference import from_source
 from acs_cl.access.clipping import cut
+from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import Reached
 from acs_cl.access.signature import Signature
