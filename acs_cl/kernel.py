@@ -25,7 +25,7 @@ import pyopencl as cl
 from . import core
 from .access import arguments, hints, scalars
 from .access.bands import Cut, asked
-from .access.called import Converted
+from .access.called import Arguments, Converted
 from .access.converter import Convert, converter
 from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
@@ -36,7 +36,7 @@ from .errors import UsageError
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
 from .plans import teach
-from .records import Access, Span
+from .records import Access, Sizes, Span
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -134,7 +134,7 @@ class Kernel(core.native.Caller):
         wait_for: Sequence[Any] | None = None,
         offset: Any = None,
         when: Any = None,
-        bands: Any = None,
+        bands: object = None,
         **unknown: object,
     ) -> Handle:
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
@@ -218,7 +218,7 @@ class Kernel(core.native.Caller):
         return handle
 
     def _cut(
-        self, many: int, whole: Access, global_size: Any, offset: Any, args: tuple[Any, ...],
+        self, many: int, whole: Access, global_size: Sizes, offset: Sizes | None, args: Arguments,
         decides: bool, is_declared: bool,
     ) -> Cut:  # fmt: skip
         """How a recorded launch is to be cut, with what any of its groups touch."""

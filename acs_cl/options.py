@@ -37,7 +37,7 @@ def options(
     order: str = "first_in",
     watchdog_s: float | None = None,
     predict: bool = False,
-    bands: Any = "off",
+    bands: object = "off",
 ) -> Options:
     """Check the arguments and apply the environment."""
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend

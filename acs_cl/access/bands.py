@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from ..errors import UsageError
 from ..records import Access
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
     """Why nobody knows."""
 
 
-def asked(value: Any) -> int:
+def asked(value: object) -> int:
     """How many bands somebody asked for: 0 is off.
 
     >>> asked("off"), asked("auto"), asked(8)
@@ -47,10 +47,11 @@ def asked(value: Any) -> int:
     """
     if isinstance(value, str) and value in ("off", "auto"):
         return AUTO if value == "auto" else 0
-    is_number = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_number or not 1 <= int(value) <= MOST_BANDS:
-        raise UsageError(f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}")
-    return int(value)
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = value.__index__()
+        if 1 <= number <= MOST_BANDS:
+            return number
+    raise UsageError(f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}")
 
 
 def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple[int, ...]:

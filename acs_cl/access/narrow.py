@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import pyopencl as cl
 
@@ -32,6 +32,8 @@ MOST_KEPT = 4096
 
 _Key = tuple[Any, ...]
 _T = TypeVar("_T")
+_Given: TypeAlias = Sequence[Any]
+"""Arguments as a call has them."""
 
 
 class Outcome(NamedTuple):
@@ -85,7 +87,7 @@ class Narrow:
 
     def access(
         self, whole: Access, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
-        args: Sequence[Any], most: int | None = None,
+        args: _Given, most: int | None = None,
     ) -> Access:  # fmt: skip
         """The access of a launch whose arguments, as they are, are all that `whole` says. What is
         not known after `most` runs of the outline stays whole."""
@@ -114,7 +116,7 @@ class Narrow:
         return found
 
     def of_bands(
-        self, whole: Access, global_size: Sizes, offset: Sizes | None, args: Sequence[Any]
+        self, whole: Access, global_size: Sizes, offset: Sizes | None, args: _Given
     ) -> Callable[[Groups, Sizes], Access] | None:
         """What any box of groups of a launch touches, in groups of a given size. None if that is
         not known of an argument."""
@@ -128,7 +130,7 @@ class Narrow:
 
         return touched
 
-    def _is_known(self, whole: Access, args: Sequence[Any]) -> bool:
+    def _is_known(self, whole: Access, args: Sequence[object]) -> bool:
         """Whether each argument in memory is one span, and all of `whole` is in these."""
         if not all(_is_one_span(args[index]) for index in self.memory):
             return False
@@ -176,7 +178,7 @@ class Narrow:
 
     def reached(
         self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
-        args: Sequence[Any] | Mapping[int, Any], groups: Groups | None = None,
+        args: _Given | Mapping[int, int], groups: Groups | None = None,
     ) -> dict[int, Reached]:  # fmt: skip
         """What a launch may touch of each parameter; of those that are missing, nothing. With
         `groups`, what a band of its groups may touch (`bands`)."""
