@@ -249,11 +249,10 @@ def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
     yield from _each((body & 0xFF) >= sent.bodies, "record", "there is no such body")
     bad = (tiles < 1) | (tiles > MOST_TILES)
     yield from _each(bad, "record", f"its tiles are not 1 to {MOST_TILES}")
-    rest = (epoch.first + tiles) * tile_items - items
+    behind = epoch.first + tiles
+    rest, last = behind * tile_items - items, (behind - 1) * tile_items
     band = (body & F_BAND) != 0
-    wrong = np.where(
-        band, rest - tile_items >= np.maximum(items, 1), (rest < 0) | (rest >= tile_items)
-    )
+    wrong = np.where(band, last >= np.maximum(items, 1), (rest < 0) | (rest >= tile_items))
     yield from _each(wrong, "record", "its tiles are not its items")
     yield from _each(
         ~band & (epoch.first != 0), "record", "it is no band, and lacks its first tiles"
