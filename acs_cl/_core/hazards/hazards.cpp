@@ -235,7 +235,7 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
         for (Node *node : bands[at].reads) read(*node, uses[at]);
         for (Node *node : bands[at].writes) node->set_writer(uses[at]);
     }
-    if (!crowded_.empty()) make_room();
+    tidy();
     return found;
 }
 
