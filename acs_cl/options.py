@@ -18,6 +18,7 @@ from .errors import UsageError
 from .factory import Settings
 from .host.environment import variable
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
+from .scheduler.children import CONTROLLERS, LEAST, MOST_LEAST, Spawn
 from .scheduler.orders import ORDERS
 
 ISSUE = ("eager", "ready_first")
@@ -101,11 +102,26 @@ def placing(after: str, new: str) -> Placing:
 
 
 def scheduler_settings(
-    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool = False
+    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool, spawn: Spawn
 ) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
         raise UsageError(f"groups={groups!r}: expected an integer of at least 1")
     if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
-    return Settings(groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched)
+    return Settings(
+        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, spawn=spawn
+    )
+
+
+def spawning(asked: object) -> Spawn:
+    """What a runtime was asked to do with items that kernels spawn: the name of a controller, or
+    that and how many items a child has at least."""
+    if isinstance(asked, Spawn):  # of tests
+        return asked
+    controller, least = asked if isinstance(asked, tuple) and len(asked) == 2 else (asked, LEAST)
+    if controller not in CONTROLLERS:
+        raise UsageError(f"unknown spawn {asked!r}; there are: {', '.join(CONTROLLERS)}")
+    if not isinstance(least, int) or not 0 < least <= MOST_LEAST:
+        raise UsageError(f"spawn={asked!r}: expected at least 1 item, and {MOST_LEAST} at most")
+    return Spawn(controller, least)

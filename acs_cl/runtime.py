@@ -41,7 +41,7 @@ from .memory.array import Array
 from .memory.blocks import Store, store_for
 from .memory.views import normal_shape
 from .observe import stats
-from .options import BACKLOG, options, placing, scheduler_settings
+from .options import BACKLOG, options, placing, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
 from .records import Options, Placing, Plan
 from .scheduler.policy import Choice
@@ -75,6 +75,7 @@ class Runtime:
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
     - `predict`: whether steps that repeat are recognised, and stay on the device.
     - `bands`: into how many parts recorded launches are cut, 'auto' or 'off'.
+    - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always' or 'never'.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
     The reference of options has each of them in full.
@@ -110,6 +111,7 @@ class Runtime:
         lane_new: str = "least",
         predict: bool = False,
         bands: int | str = "off",
+        spawn: object = "hungry",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,
         devices: object = None,
@@ -119,6 +121,7 @@ class Runtime:
             backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s,
             predict, bands,
         )  # fmt: skip
+        children = spawning(spawn)
         if devices is not None:
             given = {"device": device, "context": context, "emulate": emulate}
             self._open_several(devices, placement, asked, placing(lane_after, lane_new), given)
@@ -138,7 +141,9 @@ class Runtime:
             runs = queues(asked.trace or profiling or mixed_on_cpu)
         if planned.scheduler != "no":
             inside = asked.window if planned.backend == "device" else None  # which has its own
-            settings = scheduler_settings(groups, slice_ms, order, inside, bool(asked.watchdog_s))
+            settings = scheduler_settings(
+                groups, slice_ms, order, inside, bool(asked.watchdog_s), children
+            )
             runs = _with_scheduler(runs, used_context, used_device, store, planned, settings, table)
         parts = Parts(
             used_context, used_device, asked, planned, store, runs, table,

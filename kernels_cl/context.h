@@ -13,6 +13,11 @@ typedef struct {
     uint global_size[3], local_size[3], num_groups[3];
     uint global_offset[3];
     uint work_dim;
+#if ACS_SPAWNS
+    __global uint *list;       /* what the items of a tile spawn, for the group to see to */
+    volatile __local uint *listed;
+    uint least;                /* items of a child that is listed */
+#endif
 } acs_context;
 
 #ifndef ACS_CONTEXT
@@ -48,3 +53,28 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
     const size_t row = (size_t)acs_ctx->local_id[2] * acs_ctx->local_size[1] + acs_ctx->local_id[1];
     return row * acs_ctx->local_size[0] + acs_ctx->local_id[0];
 }
+
+#if ACS_SPAWNS
+/* Children are kept in units: a record is one, and so are the arguments for some of its items. */
+#define ACS_UNIT 16u           /* words */
+#define ACS_LISTED 32u         /* children of a tile that wait for its end */
+#define ACS_C_ITEMS 0          /* in a list: how many there are, 0: seen to */
+#define ACS_C_BODY 1
+#define ACS_C_BEGIN 0          /* in a record: the first item that has these arguments */
+#define ACS_C_END 1            /* and the one behind the last */
+#define ACS_C_KEPT 2           /* of an entry that its group runs itself: ACS_C_BODY */
+#define ACS_C_ARGS 4
+
+/* Where the arguments of `n` items go, or 0: the caller runs them now. */
+static __global uchar *acs_offer(ACS_CONTEXT, uint body, uint n) {
+    if (n < acs_ctx->least || n > 0x7FFFFFFFu || *acs_ctx->listed >= ACS_LISTED)
+        return 0;
+    const uint place = atomic_inc(acs_ctx->listed);
+    if (place >= ACS_LISTED)
+        return 0;
+    __global uint *entry = acs_ctx->list + place * ACS_UNIT;
+    entry[ACS_C_ITEMS] = n;
+    entry[ACS_C_BODY] = body;
+    return (__global uchar *)(entry + ACS_C_ARGS);
+}
+#endif

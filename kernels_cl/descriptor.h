@@ -55,18 +55,28 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_R_LOCAL 9          /* work-items of a group as the kernel sees it */
 #define ACS_R_WHEN 10          /* address of the predicate, two words, 0: none */
 #define ACS_R_COUNT 12         /* address of the count, two words, 0: none */
-#define ACS_R_UPTO 14          /* the largest count allowed */
-#define ACS_R_PARENT 15        /* reserved: the task that spawned it */
+#define ACS_R_UPTO 14          /* the largest count allowed; of a child how many entries it has */
+#define ACS_R_PARENT 15        /* of a child its root; of a task that spawns, what to do with children */
 #define ACS_R_INLINE 16        /* arguments that fit */
 #define ACS_RECORD_WORDS 32
 
 #define ACS_F_FUSED 0x100u     /* one tile, nobody but its one-tile heir waits: run that at once */
 #define ACS_F_GANG 0x200u      /* its finishers run its heir's tiles: they wait for the last of them */
 #define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record */
+#define ACS_F_SPAWNS 0x800u    /* it may have children: left[t] counts their tiles too, in all its bits */
 #define ACS_F_BAND 0x1000u     /* its tiles are a part of the launch, or none of it */
 
 #define acs_tiles_of(word) ((word) & 0xFFFFu)
 #define acs_first_tile_of(word) ((word) >> 16)
+
+/* What to do with children, in the low bits; above them how many items a child has at least */
+#define ACS_ALWAYS 1u          /* they become tasks */
+#define ACS_HUNGRY 2u          /* they do if a group looks for work */
+#define ACS_CONTROLLER_BITS 2
+
+/* A child is a record in a pool that belongs to the scheduler, not to the region: the first 16 words
+   of a record, then an entry of 16 words for items with the same arguments. As a reference it is the
+   number of its unit behind the tasks. The pool is for one launch of a scheduler at a time. */
 
 /* sizes of a launch of several dimensions, or with an offset */
 #define ACS_S_GLOBAL 0
@@ -87,6 +97,10 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_ROUND 65         /* rounds that have begun */
 #define ACS_B_OPENED 66        /* somebody has looked whether there is a first round */
 #define ACS_B_GONE 96          /* groups of this launch that left */
+#define ACS_B_UNITS 97         /* units of the pool that were given out, in this round */
+#define ACS_B_ASKED 98         /* slots of the ring that children asked for */
+#define ACS_B_SPAWNED 99       /* items of children that became tasks */
+#define ACS_B_KEPT 100         /* items of children that their group ran itself */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */

@@ -59,6 +59,20 @@
    these, then a release, then entries. The ring goes on as if rounds were tasks: it has slots for all
    rounds of a run, and a taker of the round before takes what this one publishes.
 
+   CHILDREN
+
+   spawn      when a tile has run, lane 0 of its group goes through what its items listed. A child that
+              becomes a task asks for units of the pool and slots of the ring, adds its tiles to left of
+              its root, writes its record, and publishes its tiles. Without units or slots, or if nobody
+              looks for work, the group runs the child's items itself. So does a lane that finds the
+              list full.
+
+   The tile that spawns is counted down after that, so that left[root] is not zero in between. Whoever
+   counts it to zero, for a tile of the root or of a child, finishes the root. A record of the pool is
+   used once in a round: it is written before its entries are published and read by takers of these,
+   who have acquired them. Nobody waits for a child, so one group alone drains any tree. All bits of
+   left[root] count: such a task hands nothing over by rank.
+
    ORDER: see memory_model.h. Work of a tile: group barrier, fence, then the atomics that tell of it.
    Taking a tile: the atomic that tells of it, fence, group barrier. An acquire empties the caches of
    all groups on its compute unit, so that looks that may be many are relaxed. What one of them finds
@@ -115,6 +129,10 @@ typedef struct {
     uint n_initial, initial;   /* how many entries a round begins with, and the first of them */
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
+#if ACS_SPAWNS
+    uint listed;               /* children that this tile offers; more than there is room for */
+    uint kept;                 /* which of them the group runs next */
+#endif
 } acs_shared;
 
 typedef struct {
@@ -227,7 +245,7 @@ inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls,
             acs_store(slot, ACS_NONE);
     } else {
         shared->late = ticket + 1u;
-        if (!ACS_FORESEE)
+        if (!ACS_FORESEE || (ACS_SPAWNS && acs_task_of(entry) >= e->tasks)) /* a child's record is new */
             acs_acquire_late(e, shared);
     }
     return entry;
@@ -327,6 +345,10 @@ inline void acs_end_tile(const acs_epoch *e, __local acs_shared *shared, const a
     if (!sane) {
         acs_fault(e, ACS_BAD_RECORD, task, tile);
         rank = 0;
+    } else if (ACS_SPAWNS && (r->body & ACS_F_SPAWNS)) {
+        rank = acs_sub_release_acquire(acs_left(e, task), 1u);
+        if (rank == 0u)
+            acs_fault(e, ACS_BAD_COUNT, task, tile);
     } else if (r->tiles > 1u) {
         const uint before = acs_sub_release_acquire(acs_left(e, task), 1u);
         rank = before & 0xFFFFu;
@@ -427,6 +449,8 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
         const bool more = (set != 0u) & (rounds < loop[ACS_L_AT_MOST]) & (fault == 0u);
         if (more)
             acs_store(block + ACS_B_ROUND, rounds + 1u);
+        if (ACS_SPAWNS)
+            acs_store(block + ACS_B_UNITS, 0u);
         acs_store(block + ACS_B_UNFINISHED, more ? tasks + 1u : 0u);
         shared->n_ready = more ? shared->n_initial : 0u;
         shared->next = more && !shared->over ? shared->initial : ACS_NONE;
@@ -441,8 +465,100 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
         acs_publish(&epoch, initial[i]);
 }
 
+#if ACS_SPAWNS
+/* Whether the items of a child are to become a task: not if all groups have work. Tickets that takers
+   have and publishers have not are those of groups that look for work, or that have left. */
+inline bool acs_is_wanted(const acs_epoch *e, uint controller) {
+    if (controller == ACS_ALWAYS)
+        return true;
+    const uint beyond = acs_load(e->block + ACS_B_HEAD) - acs_load(e->block + ACS_B_TAIL);
+    return (int)beyond > (int)acs_load(e->block + ACS_B_GONE);
+}
+
+/* Make a task of what is listed from `from` on for the same function, if there is room. By lane 0. */
+ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __global uint *list,
+                        uint from, uint to, uint root, uint word, uint groups) {
+    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
+    const uint body = list[from * ACS_UNIT + ACS_C_BODY];
+    if (e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS || !acs_is_wanted(e, word & 3u))
+        return false;
+    uint items = 0, entries = 0;
+    for (uint i = from; i < to; ++i) {
+        const __global uint *listed = list + i * ACS_UNIT;
+        if (listed[ACS_C_BODY] == body && listed[ACS_C_ITEMS] <= 0x7FFFFFFFu - items) {
+            items += listed[ACS_C_ITEMS];
+            entries += listed[ACS_C_ITEMS] != 0u;
+        }
+    }
+    /* as many tiles as keep all groups busy, of no fewer items than a child has */
+    const uint most = min(4u * groups, ACS_MOST_CHILD_TILES);
+    uint tile_items = max((items - 1u) / most + 1u, max(word >> ACS_CONTROLLER_BITS, 1u));
+    tile_items = ((min(tile_items, items) - 1u) / ACS_GROUP + 1u) * ACS_GROUP;
+    const uint tiles = (items - 1u) / tile_items + 1u, units = entries + 1u;
+    /* looked at first, so that what is asked for in vain does not add up */
+    if (acs_load(e->block + ACS_B_UNITS) > ACS_POOL_UNITS - units ||
+        acs_load(e->block + ACS_B_ASKED) > ACS_CHILD_SLOTS - tiles)
+        return false;
+    const uint unit = acs_add(e->block + ACS_B_UNITS, units);
+    if (unit > ACS_POOL_UNITS - units || acs_add(e->block + ACS_B_ASKED, tiles) > ACS_CHILD_SLOTS - tiles)
+        return false;
+    __global uint *record = pool + unit * ACS_UNIT;
+    for (uint i = 0; i < ACS_UNIT; ++i)
+        record[i] = 0u;
+    record[ACS_R_BODY] = body | ACS_F_PLAIN;
+    record[ACS_R_TILES] = tiles;
+    record[ACS_R_ITEMS] = items;
+    record[ACS_R_TILE_ITEMS] = tile_items;
+    record[ACS_R_LOCAL] = 1u;
+    record[ACS_R_UPTO] = entries;
+    record[ACS_R_PARENT] = root;
+    __global uint *entry = record + ACS_UNIT;
+    uint begin = 0;
+    for (uint i = from; i < to; ++i) {
+        __global uint *listed = list + i * ACS_UNIT;
+        const uint n = listed[ACS_C_ITEMS];
+        if (listed[ACS_C_BODY] != body || n == 0u || n > 0x7FFFFFFFu - begin)
+            continue;
+        for (uint word = ACS_C_ARGS; word < ACS_UNIT; ++word)
+            entry[word] = listed[word];
+        entry[ACS_C_BEGIN] = begin;
+        entry[ACS_C_END] = begin += n;
+        entry += ACS_UNIT;
+        listed[ACS_C_ITEMS] = 0u;
+    }
+    acs_add(e->block + ACS_B_SPAWNED, items);
+    acs_add(acs_left(e, root), tiles);
+    for (uint tile = 0; tile < tiles; ++tile)
+        acs_publish(e, tile << ACS_TASK_BITS | (e->tasks + unit + 1u));
+    return true;
+}
+
+/* See to what the items of a tile listed, from `at` on: what does not become a task the group runs
+   itself. The place of the first such entry, ready to be run, or ACS_LISTED. By lane 0. */
+ACS_COLD uint acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *list,
+                         uint at, uint listed, uint root, uint word, uint groups) {
+    const uint to = min(listed, ACS_LISTED);
+    for (; at < to; ++at) {
+        __global uint *entry = list + at * ACS_UNIT;
+        const uint n = entry[ACS_C_ITEMS];
+        if (n == 0u || acs_spawn(region, which, pool, list, at, to, root, word, groups))
+            continue;
+        const acs_epoch epoch = acs_open(region, which);
+        acs_add(epoch.block + ACS_B_KEPT, n);
+        entry[ACS_C_KEPT] = entry[ACS_C_BODY];
+        entry[ACS_C_BEGIN] = 0u;
+        entry[ACS_C_END] = n;
+        return at;
+    }
+    return ACS_LISTED;
+}
+#define ACS_POOL , __global uint *pool
+#else
+#define ACS_POOL
+#endif
+
 __kernel ACS_GROUP_ATTRIBUTE
-void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode) {
+void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode ACS_POOL) {
     __local acs_shared shared __attribute__((aligned(16)));
     __local uchar arena[ACS_ARENA] __attribute__((aligned(128)));
     const uint lane = get_local_id(0);
@@ -463,6 +579,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         whole = acs_is_whole(region);
         shared.late = 0;
         shared.over = 0;
+#if ACS_SPAWNS
+        shared.listed = 0;
+#endif
         const uint loop = whole ? region[ACS_H_LOOP] : 0u;
         if (loop) {
             for (uint i = 0; i < ACS_L_RESETS; ++i)
@@ -493,9 +612,17 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
                 break;
         }
-        const uint task = acs_task_of(entry), tile = acs_tile_of(entry);
-        const bool known = task < e.tasks;
+        const uint tile = acs_tile_of(entry);
+        uint task = acs_task_of(entry);
+        bool known = task < e.tasks;
         const __global uint *stored = e.records + (known ? task : 0u) * ACS_RECORD_WORDS;
+#if ACS_SPAWNS
+        const bool is_child = !known & (task - e.tasks < ACS_POOL_UNITS - 1u);
+        if (is_child) {
+            stored = pool + (task - e.tasks) * ACS_UNIT;
+            known = true;
+        }
+#endif
 
         /* the record and its arguments, for all lanes */
 #if ACS_GROUP == 1
@@ -518,13 +645,22 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_group_barrier();
         }
 #endif
-        const acs_record record = acs_read(words);
+        acs_record record = acs_read(words);
         ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
         const uint heir = record.heir;
         bool sane = known & acs_has_tile(&record, tile) & ((record.body & 0xFFu) < ACS_BODIES) &
                     ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
         if (record.args | record.n_successors)
             sane = sane && acs_is_sane(region, &record);
+#if ACS_SPAWNS
+        const uint root = is_child ? words[ACS_R_PARENT] : task, n_entries = words[ACS_R_UPTO];
+        if (is_child)
+            sane = sane & (root < e.tasks) & (n_entries - 1u < ACS_LISTED);
+        const __global uint *rooted = e.records + (root < e.tasks ? root : 0u) * ACS_RECORD_WORDS;
+        const bool spawns = sane & ((rooted[ACS_R_BODY] & ACS_F_SPAWNS) != 0u);
+#else
+        const bool spawns = false;
+#endif
         const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) &
                            (slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) &
                            (turn + 1u < turns);
@@ -546,7 +682,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         if (ACS_BIG_ARGS && (ACS_STEADY || record.args))
             acs_group_barrier();
 #endif
-        if (ACS_WATCHED && sane && lane == 0 && record.tiles == 1u)
+        if (ACS_WATCHED && sane && lane == 0 && record.tiles == 1u && !spawns)
             acs_store(acs_left(&e, task), ACS_STARTED);
         if (sane) {
             acs_tile work;
@@ -562,7 +698,36 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
                 acs_store(acs_count(&e, task), ACS_FAULTY | fault);
             }
             acs_sizes(&context, &work);
+#if ACS_SPAWNS
+            context.list = pool + (ACS_POOL_UNITS + get_group_id(0) * ACS_LISTED) * ACS_UNIT;
+            context.listed = &shared.listed;
+            context.least = spawns ? rooted[ACS_R_PARENT] >> ACS_CONTROLLER_BITS : 0xFFFFFFFFu;
+            work.entries = stored + ACS_UNIT;
+            work.n_entries = n_entries;
+            uint at = 0, body = record.body & 0xFFu;
+            do {
+                acs_run(body, &work, context, lane, blob, arena);
+                if (!spawns)
+                    break;
+                acs_group_barrier();
+                if (lane == 0)
+                    shared.kept = acs_settle(region, which, pool, context.list, at, shared.listed, root,
+                                             rooted[ACS_R_PARENT], groups);
+                acs_group_barrier();
+                at = shared.kept + 1u;
+                const __global uint *kept = context.list + shared.kept * ACS_UNIT;
+                if (at <= ACS_LISTED) {
+                    body = kept[ACS_C_KEPT];
+                    work.shape = 0;
+                    work.first = 0u;
+                    work.end = work.items = kept[ACS_C_END];
+                    work.entries = kept;
+                    work.n_entries = 1u;
+                }
+            } while (at <= ACS_LISTED);
+#else
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
+#endif
         }
         buffer ^= 1u;
         staged = false;
@@ -581,7 +746,16 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         }
 
         /* is the task done? */
+#if ACS_SPAWNS
+        if (is_child & sane) {   /* its root is what may be */
+            task = root;
+            record = acs_read_stored(rooted);
+        }
+#endif
         if (lane == 0) {
+#if ACS_SPAWNS
+            shared.listed = 0;
+#endif
             acs_end_tile(&e, &shared, &record, task, tile, sane, polls);
             if (shared.last) {
                 ++finished;

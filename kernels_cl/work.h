@@ -11,6 +11,10 @@ typedef struct {
     const __global uint *shape; /* 0: one dimension */
     uint counted;              /* the first dimension as read on the device, plus one, or 0 */
     uint groups_x, groups_y;   /* where there is a shape: groups of its first two dimensions */
+#if ACS_SPAWNS
+    const __global uint *entries; /* of a child */
+    uint n_entries;
+#endif
 } acs_tile;
 
 /* Groups of ACS_GROUP items always. NVIDIA's compiler (driver 580), once told so, spills to get as many
@@ -141,6 +145,28 @@ inline void acs_step_in_shape(acs_context *c, const acs_tile *t) {
         acs_group_barrier();                                                                       \
     }
 
+#if ACS_SPAWNS
+/* The entry of a child that an item belongs to. */
+inline const __global uint *acs_entry_of(const acs_tile *t, uint item) {
+    uint low = 0, high = t->n_entries - 1u;
+    while (low < high) {
+        const uint middle = (low + high) >> 1;
+        if (item < t->entries[middle * ACS_UNIT + ACS_C_END])
+            high = middle;
+        else
+            low = middle + 1u;
+    }
+    return t->entries + low * ACS_UNIT;
+}
+
+/* For functions whose items are spawned. */
+#define ACS_CHILD(function)                                                                        \
+    for (uint item = tile->first + lane; item < tile->end; item += ACS_GROUP) {                    \
+        const __global uint *entry = acs_entry_of(tile, item);                                     \
+        function(&context, (const __global uchar *)(entry + ACS_C_ARGS), item - entry[ACS_C_BEGIN]); \
+    }
+#endif
+
 /* The words of a record that every turn needs, in registers: one wide read after another costs less
    than a narrow read wherever one is needed. */
 typedef struct {
@@ -154,6 +180,18 @@ inline acs_record acs_read(ACS_RECORD const uint *stored) {
     const acs_record r = {a.x, a.y, a.z, a.w, acs_tiles_of(b.x), acs_first_tile_of(b.x), b.y, b.z, b.w, c.x, c.y};
     return r;
 }
+
+#if ACS_SPAWNS
+/* The same of a record where it is stored. */
+inline acs_record acs_read_stored(const __global uint *stored) {
+    const acs_record r = {stored[ACS_R_BODY], stored[ACS_R_HEIR], stored[ACS_R_SUCCESSORS],
+                          stored[ACS_R_N_SUCCESSORS], acs_tiles_of(stored[ACS_R_TILES]),
+                          acs_first_tile_of(stored[ACS_R_TILES]), stored[ACS_R_ITEMS],
+                          stored[ACS_R_TILE_ITEMS], stored[ACS_R_ARGS], stored[ACS_R_SHAPE],
+                          stored[ACS_R_LOCAL]};
+    return r;
+}
+#endif
 
 /* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
    A band of no items has one tile, which runs nothing. */

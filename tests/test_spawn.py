@@ -5,6 +5,8 @@ The oracle is the plain loop that the macro stands for, and NumPy.
 
 from __future__ import annotations
 
+import os
+import random
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.opencl_c.kernel_files import with_spawn_header
+from acs_cl.scheduler.children import Spawn
 
+FUZZ = int(os.environ.get("ACS_CL_FUZZ") or 0)
 pytestmark = pytest.mark.rotate("make", 4)
 
 SOURCE = """
@@ -43,6 +47,7 @@ kernel void tree(global uint *sums, uint wide, uint n) {
     const uint at = get_global_id(0);
     ACS_SPAWN(bough, wide + at % 3u, sums, at, n);
 }
+kernel void shrink(global uint *rest, global uint *go) { *rest -= 1; *go = *rest > 0; }
 """
 
 
@@ -71,7 +76,7 @@ def tree(items: int, wide: int, n: int) -> Any:
 @pytest.fixture
 def prog(rt: acs.Runtime) -> acs.Program:
     built = rt.build(SOURCE)
-    rt.prebuild(built.expand, built.rows, built.tree)
+    rt.prebuild(built.expand, built.rows, built.tree, built.shrink)
     return built
 
 
@@ -116,3 +121,153 @@ def test_the_header_takes_one_line() -> None:
 def test_a_fault_of_the_program_is_told_with_its_line(rt: acs.Runtime) -> None:
     with pytest.raises(acs.AcsError, match=r"line 3: kernel void k.*\bwrong\b"):
         rt.build("#include <acs_spawn.h>\n\nkernel void k(global int *x) { wrong(); }\n")
+
+
+# ---- as tasks ------------------------------------------------------------------------------------
+
+TINY = Spawn("always", 1, units=40, slots=24)
+"""A pool and a ring that are soon full."""
+
+
+@pytest.fixture
+def made(device: Any) -> Any:
+    """A maker of runtimes on the scheduler, with their programs."""
+    runtimes = []
+
+    def make(spawn: Any, **options: Any) -> tuple[acs.Runtime, acs.Program]:
+        rt = acs.Runtime(device, backend="device", spawn=spawn, **options)
+        runtimes.append(rt)
+        prog = rt.build(SOURCE)
+        rt.prebuild(prog.expand, prog.rows, prog.tree, prog.shrink)
+        return rt, prog
+
+    yield make
+    for rt in runtimes:
+        rt.close()
+
+
+def children(rt: acs.Runtime) -> dict[str, int]:
+    found: dict[str, int] = rt.stats()["scheduler"]["children"]
+    return found
+
+
+def random_trees(rt: acs.Runtime, prog: acs.Program, seed: int) -> None:
+    """Launches that wait for each other now and then, against the loop."""
+    rng = random.Random(seed)
+    rows = [rt.zeros(7, "u4") for _ in range(4)]
+    wanted = [np.zeros(7, np.uint64) for _ in rows]
+    out, rounds = rt.zeros((20, 16), "u4"), 0
+    for _ in range(rng.randrange(4, 16)):
+        if rng.random() < 0.2:
+            prog.rows((20,), None, out, 16)
+            rounds += 1
+            continue
+        at, shape = rng.randrange(4), rng.choice([(1, 1, 1), (3, 2, 30), (40, 3, 4), (7, 9, 9)])
+        prog.tree((shape[0],), None, rows[at], *shape[1:])
+        wanted[at] += tree(*shape)
+    for row, want in zip(rows, wanted, strict=True):
+        assert row.get().tolist() == want.tolist()
+    at, item = np.indices((20, 16))
+    assert (out.get() == rounds * (at + item + 3)).all()
+
+
+HOW: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
+    (("always", 1), {}, {}),
+    (("always", 1), {"groups": 1}, {}),
+    (("always", 8), {"groups": 3}, {"turns": 2}),
+    (("hungry", 1), {}, {"polls": 1 << 14}),
+    (("always", 1), {"window": 2}, {}),
+    (TINY, {}, {}),
+    (TINY, {"groups": 1}, {"turns": 1}),
+]
+
+
+@pytest.mark.parametrize(("spawn", "options", "settings"), HOW, ids=str)
+def test_random_trees_are_like_their_loops(
+    made: Any, spawn: Any, options: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    rt, prog = made(spawn, **options)
+    backend = rt.engine.backend
+    backend.settings = backend.settings._replace(**settings)
+    for seed in range(FUZZ or 6):
+        random_trees(rt, prog, seed)
+    found = children(rt)
+    if spawn is TINY:
+        assert found["spawned"]
+        assert found["kept"]
+    elif spawn[0] == "always":
+        assert found["spawned"]
+
+
+@pytest.mark.parametrize("spawn", [("always", 1), TINY], ids=str)
+def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
+    rt, prog = made(spawn)
+    sums, go = rt.zeros(7, "u4"), rt.array([1], "u4")
+    with rt.record() as graph:
+        prog.tree((9,), None, sums, 3, 6)
+    assert [proof.faults for proof in graph.verify().proofs] == [()]
+    for _ in range(5):
+        graph.replay()
+    wanted = tree(9, 3, 6).astype(np.uint64)
+    assert sums.get().tolist() == (5 * wanted).tolist()
+    rest = rt.array([20], "u4")
+    with rt.record() as step:
+        prog.tree((9,), None, sums, 3, 6)
+        prog.shrink((1,), None, rest, go)
+    handle = step.replay(while_=go, at_most=100)
+    assert (handle.rounds, "the device itself reads" in str(handle.explain())) == (20, True)
+    assert sums.get().tolist() == (25 * wanted).tolist()
+    assert children(rt)["spawned"]
+
+
+@pytest.mark.parametrize(
+    ("spawn", "said"),
+    [
+        ("often", "unknown spawn 'often'; there are: never, always, hungry"),
+        (("always", 0), "expected at least 1 item"),
+        (("always", 1.5), "expected at least 1 item"),
+        (3, "unknown spawn 3"),
+    ],
+    ids=str,
+)
+def test_unknown_ways_to_spawn_are_refused(spawn: Any, said: str) -> None:
+    with pytest.raises(acs.UsageError, match=said):
+        acs.Runtime(spawn=spawn)
+
+
+LOOPS = """
+#include <acs_spawn.h>
+void one(uint item, global int *x, int by) { atomic_add(x, by); }
+void who(uint item, global int *x) { atomic_add(x + get_global_id(0), 1); }
+void near(uint item, global int *x, private int *y) { atomic_add(x, *y); }
+void wide(uint item, global int *x, float8 y) { atomic_add(x, (int)y.s3); }
+void large(uint item, global int *x, float4 a, float4 b, float4 c) { atomic_add(x, (int)c.y); }
+void last(int item, global int *x, int by) { atomic_add(x, by + item); }
+kernel void k(global int *x, global const int *by) {
+    int y = 2;
+    ACS_SPAWN(one, 3u, x, by[1]);
+    ACS_SPAWN(who, 3u, x);
+    ACS_SPAWN(near, 3u, x, &y);
+    ACS_SPAWN(wide, 3u, x, (float8)(2.0f));
+    ACS_SPAWN(large, 3u, x, (float4)(1.0f), (float4)(1.0f), (float4)(2.0f));
+    ACS_SPAWN(last, 3u, x, y + 1);
+}
+"""
+
+
+def test_what_cannot_be_kept_for_later_runs_in_a_loop(device: Any) -> None:
+    with acs.Runtime(device, backend="device", spawn=("always", 1)) as rt:
+        prog = rt.build(LOOPS)
+        rt.prebuild(prog.k)
+        x = rt.zeros(1, "i4")
+        prog.k((1,), None, x, rt.array([5, 7], "i4"))
+        assert x.get().tolist() == [3 * 7 + 3 + 6 + 6 + 6 + 9 + 3]
+        assert children(rt) == {"spawned": 3, "kept": 0}
+        (facts,) = rt.stats()["scheduler"]["schedulers"]
+        assert facts["loops"] == (
+            "large takes 64 bytes of arguments, more than 48",
+            "near argument y points to neither global nor local memory",
+            "one an argument is more than names and numbers",
+            "who asks who the work-item is",
+            "wide argument y is a vector of more than 16 bytes",
+        )

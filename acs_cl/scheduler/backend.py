@@ -99,7 +99,9 @@ class Device(Backend):
         if choice is not None:
             self.name = lanes.name  # which has the scheduler beside it
         self._store = store
-        self._schedulers = Schedulers(context, device, tier, settings.groups, settings.watched)
+        self._schedulers = Schedulers(
+            context, device, tier, settings.groups, settings.watched, settings.spawn
+        )
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
         self._table = table
@@ -248,6 +250,7 @@ class Device(Backend):
             "on_lanes": dict(self.reasons),
             "builds": self._schedulers.builds,
             "predicted": self._table.forecasts(),
+            "children": self._sender.children._asdict(),
             "schedulers": [facts._asdict() for facts in self._schedulers.facts()],
         }
 

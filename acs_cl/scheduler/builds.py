@@ -30,6 +30,7 @@ from ..errors import AcsError
 from ..host import isolated
 from ..host.digest import digest
 from . import layout
+from .children import DEFAULT, Spawn, give_pool
 from .compiling import NAME, build_told, warm_up, warm_up_apart
 from .task import Body, Limits, Unfit
 
@@ -102,9 +103,16 @@ class Scheduler:
     """One built scheduler."""
 
     def __init__(
-        self, native: Any, limits: Limits, bodies: dict[Origin, Body], facts: Facts
+        self,
+        native: Any,
+        limits: Limits,
+        bodies: dict[Origin, Body],
+        facts: Facts,
+        pool: cl.Buffer | None,
     ) -> None:
         self.native = native
+        self.pool = pool
+        """Memory for what its tasks spawn, which is an argument of it; None: they spawn nothing."""
         self.queued = core.native.QueueKernel(native)
         """The same, for the core, which sets all its arguments."""
         self.limits = limits
@@ -130,6 +138,8 @@ class Facts(NamedTuple):
     local_bytes: int
     resident_groups: int
     build_s: float
+    loops: tuple[str, ...]
+    """Why functions whose items are spawned run in loops."""
 
 
 class _Set:
@@ -147,12 +157,19 @@ class Schedulers:
     """All schedulers of a runtime."""
 
     def __init__(
-        self, context: Any, device: Any, tier: str, groups: int | None, watched: bool = False
+        self,
+        context: Any,
+        device: Any,
+        tier: str,
+        groups: int | None,
+        watched: bool = False,
+        spawn: Spawn = DEFAULT,
     ) -> None:
         self._context = context
         self._device = device
         self.tier = tier
         self._watched = watched
+        self._spawn = spawn
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
@@ -476,9 +493,12 @@ class Schedulers:
         functions = [there.functions[origin][0] for origin in ordered]
         texts = sorted({there.functions[origin][1] for origin in ordered})
         args = max(function.blob_bytes for function in functions)
+        spawn = self._spawns(group)
+        children = {child for function in functions for child in function.children if spawn}
         source = scheduler_source(
             self.tier, group, there.arena_bytes, args,
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
+            sorted(children), self._spawn,
         )  # fmt: skip
         words = build_options(self.tier, options)
         if self._watched:
@@ -488,9 +508,10 @@ class Schedulers:
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
-        limits = self._limits(group, registers, there)
+        limits = self._limits(group, registers, there, spawn if children else 0)
         if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
             warm_up(self._context, self._device, native, group)
+        pool = give_pool(self._context, native, limits.groups)
         facts = Facts(
             group,
             tuple(origin[2] for origin in ordered),
@@ -498,12 +519,19 @@ class Schedulers:
             int(native.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)),
             limits.groups,
             round(perf_counter() - started, 3),
+            tuple(sorted({why for function in functions for why in function.loops})),
         )
         bodies = {
             origin: Body(function, number, limits)
             for number, (origin, function) in enumerate(zip(ordered, functions, strict=True))
         }
-        return Scheduler(native, limits, bodies, facts)
+        return Scheduler(native, limits, bodies, facts, pool)
+
+    def _spawns(self, group: int) -> int:
+        """What is done with items that tasks spawn, in groups of a size; 0: they are run in loops.
+        Where a compiler makes loops of work-items, there are no barriers for more than that."""
+        is_loop = self._loops and group > 1
+        return 0 if is_loop or self.tier == "levels" else self._spawn.word
 
     def _compile_apart(self, source: str, words: list[str], group: int) -> None:
         """Have another process compile, once: the driver keeps what it compiled on disk."""
@@ -517,7 +545,7 @@ class Schedulers:
         if warm_up_apart(self._device, source, words, group, self.tier):
             cache.store(name, {})
 
-    def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
+    def _limits(self, group: int, registers: int | None, there: _Set, spawn: int) -> Limits:
         units = int(self._device.max_compute_units)
         if self._loops:
             groups = 4 * units
@@ -529,7 +557,8 @@ class Schedulers:
         if self._cap is not None:
             groups = min(groups, self._cap)
         tiles = 2 * groups if self._loops else 4 * groups
-        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
+        slots = self._spawn.slots if spawn else 0
+        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES), spawn, slots)
 
     def _most_bodies(self, group: int) -> int:
         return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES

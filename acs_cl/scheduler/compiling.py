@@ -30,6 +30,7 @@ from ..devices.driver import CommandQueue, OwnKernel, set_arguments
 from ..host import isolated
 from ..host.digest import digest
 from . import layout
+from .children import give_pool
 
 NAME = "acs_scheduler"
 """Of the kernel."""
@@ -95,7 +96,9 @@ def warm_up(context: Any, device: Any, native: Any, group: int) -> None:
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     region = cl.Buffer(context, flags, hostbuf=image.words)
     set_arguments(native, (0, region), launch_arguments())
+    pool = give_pool(context, native, 1)
     cl.enqueue_nd_range_kernel(queue, native, (group,), (group,)).wait()
+    del pool  # which had to live until now
 
 
 def warm_up_apart(device: Any, source: str, options: Sequence[str], group: int, tier: str) -> bool:

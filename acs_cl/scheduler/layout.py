@@ -42,12 +42,28 @@ MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
 MOST_ARGS_BYTES = 1024
 
+POOL_UNITS = 1 << 14
+"""Of 64 bytes, for the children of one run of an epoch, or one round of a loop. With none left a
+group runs the items itself."""
+
+CHILD_SLOTS = 1 << 12
+"""Slots of a ring for the tiles of children: of all in one run. They are uploaded."""
+
+MOST_CHILD_TILES = 1 << 10
+"""Tiles of a child at most."""
+
+LISTED = 32
+"""Children of a tile that wait for its end."""
+
+UNIT_BYTES = 64
+
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
 WHEN, UPTO = 10, 14
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
+SPAWNED, KEPT = 99, 100
 
 FAULTY = 0xF0000000
 TOLD = 14

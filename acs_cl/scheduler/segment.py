@@ -125,10 +125,11 @@ class Segment:
         """Rounds of a run at most."""
         self.expected = 1
         """Rounds that the next run may have."""
-        more = (self.rounds - 1) * recorder.entries
+        more, room = (self.rounds - 1) * recorder.entries, scheduler.limits.child_slots
         image = recorder.image(
-            more + 2 * MOST_LAUNCHES * groups + 64, settings.order, settings.window, settings.stale,
-            1 if levels else 2, settings.gang, levels,
+            more + room + 2 * MOST_LAUNCHES * groups + 64,
+            settings.order, settings.window, settings.stale, 1 if levels else 2,
+            settings.gang, levels,
         )  # fmt: skip
         self._loop = 0
         if is_loop:

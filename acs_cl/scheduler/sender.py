@@ -33,6 +33,7 @@ from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
 from . import layout
 from .builds import Scheduler
+from .children import DEFAULT, Spawn
 from .compiling import launch_arguments
 from .orders import ORDERS
 from .resident import Foreseen, Resident, Writes
@@ -63,6 +64,15 @@ sends away is missing in the wide parts of all rounds behind it."""
 CLEANS, MAY_NARROW = 1, 2
 
 
+class Children(NamedTuple):
+    """What became of items that were spawned, and that were not run at once."""
+
+    spawned: int = 0
+    """In tasks."""
+    kept: int = 0
+    """By the group whose tile spawned them."""
+
+
 class Settings(NamedTuple):
     """How epochs are run; tests make them extreme."""
 
@@ -80,6 +90,7 @@ class Settings(NamedTuple):
     gang: bool = True
     watched: bool = False
     """Whether tasks note in memory that they have started and ended."""
+    spawn: Spawn = DEFAULT
 
 
 class Times(NamedTuple):
@@ -186,6 +197,8 @@ class Sender:
         self.settings = settings
         self.launches = 0
         """Of schedulers."""
+        self.children = Children()
+        """Of all epochs that have ended."""
         self.requeue(queue, lanes)
         self._store = store
         self._levels = tier == "levels"
@@ -221,7 +234,8 @@ class Sender:
         with _refusals(epoch):
             groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
             blocks = 1 if self._levels else 2
-            image = self._image(epoch, 2 * MOST_LAUNCHES * groups + 64, blocks)
+            spare = 2 * MOST_LAUNCHES * groups + 64 + epoch.scheduler.limits.child_slots
+            image = self._image(epoch, spare, blocks)
             flags, nbytes = cl.mem_flags.READ_WRITE, image.words.nbytes
             epoch.region = cl.Buffer(self._queue.context, flags, nbytes)
             epoch.segment = Resident(image, epoch.region)
@@ -246,7 +260,7 @@ class Sender:
     def _send_collected(self, epoch: Epoch) -> None:
         groups = min(epoch.scheduler.limits.groups, epoch.recorder.width)
         spare = 2 * (self._slices(epoch.recorder.tasks, groups) + 1) * groups + 64
-        image = self._image(epoch, spare)
+        image = self._image(epoch, spare + epoch.scheduler.limits.child_slots)
         epoch.region = self._region(image.words.nbytes)
         self._enqueue(epoch, image, [(0, image.words)], groups, layout.STATUS_WORDS)
 
@@ -289,7 +303,8 @@ class Sender:
         scheduler = epoch.scheduler
         scheduler.declare(self._store.generation, self._store.allocations)
         rounds = epoch.run.expected if epoch.run is not None else 0
-        launches = self.launches_of(image, groups, which, cleans, rounds)
+        stays = rounds > 0 or scheduler.pool is not None
+        launches = self.launches_of(image, groups, which, cleans, rounds, stays)
         self.launches += len(launches)
         epoch.block, epoch.groups = which, launches[0][0]
         epoch.launches += len(launches)
@@ -310,18 +325,24 @@ class Sender:
             raise cl.RuntimeError(f"the driver reports {names.to_string(failed)}")
 
     def launches_of(
-        self, image: layout.Image, groups: int, block: int, cleans: int, rounds: int = 0
+        self,
+        image: layout.Image,
+        groups: int,
+        block: int,
+        cleans: int,
+        rounds: int = 0,
+        stays: bool = False,
     ) -> list[tuple[int, tuple[int | bytes, ...]]]:
         """Groups and arguments of each launch: one for each level; or launches that may leave work,
         where there is reason to, and one that leaves none. The first of these cleans. `rounds`: of
-        a loop, about how many there will be."""
+        a loop, about how many there will be. `stays`: work comes while groups look for it."""
         if self._levels:
             return [(count, (1, pack("<I", first))) for first, count in image.levels]
         settings = self.settings
         groups = max(1, min(groups, image.width))
         mode = MAY_NARROW if groups > 1 else 0
         found = []
-        polls = max(self.polls, LOOP_POLLS) if rounds and settings.polls is None else self.polls
+        polls = max(self.polls, LOOP_POLLS) if stays and settings.polls is None else self.polls
         slices = self._slices(image.tasks * max(rounds, 1), 1 if rounds else groups)
         for left in range(slices, -1, -1):
             values = launch_arguments(
@@ -368,6 +389,10 @@ class Sender:
                 epoch.run.rounds = int(epoch.status[layout.ROUND])
             if epoch.run is not None and isinstance(epoch.segment, Segment):
                 epoch.segment.expected = max(epoch.run.rounds, 1)
+            self.children = Children(
+                self.children.spawned + int(epoch.status[layout.SPAWNED]),
+                self.children.kept + int(epoch.status[layout.KEPT]),
+            )
             fault = int(epoch.status[layout.FAULT])
             if fault in layout.FAULTS:
                 broken = InternalError(

@@ -6,10 +6,12 @@ Invariant: the place of a body in the list is its number in the records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..opencl_c.kernel_files import kernel_source
+from .children import DEFAULT, Spawn
+from .layout import MOST_CHILD_TILES
 
 TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX", "levels": "ACS_TIER_LEVELS"}
 MOST_BODIES = 256
@@ -30,14 +32,23 @@ def scheduler_source(
     bodies: Sequence[Body],
     texts: Sequence[str],
     steady: bool,
+    children: Sequence[str] = (),
+    spawn: Spawn = DEFAULT,
 ) -> str:
     """The program. `group`: work-items of its groups; `arena_bytes`: local memory of the bodies;
-    `steady`: for compilers that turn work-items into loops."""
+    `steady`: for compilers that turn work-items into loops; `children`: functions whose items
+    become tasks, numbered behind the bodies; `spawn`: how much room these have."""
+    numbers = {child: number for number, child in enumerate(children, len(bodies))}
     space = "__global" if group == 1 else "__local"
     macros = {
         TIERS[tier]: "",
         "ACS_GROUP": group,
-        "ACS_BODIES": len(bodies),
+        "ACS_BODIES": len(bodies) + len(numbers),
+        "ACS_SPAWNS": int(bool(numbers)),
+        "ACS_POOL_UNITS": f"{spawn.units}u",
+        "ACS_CHILD_SLOTS": f"{spawn.slots}u",
+        "ACS_MOST_CHILD_TILES": f"{MOST_CHILD_TILES}u",
+        **{f"{child}_number": f"{number}u" for child, number in numbers.items()},
         "ACS_ARENA": max(16, -(-arena_bytes // 16) * 16),
         "ACS_ARGS_WORDS": max(16, -(-args_bytes // 16) * 4),
         "ACS_BIG_ARGS": int(args_bytes > 64),
@@ -53,16 +64,19 @@ def scheduler_source(
         *(kernel_source(name) for name in ("memory_model.h", "descriptor.h", "context.h")),
         *texts,
         kernel_source("work.h"),
-        _switch(bodies),
+        _switch(bodies, numbers),
         kernel_source(main),
     ]
     return "\n".join(parts)
 
 
-def _switch(bodies: Sequence[Body]) -> str:
+def _switch(bodies: Sequence[Body], children: Mapping[str, int]) -> str:
     cases = "\n".join(
-        f"    case {number}: {'ACS_TILED' if body.tiled else 'ACS_GROUPED'}({body.symbol}) break;"
-        for number, body in enumerate(bodies)
+        [
+            f"    case {number}: ACS_{'TILED' if body.tiled else 'GROUPED'}({body.symbol}) break;"
+            for number, body in enumerate(bodies)
+        ]
+        + [f"    case {number}: ACS_CHILD({child}) break;" for child, number in children.items()]
     )
     return (
         "inline void acs_run(uint body, const acs_tile *tile, acs_context context, uint lane,\n"

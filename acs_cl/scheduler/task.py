@@ -56,6 +56,10 @@ class Limits(NamedTuple):
     groups: int
     """Groups that run at the same time."""
     most_tiles: int
+    spawn: int = 0
+    """What is done with items that tasks spawn; 0: they are run in loops."""
+    child_slots: int = 0
+    """Slots that a ring has for children."""
 
 
 class Task(NamedTuple):
@@ -179,7 +183,7 @@ class Body:
         upto = decision.upto if decision is not None and decision.count is not None else 0
         head = layout.head(
             self.number, tiles, items, tile_items, local_items, self._pack.size, shape is not None,
-            when, count, upto,
+            when, count, upto, limits.spawn if function.children else 0,
         )  # fmt: skip
         return head, shape, tiles
 

@@ -63,7 +63,7 @@ def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Bl
     for cursor in clang.library().collect(kernel):
         if cursor._kind_id != n.PARM_DECL:
             continue
-        kind, size, alignment = _measure(cursor)
+        kind, size, alignment = measure(cursor)
         if kind == "constant":
             if not constants:
                 raise CannotTranslate(
@@ -87,7 +87,7 @@ def blob_of(kernel: Cursor, prefix: str, names: set[str], constants: bool) -> Bl
     return Blob(tuple(fields), total, has_constants, tuple(lines), tuple(arguments))
 
 
-def _measure(cursor: Cursor) -> tuple[str, int, int]:
+def measure(cursor: Cursor) -> tuple[str, int, int]:
     """Kind, size and alignment of a parameter's field."""
     name = cursor.spelling or "without a name"
     canonical = cursor.type.get_canonical()
@@ -117,7 +117,7 @@ def _value(
 ) -> tuple[list[str], str]:
     """Statements and the expression that read a value."""
     canonical = cursor.type.get_canonical()
-    spelled = _type_name(canonical, prefix, names)
+    spelled = type_name(canonical, prefix, names)
     if canonical.get_align() <= _ALIGNMENT:
         return [], f"*(ACS_BLOB const {spelled} *)({place})"
     if canonical._kind_id in _VECTORS:
@@ -132,9 +132,9 @@ def _value(
     ], variable
 
 
-def _type_name(canonical: Type, prefix: str, names: set[str]) -> str:
+def type_name(canonical: Type, prefix: str, names: set[str]) -> str:
     if canonical._kind_id in _VECTORS:
-        element = _type_name(canonical.element_type.get_canonical(), prefix, names)
+        element = type_name(canonical.element_type.get_canonical(), prefix, names)
         return f"{element}{canonical.element_count}"
     spelled = " ".join(_QUALIFIERS.sub(" ", canonical.spelling).split())
     if canonical._kind_id == 106:  # an enumeration: any integer of its size converts to it

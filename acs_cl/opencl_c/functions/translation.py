@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions, may_include, options_for_code
 from acs_cl.opencl_c import cache
-from acs_cl.opencl_c.functions import hoist, rename
+from acs_cl.opencl_c.functions import hoist, rename, spawns
 from acs_cl.opencl_c.functions.blob import Blob, CannotTranslate, Field, blob_of, entry
 from acs_cl.opencl_c.functions.survey import About, Survey
 from acs_cl.opencl_c.kernel_files import kernel_source
@@ -31,7 +31,7 @@ from acs_cl.opencl_c.parse.tokens import Tokens, plain
 
 __all__ = ["CannotTranslate", "Field", "Function", "Functions", "translate"]
 
-_FORMAT = 4  # raise it when the translation or the record changes
+_FORMAT = 5  # raise it when the translation or the record changes
 _MARK = "acs_PREFIX_"  # stands for the prefix until the text leaves here
 _RESERVED = re.compile(r"ACS_\w+$|acs_(ctx|arena|blob|i|v\d+|context|[lc]_\w+|get_\w+|PREFIX_\w*)$")
 _GROUP_SIZE = re.compile(r"reqd_work_group_size\((\d+)[uUlL]*, (\d+)[uUlL]*, (\d+)[uUlL]*\)")
@@ -54,6 +54,8 @@ class Function(NamedTuple):
     barriers: bool  # it may wait for the other items of its group
     group_size: tuple[int, int, int] | None  # reqd_work_group_size
     tiled: bool  # any cut of its items into groups is right
+    children: tuple[str, ...] = ()  # entries of functions whose items it may spawn
+    loops: tuple[str, ...] = ()  # of functions whose items it runs in a loop, and why
 
 
 class Functions(NamedTuple):
@@ -120,17 +122,29 @@ def _edit(text: str, options: list[str], device: cl.Device | None, constants: bo
     blobs, reasons = _sort_out(survey, reached, constants)
     globally: set[str] = set().union(*(reached[k] for k, blob in blobs.items() if blob.constants))
     wanted: set[str] = set().union(*(reached[name] for name in blobs))
-    context, arena = _needs(survey, reached)
+    children, sites, loops = spawns.children(tokens, survey, reached, _MARK)
+    context, arena = _needs(survey, reached, _spawning(tokens, survey, sites))
     rename.rename(tokens, survey, _MARK)
     rename.give_context(tokens, survey, context, arena)
     local_bytes, hoisted = _hoist(tokens, survey, reached, wanted)
-    out = _text(tokens, survey, wanted, hoisted, globally)
+    for site in sites:
+        spawns.offer(tokens, site, _MARK)
+    out = "\n".join(child.offer for child in children.values())
+    out += _text(tokens, survey, wanted, hoisted, globally)
+    for name in sorted(wanted & set(children)):
+        handed = rename.words_for(name, context, arena, declared=False)
+        out += "\n" + children[name].entry.replace("{handed}", handed and f"{handed}, ")
     functions = {}
     for kernel, blob in blobs.items():
         symbol = f"{_MARK}acs_entry_{kernel}"
         handed = rename.words_for(kernel, context, arena, declared=False)
         out += "\n" + entry(symbol, _MARK + kernel, blob, handed)
-        functions[kernel] = _function(survey, kernel, symbol, blob, reached, local_bytes)
+        spawned = tuple(
+            spawns.symbol_of(name, _MARK) for name in sorted(reached[kernel] & set(children))
+        )
+        why = tuple(f"{name} {loops[name]}" for name in sorted(reached[kernel] & set(loops)))
+        found = _function(survey, kernel, symbol, blob, reached, local_bytes)
+        functions[kernel] = found._replace(children=spawned, loops=why)
     out = _restore_pragmas(out + "\n")
     if functions:
         clang.parse(kernel_source("context.h") + out, options, device)
@@ -176,9 +190,23 @@ def _sort_out(
     return blobs, reasons
 
 
-def _needs(survey: Survey, reached: dict[str, set[str]]) -> tuple[set[str], set[str]]:
+def _spawning(tokens: Tokens, survey: Survey, sites: list[spawns.Site]) -> set[str]:
+    """The functions that spawn items."""
+    places = [tokens.all[site.bound[0]].at for site in sites]
+    return {
+        name
+        for name, about in survey.functions.items()
+        for extent in [about.definition.extent]
+        if any(extent.start.offset <= at < extent.end.offset for at in places)
+    }
+
+
+def _needs(
+    survey: Survey, reached: dict[str, set[str]], spawning: set[str]
+) -> tuple[set[str], set[str]]:
     """The functions that need the context, and those that need the arena."""
     asks = {n for n, about in survey.functions.items() if about.builtins & rename.IDENTITY}
+    asks |= spawning
     keeps = {n for n, about in survey.functions.items() if about.locals}
     return (
         {name for name, others in reached.items() if others & asks},
@@ -268,7 +296,10 @@ def _function(
 
 def _with_prefix(found: Functions, prefix: str) -> Functions:
     functions = {
-        name: function._replace(symbol=function.symbol.replace(_MARK, prefix))
+        name: function._replace(
+            symbol=function.symbol.replace(_MARK, prefix),
+            children=tuple(child.replace(_MARK, prefix) for child in function.children),
+        )
         for name, function in found.functions.items()
     }
     return found._replace(text=found.text.replace(_MARK, prefix), functions=functions)
@@ -287,7 +318,9 @@ def _from_record(record: cache.Record) -> Functions | None:
         for entries in record["functions"]:
             one = Function(*entries)
             fields = tuple(Field(*field) for field in one.fields)
-            functions[one.kernel] = one._replace(fields=fields)
+            functions[one.kernel] = one._replace(
+                fields=fields, children=tuple(one.children), loops=tuple(one.loops)
+            )
             if one.group_size is not None:
                 x, y, z = one.group_size
                 functions[one.kernel] = functions[one.kernel]._replace(group_size=(x, y, z))
