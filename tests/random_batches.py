@@ -36,7 +36,7 @@ from random_launches import PROGRAMS
 from acs_cl.benchmarks.suite import provenance
 from acs_cl.host.progress import Progress
 
-BLOCK = {"pool": 3000, "kernels": 50}
+BLOCK = {"pool": 3000, "kernels": 50, "devices": 3000}
 """Most seeds of a process. PoCL dies after some hundred sources."""
 LEAST = 40
 MOST_WRONG = 20
@@ -256,6 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="random programs, in several processes")
     parser.add_argument("--programs", type=int, default=0, help="of kernels that are built once")
     parser.add_argument("--kernels", type=int, default=0, help="programs of newly made kernels")
+    parser.add_argument("--several", type=int, default=0, help="programs on several devices")
     parser.add_argument("--device", default="", help="a part of its name, or of its platform's")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
@@ -282,7 +283,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.json is not None:
         run.save = lambda: _save(run.report(args.processes), args.json)
     try:
-        for kind, programs in (("kernels", args.kernels), ("pool", args.programs)):
+        wanted = {"kernels": args.kernels, "pool": args.programs, "devices": args.several}
+        for kind, programs in wanted.items():
             run.all_of(kind, programs, args.first, args.processes)
     except KeyboardInterrupt:
         _save(run.report(args.processes), args.json)

@@ -5,7 +5,8 @@ and the first seed that was not, written every few seeds and at the end; beside 
 being run, which says where a process died. Kind `pool` is programs of kernels that are built once
 (`fuzz`), a seed each. Kind `kernels` is programs of newly made kernels (`random_launches`), of
 which a seed stands for several. Kind `repeats` is programs that nearly repeat their steps
-(`fuzz.repeats`), a seed each. Exit code 3: a seed took too long.
+(`fuzz.repeats`), a seed each. Kind `devices` is programs on several devices (`fuzz.several`), a
+seed each. Exit code 3: a seed took too long.
 
 `random_batches.py` runs many of these.
 """
@@ -28,12 +29,12 @@ from typing import Any
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
 import random_launches
-from fuzz import repeats
+from fuzz import repeats, several
 from fuzz.runtimes import Ways, configuration_of
 
 from acs_cl import core, devices
 
-KINDS = ("pool", "kernels", "repeats")
+KINDS = ("pool", "kernels", "repeats", "devices")
 LONGEST_S = 300.0
 """A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
 SAVED_EVERY = 25
@@ -105,16 +106,36 @@ class Repeats:
         return repeats.configuration_of(seed)
 
 
-RUNNERS: dict[str, Callable[[Any], Pool | Kernels | Repeats]] = {
+class Devices:
+    """Programs on several devices at random places, a seed each."""
+
+    def __init__(self, device: Any) -> None:
+        self._ways = several.Ways(devices.choose(device))
+        self.counts: Counter[str] = Counter()
+
+    def one(self, seed: int) -> None:
+        """The program of a seed."""
+        self.counts += self._ways.one(seed)
+        self.counts["programs"] += 1
+
+    def about(self, seed: int) -> str:
+        """Where it is."""
+        return several.configuration_of(seed)
+
+
+Runner = Pool | Kernels | Repeats | Devices
+
+RUNNERS: dict[str, Callable[[Any], Runner]] = {
     "pool": Pool,
     "kernels": Kernels,
     "repeats": Repeats,
+    "devices": Devices,
 }
 
 
 def run(kind: str, first: int, count: int, device: Any, until: float, path: Path) -> bool:
     """A range of seeds; whether all came out right."""
-    runner: Pool | Kernels | Repeats = RUNNERS[kind](device)
+    runner: Runner = RUNNERS[kind](device)
     state: State = {"next": first, "counts": {}, "wrong": [], **machine(device)}
     now = os.open(f"{path}.now", os.O_WRONLY | os.O_CREAT, 0o644)
     _save(state, path)

@@ -5,83 +5,29 @@ Two or three contexts of one device stand for devices.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
-from fuzz.kernels import SOURCE
-from fuzz.machine import AcsMachine
-from fuzz.oracle import NumpyMachine
-from fuzz.steps import NAMES, compare, run
+from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of
 
 import acs_cl as acs
-from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
-from acs_cl.several.engine import SeveralEngine
 from acs_cl.several.placement import Lack, Link, State, Task
 
-EACH = max(8, int(os.environ.get("ACS_CL_FUZZ", "0")) // 4)
+EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
+"""Programs of each configuration."""
 
 ADD = """
 kernel void add(global const float *x, global float *y, float a)
 { int i = get_global_id(0); y[i] += a * x[i]; }
 """
-
-
-def engine_of(runtime: acs.Runtime) -> SeveralEngine:
-    """The engine, of several devices."""
-    engine = runtime.engine
-    assert isinstance(engine, SeveralEngine)
-    return engine
-
-
-class Looked(Coherence):
-    """Coherence beside its model: what is copied was missing, and nothing else was."""
-
-    def __init__(self, devices: int) -> None:
-        super().__init__()
-        self.model = Bytes({})
-        self.devices = devices
-
-    def _grow(self, base: int, end: int) -> None:
-        line = self.model.valid.setdefault(base, [])
-        line += [set() for _ in range(end - len(line))]
-
-    def missing(self, span: Span, device: int) -> list[Piece]:
-        found = super().missing(span, device)
-        self._grow(span.base, span.end)
-        bytes_found = [at for piece in found for at in range(piece.start, piece.end)]
-        assert span.rows > MOST_ROWS or bytes_found == self.model.missing(span, device)
-        for piece in found:
-            for at in (piece.start, piece.end - 1):
-                mask = sum(1 << one for one in self.model.valid[span.base][at])
-                assert mask == piece.devices
-        return found
-
-    def moved(self, piece: Piece, device: int) -> None:
-        super().moved(piece, device)
-        sources = set(range(self.devices))
-        for one in self.model.valid[piece.base][piece.start : piece.end]:
-            sources &= one or sources
-        assert sources
-        self.model.moved(piece.base, piece.start, piece.end, min(sources), device)
-        assert not self.model.copied_again
-
-    def written(self, span: Span, device: int) -> None:
-        super().written(span, device)
-        self._grow(span.base, span.end)
-        self.model.written(span, device)
-
-    def forget(self, base: int) -> None:
-        super().forget(base)
-        self.model.valid.pop(base, None)
 
 
 @pytest.fixture
@@ -219,67 +165,20 @@ def test_baselines_look_at_what_their_names_say() -> None:
 # ---- programs ------------------------------------------------------------------------------------
 
 
-def at_random(seed: int) -> Callable[..., int]:
-    chance = random.Random(seed)
-    return lambda task, states, links, now_us: chance.randrange(len(states))
-
-
 @pytest.fixture(scope="module")
-def kept(device: cl.Device) -> Iterator[Callable[..., tuple[acs.Runtime, acs.Program]]]:
-    made: dict[Any, tuple[acs.Runtime, acs.Program]] = {}
-
-    def one(many: int, **options: Any) -> tuple[acs.Runtime, acs.Program]:
-        key = (many, *sorted(options.items()))
-        if key not in made:
-            runtime = acs.Runtime(devices=[device] * many, **options)
-            made[key] = runtime, runtime.build(SOURCE)
-        engine = engine_of(made[key][0])
-        known = Looked(many)
-        engine.coherence = known
-        return made[key]
-
-    yield one
-    for runtime, _ in made.values():
-        with contextlib.suppress(acs.AcsError):
-            runtime.finish()
-        runtime.close()
+def ways(device: cl.Device) -> Iterator[Ways]:
+    made = Ways(device)
+    yield made
+    made.close()
 
 
-WAYS: list[tuple[int, dict[str, Any]]] = [
-    (2, {"backend": "out_of_order", "memory": "svm"}),
-    (2, {"backend": "lanes", "memory": "buffers"}),
-    (3, {"backend": "lanes", "memory": "svm"}),
-    (3, {"backend": "serial", "memory": "buffers"}),
-    (2, {"backend": "out_of_order", "issue": "ready_first"}),
-    (2, {"backend": "out_of_order", "window": 3}),
-]
-
-
-@pytest.mark.parametrize(("many", "options"), WAYS)
-@pytest.mark.parametrize("failing", [False, True])
+@pytest.mark.parametrize("configuration", range(len(CONFIGURATIONS)))
 def test_random_programs_at_random_places_give_what_numpy_gives(
-    kept: Callable[..., tuple[acs.Runtime, acs.Program]],
-    many: int,
-    options: dict[str, Any],
-    failing: bool,
+    ways: Ways, configuration: int
 ) -> None:
-    runtime, program = kept(many, **options)
-    engine = engine_of(runtime)
-    for seed in range(EACH):
-        rng = random.Random(seed)
-        steps = [(rng.choice(NAMES), rng.randbytes(11)) for _ in range(25)]
-        engine.policy = at_random(seed)
-        expected = NumpyMachine(failing)
-        run(steps, expected)
-        got = AcsMachine(runtime, program, failing=failing)
-        try:
-            run(steps, got)
-        finally:
-            got.let_go()
-        compare(steps, expected, got)
-    with contextlib.suppress(acs.PoisonedError):
-        runtime.finish()
-    assert sum(copies for row in engine.moved for copies, _ in row) > 0
+    seeds = range(configuration, configuration + EACH * len(CONFIGURATIONS), len(CONFIGURATIONS))
+    copies = sum(ways.one(seed)["copies"] for seed in seeds)
+    assert copies > 0
 
 
 def test_a_loop_on_two_devices_is_one_memory(two: acs.Runtime) -> None:

@@ -1,0 +1,152 @@
+"""Random programs on several devices: each launch at a random place, beside NumPy and a model.
+
+In: seeds. Out: counts, or an error. Contexts of one device stand for devices. The model of the
+coherence says of each copy whether it was needed; one that was not is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyopencl as cl
+
+import acs_cl as acs
+from acs_cl.emu.reference.coherence import Bytes
+from acs_cl.records import Span
+from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.engine import SeveralEngine
+
+from .kernels import SOURCE
+from .machine import AcsMachine
+from .oracle import NumpyMachine
+from .steps import NAMES, compare, run
+
+CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
+    (2, {"backend": "out_of_order", "memory": "svm"}),
+    (2, {"backend": "lanes", "memory": "buffers"}),
+    (3, {"backend": "lanes", "memory": "svm"}),
+    (3, {"backend": "serial", "memory": "buffers"}),
+    (2, {"backend": "out_of_order", "memory": "svm", "issue": "ready_first"}),
+    (3, {"backend": "out_of_order", "memory": "svm", "window": 3}),
+]
+"""Devices, and options of the runtime."""
+
+STEPS = 25
+
+
+def engine_of(runtime: acs.Runtime) -> SeveralEngine:
+    """The engine, of several devices."""
+    engine = runtime.engine
+    assert isinstance(engine, SeveralEngine)
+    return engine
+
+
+class Looked(Coherence):
+    """Coherence beside its model: what is copied was missing, and nothing else was."""
+
+    def __init__(self, devices: int) -> None:
+        super().__init__()
+        self.model = Bytes({})
+        self.devices = devices
+
+    def _grow(self, base: int, end: int) -> None:
+        line = self.model.valid.setdefault(base, [])
+        line += [set() for _ in range(end - len(line))]
+
+    def missing(self, span: Span, device: int) -> list[Piece]:
+        found = super().missing(span, device)
+        self._grow(span.base, span.end)
+        bytes_found = [at for piece in found for at in range(piece.start, piece.end)]
+        assert span.rows > MOST_ROWS or bytes_found == self.model.missing(span, device)
+        for piece in found:
+            for at in (piece.start, piece.end - 1):
+                mask = sum(1 << one for one in self.model.valid[span.base][at])
+                assert mask == piece.devices
+        return found
+
+    def moved(self, piece: Piece, device: int) -> None:
+        super().moved(piece, device)
+        sources = set(range(self.devices))
+        for one in self.model.valid[piece.base][piece.start : piece.end]:
+            sources &= one or sources
+        assert sources
+        self.model.moved(piece.base, piece.start, piece.end, min(sources), device)
+        assert not self.model.copied_again
+
+    def written(self, span: Span, device: int) -> None:
+        super().written(span, device)
+        self._grow(span.base, span.end)
+        self.model.written(span, device)
+
+    def forget(self, base: int) -> None:
+        super().forget(base)
+        self.model.valid.pop(base, None)
+
+
+def at_random(seed: int) -> Callable[..., int]:
+    """A policy that draws devices."""
+    chance = random.Random(seed)
+    return lambda task, states, links, now_us: chance.randrange(len(states))
+
+
+class Ways:
+    """A runtime for each configuration, made when it is needed."""
+
+    def __init__(self, device: cl.Device) -> None:
+        self._device = device
+        self._made: dict[int, tuple[acs.Runtime, acs.Program]] = {}
+
+    def one(self, seed: int) -> Counter[str]:
+        """The program of a seed; every third one has failures in it."""
+        which = seed % len(CONFIGURATIONS)
+        many, options = CONFIGURATIONS[which]
+        if which not in self._made:
+            runtime = acs.Runtime(devices=[self._device] * many, **options)
+            self._made[which] = runtime, runtime.build(SOURCE)
+        runtime, program = self._made[which]
+        engine = engine_of(runtime)
+        engine.coherence = Looked(many)
+        engine.policy = at_random(seed)
+        before, chance = counted(engine), random.Random(f"several {seed}")
+        steps = [(chance.choice(NAMES), chance.randbytes(11)) for _ in range(STEPS)]
+        failing = seed // len(CONFIGURATIONS) % 3 == 2
+        expected = NumpyMachine(failing)
+        run(steps, expected)
+        got = AcsMachine(runtime, program, failing=failing)
+        try:
+            run(steps, got)
+        finally:
+            got.let_go()
+        compare(steps, expected, got)
+        with contextlib.suppress(acs.PoisonedError):
+            runtime.finish()
+        found = counted(engine)
+        found.subtract(before)
+        return found
+
+    def close(self) -> None:
+        """Let all runtimes go."""
+        for runtime, _ in self._made.values():
+            runtime.close()
+
+
+def counted(engine: SeveralEngine) -> Counter[str]:
+    """Count what an engine has done."""
+    copies = [link for row in engine.moved for link in row]
+    return Counter(
+        {
+            "launches": sum(engine.placed),
+            "copies": sum(many for many, _ in copies),
+            "copied bytes": sum(nbytes for _, nbytes in copies),
+        }
+    )
+
+
+def configuration_of(seed: int) -> str:
+    """What a seed is run on."""
+    many, options = CONFIGURATIONS[seed % len(CONFIGURATIONS)]
+    return f"{many} devices, {options}"
