@@ -8,18 +8,22 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of
 
 import acs_cl as acs
 from acs_cl.records import Span
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
+from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
+from acs_cl.tools import links
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
 """Programs of each configuration."""
@@ -267,6 +271,23 @@ def test_events_of_every_device_are_of_the_runtimes_context(two: acs.Runtime) ->
     events = [prog.add((100,), None, x, y, 1).event for _ in range(4)]
     cl.wait_for_events(events)
     assert y.get()[0] == 4
+
+
+def test_links_are_measured_and_believed_again(
+    device: cl.Device, tmp_path: Path, environment: Environment
+) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path))
+    pair = [device, device]
+    assert links_of(pair)[0][1] is placement.ASSUMED
+    found = links.between(pair, fresh=False)
+    assert set(found) == {(0, 1), (1, 0)}
+    assert all(link.latency_us > 0 and link.bytes_per_us > 0 for link in found.values())
+    kept = links_of(pair)[1][0]
+    assert kept == found[1, 0]  # equal devices share a link, the one measured last
+    assert links.between(pair, fresh=False)[1, 0] == kept
+    for file in tmp_path.rglob("*.json"):
+        file.write_text(file.read_text().replace("1", "x"))
+    assert links_of(pair)[0][1] is placement.ASSUMED
 
 
 # ---- wrong use -----------------------------------------------------------------------------------

@@ -294,6 +294,15 @@ class SeveralEngine(Engine):
 
         return Access(there(access.reads), there(access.writes), there(access.overwrites))
 
+    def have(self, array: Array, device: int, alone: bool = False) -> None:
+        """Copy to a device what it lacks of an array. `alone`: no other counts as having it."""
+        access = Access(array.live().spans, ())
+        with self.lock:
+            self._make_room()
+            self._bring(access, device)
+            for span in access.reads if alone else ():
+                self.coherence.written(span, device)
+
     # ---- copies ----------------------------------------------------------------------------------
 
     def _bring(self, access: Access, device: int) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyopencl as cl
@@ -19,9 +20,10 @@ import pyopencl as cl
 from acs_cl import core, devices
 from acs_cl._version import __version__
 from acs_cl.devices import probe
-from acs_cl.errors import DeviceError
+from acs_cl.errors import DeviceError, UsageError
 from acs_cl.host.progress import Progress
 from acs_cl.records import Report
+from acs_cl.tools import links
 
 
 def main(args: argparse.Namespace) -> int:
@@ -79,7 +81,35 @@ def examine(
             entry["error"] = str(error)
         else:
             entry["probe"] = known[key].to_json()
+    if spec is None:
+        report["links"] = _links(there, fresh, say)
     return report
+
+
+def _links(
+    there: list[cl.Device], fresh: bool, say: Callable[[str, float], None]
+) -> list[Report]:
+    """What copies between devices of one platform cost."""
+    found: list[Report] = []
+    for platform in dict.fromkeys(device.platform for device in there):
+        several = [device for device in there if device.platform == platform]
+        if len(several) < 2:
+            continue
+        try:
+            measured = links.between(several, fresh, partial(say, "measuring copies"))
+        except (DeviceError, UsageError) as error:
+            found.append({"platform": platform.name.strip(), "error": str(error)})
+            continue
+        for (source, target), link in measured.items():
+            found.append(
+                {
+                    "from": there.index(several[source]),
+                    "to": there.index(several[target]),
+                    "latency_us": link.latency_us,
+                    "bytes_per_us": link.bytes_per_us,
+                }
+            )
+    return found
 
 
 def text(report: Report) -> str:
@@ -108,7 +138,19 @@ def text(report: Report) -> str:
         parts.append(tabulate(rows, tablefmt="plain", disable_numparse=True))
         if found:
             parts.append(found.sentence)
+    if report.get("links"):
+        parts.append("\ncopies between devices")
+        parts.append(tabulate([_link(one) for one in report["links"]], tablefmt="plain"))
     return "\n".join(parts)
+
+
+def _link(one: Report) -> tuple[str, str]:
+    if "error" in one:
+        return one["platform"], f"not measured: {one['error']}"
+    return (
+        f"[{one['from']}] to [{one['to']}]",
+        f"{_us(one['latency_us'])}, then {one['bytes_per_us'] / 1e3:.2f} GB/s",
+    )
 
 
 def _declared(index: int, device: cl.Device, *, chosen: bool) -> Report:
