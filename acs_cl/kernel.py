@@ -207,7 +207,10 @@ class Kernel(core.native.Caller):
         )
         variant = None
         if deciding is None:
-            handle = self.engine.launch(command, access, wait_for)
+            spread = None
+            if plain and narrower is not None and self.engine.is_several:
+                spread = self._spread(command, access, args, wait_for)
+            handle = spread or self.engine.launch(command, access, wait_for)
         else:
             handle = deciding.launch(command, access, wait_for)
             if deciding.counts:
@@ -230,6 +233,23 @@ class Kernel(core.native.Caller):
             return Cut(many, None, "nobody knows what a part of it touches")
         touched = self.narrowing.of_bands(whole, global_size, offset, args)
         return Cut(many, touched, "" if touched else "an argument of it is not one piece of memory")
+
+    def _spread(
+        self,
+        command: KernelCommand,
+        access: Access,
+        args: tuple[Any, ...],
+        wait_for: Sequence[Any] | None,
+    ) -> Handle | None:
+        """Launch in parts on several devices, where the engine has them and that pays."""
+
+        def access_of(global_size: Sizes, offset: Sizes) -> Access:
+            assert narrowing is not None
+            whole = self._convert(self, args)[3]
+            return narrowing.access(whole, global_size, command.local_size, offset, args)
+
+        narrowing = self.narrowing
+        return self.engine.launch_spread(command, access, self.source, access_of, wait_for)
 
     def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
         """Whether a launch counts as touching all of its views: where a scheduler has had the

@@ -68,7 +68,8 @@ class Runtime:
     - `lanes`: queues of the backend 'lanes'; `lane_after`, `lane_new`: how launches take them.
     - `backlog`: launches in flight at which the next one waits.
     - `memory`: 'svm' or 'buffers'.
-    - `devices`: several of them, as `[0, 1]` or `"all"`; `placement`: how launches are placed.
+    - `devices`: several of them, as `[0, 1]` or `"all"`; `placement`: how launches are placed;
+      `spread`: whether one may be cut and run on all of them (None: where that pays).
     - `trace`: record a timeline.
     - `check`: 'access', 'order', 'uninitialised', 'leaks', or several of them.
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
@@ -116,6 +117,7 @@ class Runtime:
         profiling: bool = False,
         devices: object = None,
         placement: str = "min_finish",
+        spread: bool | None = None,
     ) -> None:
         asked = options(
             backend, issue, window, lanes, backlog, memory, trace, check, order, watchdog_s,
@@ -124,7 +126,8 @@ class Runtime:
         children = spawning(spawn)
         if devices is not None:
             given = {"device": device, "context": context, "emulate": emulate}
-            self._open_several(devices, placement, asked, placing(lane_after, lane_new), given)
+            lanes_by = placing(lane_after, lane_new)
+            self._open_several(devices, placement, spread, asked, lanes_by, given)
             return
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
@@ -167,6 +170,7 @@ class Runtime:
         self,
         devices: object,
         placement: str,
+        spread: bool | None,
         asked: Options,
         lanes: Placing,
         given: Mapping[str, object],
@@ -181,7 +185,7 @@ class Runtime:
         opening.check(asked, placement)
         chosen = opening.chosen(devices)
         planned = opening.planned(plan(chosen[0], asked), len(chosen))
-        team = opening.team(chosen, planned, lanes, placement)
+        team = opening.team(chosen, planned, lanes, placement, spread)
         parts = Parts(
             team.contexts[0], chosen[0], asked, planned, team.store, team.backend,
             core.native.Table(), None, lambda: team.backend,

@@ -5,6 +5,7 @@ Two or three contexts of one device stand for devices.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.links import links_of
 from acs_cl.several.placement import Lack, Link, State, Task
+from acs_cl.several.spreading import Owed
 from acs_cl.tools import links
 
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
@@ -288,6 +290,128 @@ def test_links_are_measured_and_believed_again(
     for file in tmp_path.rglob("*.json"):
         file.write_text(file.read_text().replace("1", "x"))
     assert links_of(pair)[0][1] is placement.ASSUMED
+
+
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_memory_is_not_given_out_again_under_a_launch(device: cl.Device, memory: str) -> None:
+    with acs.Runtime(devices=[device, device], placement="round_robin", memory=memory) as rt:
+        prog = rt.build(ADD)
+        for _ in range(2):  # once for each device
+            gate = cl.UserEvent(rt.context)
+            x, y = rt.array(np.ones(1000), "f4"), rt.array(np.zeros(1000), "f4")
+            prog.add((1000,), None, x, y, 1, wait_for=[gate])
+            del y
+            others = [rt.array(np.full(1000, k), "f4") for k in range(4)]
+            gate.set_status(0)
+            for k, other in enumerate(others):
+                np.testing.assert_array_equal(other.get(), np.full(1000, k, "f4"))
+
+
+# ---- spread launches -----------------------------------------------------------------------------
+
+SPREAD = """
+kernel void blur(global const float *x, global float *y, int n)
+{
+    int i = get_global_id(0), j = get_global_id(1);
+    if (i > 0 && i < n - 1 && j > 0 && j < n - 1)
+        y[j * n + i] = x[j * n + i - 1] + x[j * n + i + 1] + x[j * n + i - n] + x[j * n + i + n];
+}
+kernel void all_to_one(global const int *x, global int *y)
+{ atomic_add(y, x[get_global_id(0)]); }
+"""
+LOCAL = """
+kernel void turned(global const float *x, global float *y, local float *part)
+{
+    int i = get_local_id(0), n = get_local_size(0);
+    part[i] = x[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    y[get_global_id(0)] = part[n - 1 - i];
+}
+"""
+GROUPS = "kernel void put(global int *x) { x[get_group_id(0) * 4 + get_local_id(0)] = 7; }"
+
+
+def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
+    n, steps = 96, 6
+    start = np.random.default_rng(3).integers(0, 9, (n, n)).astype("f4")
+    expected, other = start.copy(), start.copy()
+    for _ in range(steps):
+        inner = expected[1:-1, :-2] + expected[1:-1, 2:] + expected[:-2, 1:-1] + expected[2:, 1:-1]
+        other[1:-1, 1:-1] = inner
+        expected, other = other, expected
+    with acs.Runtime(devices=[device] * 3, spread=True) as rt:
+        prog = rt.build(SPREAD)
+        x, y = rt.array(start), rt.array(start)
+        for _ in range(2):
+            handle = prog.blur((n, n), None, x, y, n)
+            x, y = y, x
+        copied: list[int] = []
+        engine_of(rt).parcels = lambda parcel: copied.append(parcel.end - parcel.start)
+        for _ in range(steps - 2):
+            prog.blur((n, n), None, x, y, n)
+            x, y = y, x
+        np.testing.assert_array_equal(x.get(wait=False).wait(), expected)
+        assert engine_of(rt).parts == 3 * steps
+        assert sum(copied) <= (steps - 2) * 4 * n * 4  # four rows a step
+        handle.wait()
+        assert handle.done
+        cl.wait_for_events([handle.event])
+        assert "part 3 of 3" in str(rt.explain(handle))
+
+
+def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> None:
+    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+        prog, local, groups = rt.build(SPREAD), rt.build(LOCAL), rt.build(GROUPS)
+        x, y = rt.array(range(24), "f4"), rt.zeros(24)
+        local.turned((24,), (8,), x, y, cl.LocalMemory(32))
+        assert engine_of(rt).parts == 2
+        assert y.get().tolist() == [7 - i + 16 * (i // 8) for i in range(24)]
+        total, numbers = rt.zeros(1, "i4"), rt.array(range(200), "i4")
+        prog.all_to_one((200,), None, numbers, total)
+        assert total.get()[0] == sum(range(200))
+        z = rt.zeros(200, "i4")
+        groups.put((200,), (4,), z)
+        assert (z.get() == 7).all()
+        assert engine_of(rt).parts == 2
+
+
+def test_replays_wait_for_all_parts(device: cl.Device) -> None:
+    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+        prog = rt.build(ADD)
+        x, y = rt.array(np.ones(1 << 16), "f4"), rt.zeros(1 << 16)
+        with rt.record() as graph:
+            prog.add((1 << 16,), None, x, y, 1)
+        replay = graph.replay()
+        replay.wait()
+        assert not len(rt.engine.table)
+        assert engine_of(rt).parts == 2
+        many = prog.add.launch_many((1 << 16,), None, x, y, [1, 2])
+        many.wait()
+        assert not len(rt.engine.table)
+        assert (y.get() == 4).all()
+
+
+def test_a_launch_in_parts_that_reads_poison_runs_in_no_part(device: cl.Device) -> None:
+    def fails(values: np.ndarray[Any, Any]) -> None:
+        raise ValueError("no")
+
+    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+        prog = rt.build(ADD)
+        x, y = rt.array(np.ones(1000), "f4"), rt.zeros(1000)
+        rt.call(fails, writes=x[:8])
+        prog.add((1000,), None, x, y, 1)
+        with pytest.raises(acs.PoisonedError):
+            y[900:].get()
+        with contextlib.suppress(acs.AcsError):
+            rt.finish()
+
+
+def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() -> None:
+    owed = Owed()
+    assert not owed.pays("short", 10.0, [0.0, 0.0])
+    assert owed.pays("there", 1000.0, [0.0, 0.0])
+    answers = [owed.pays("away", 1000.0, [0.0, 2000.0]) for _ in range(5)]
+    assert answers == [False, False, False, True, False]
 
 
 # ---- wrong use -----------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from ..errors import UsageError
 from ..handle import Handle
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
+from ..launch.joint import numbers_of
 from ..launch.poisoning import may_be_poisoned
 from ..launch.waits import refuse_on_host_task
 from ..memory.array import Array
@@ -351,7 +352,7 @@ class Graph:
             if trace is not None:
                 trace.goes_on()
             if isinstance(piece, Single):
-                numbers.append(self._single(self._turns[piece.place]))
+                numbers += self._single(self._turns[piece.place])
             else:
                 self._segment(number, piece, numbers)
 
@@ -400,19 +401,20 @@ class Graph:
             self._bodies[key] = found
         return found
 
-    def _single(self, place: int) -> int:
+    def _single(self, place: int) -> tuple[int, ...]:
         command, access, number = self._launches[place]
         engine, call = self.engine, self._calls[number]
         if type(command) is KernelCommand and call.is_plain:
             handle: Handle = call.function(*call.args)
-            return handle.number
-        return engine.launch(again(command, place, engine.context), access).number
+            return numbers_of(handle)
+        return numbers_of(engine.launch(again(command, place, engine.context), access))
 
     def _segment(self, number: int, segment: Segment, numbers: list[int]) -> None:
         engine = self.engine
         footprint, access = self._footprints[number]
         if may_be_poisoned(engine, access):
-            numbers += map(self._single, segment.places)
+            for place in segment.places:
+                numbers += self._single(place)
             return
         handle = engine.launch(segment.command(), access, None, None, footprint)
         engine.counts.segments += 1

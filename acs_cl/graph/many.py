@@ -15,8 +15,8 @@ import numpy as np
 from .. import core
 from ..access.arguments import describe
 from ..errors import UsageError
+from ..launch.joint import SeveralHandle, numbers_of
 from ..records import Access
-from .handles import SeveralHandle
 
 if TYPE_CHECKING:
     from ..kernel import Kernel
@@ -42,7 +42,7 @@ class ManyHandle(SeveralHandle):
         return Access(tuple(reads), tuple(writes))
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.numbers)
 
 
 def launch_many(
@@ -86,7 +86,7 @@ def launch_many(
                 handle = _one(kernel, sizes, columns, wait_for, when, at)
             except UsageError as error:
                 raise _told(error, at, many) from error
-            runs.append(range(handle.number, handle.number + 1))
+            runs.append(numbers_of(handle))
             parts.append(handle.access)
             at += 1
     return ManyHandle(engine, kernel.name, runs, parts)

@@ -36,6 +36,7 @@ from ..records import Access, Command, Launch, Span
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
+from .commands import KernelCommand
 from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
@@ -90,6 +91,9 @@ class Calls(Protocol):
 
 class Engine(Books):
     """Launches on one device. Whoever holds an array, a kernel or a handle keeps it alive."""
+
+    is_several = False
+    """Whether there are several devices."""
 
     def __init__(self, parts: Parts, calls: Calls) -> None:
         super().__init__(parts)
@@ -408,6 +412,17 @@ class Engine(Books):
         """Raise if bytes are poisoned."""
         with self.lock:
             self.failures.raise_for_bytes(spans, what)
+
+    def launch_spread(
+        self,
+        command: KernelCommand,
+        access: Access,
+        source: str,
+        access_of: Callable[[tuple[int, ...], tuple[int, ...]], Access],
+        wait_for: Sequence[cl.Event] | None,
+    ) -> Handle | None:
+        """Launch a kernel in parts, where there are several devices; None: launch it whole."""
+        return None
 
     def refuse_on_several(self, what: str) -> None:
         """Raise if there are several devices, each with a clock of its own."""

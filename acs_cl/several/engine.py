@@ -34,6 +34,7 @@ from ..launch.decision import DecidedCommand
 from ..launch.ends import pump
 from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
+from ..launch.joint import SeveralHandle
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base
 from ..records import EVERYTHING, Access, Command, Span
@@ -42,6 +43,8 @@ from .backend import Several
 from .coherence import Coherence, Piece, is_widened
 from .memory import Blocks, Everywhere, Part, real_base
 from .placement import Lack, Links, State, Task
+from .spreading import LEAST_US, AccessOf, Owed, are_apart, cut, hindrance
+from .spreading import Part as PartOf
 from .staging import CHUNK, Staging
 from .twins import Twins
 
@@ -51,6 +54,9 @@ that."""
 
 Key = tuple[str, tuple[int, ...], tuple[int, ...] | None] | None
 """What times are kept under: a kernel and its sizes."""
+
+MOST_PIECES = 64
+"""A read of more pieces than this copies all of them to one device first."""
 
 AT_HOME = "its data is there"
 
@@ -74,11 +80,30 @@ class Team(NamedTuple):
     store: Everywhere
     links: Links
     placement: str
+    spread: bool | None
+
+
+class ReadHandle(SeveralHandle):
+    """A read in several pieces."""
+
+    __slots__ = ("_value",)
+
+    def __init__(
+        self, engine: Engine, numbers: tuple[int, ...], name: str, access: Access, value: object
+    ) -> None:
+        super().__init__(engine, (numbers,), name, access)
+        self._value = value
+
+    def wait(self) -> object:
+        """Block until all of it is there; the values."""
+        super().wait()
+        return self._value() if callable(self._value) else self._value
 
 
 class SeveralEngine(Engine):
     """Launches on several devices."""
 
+    is_several = True
     backend: Several
     store: Everywhere
 
@@ -104,6 +129,10 @@ class SeveralEngine(Engine):
         self._free_us = [0.0] * many
         self._ready_us: dict[tuple[int, int], float] = {}
         """{base, device: when its last writer there will have ended}."""
+        self.spread = team.spread
+        self.owed = Owed()
+        self.parts = 0
+        """Launches that were parts of spread ones."""
         self.store.freed = self._freed
         self.backend.timed = self._timed
 
@@ -129,18 +158,133 @@ class SeveralEngine(Engine):
             return graph.take(command, access, wait_for)
         with self.lock:
             self._make_room()
-            gates = open_events(wait_for) if wait_for else None
+            if isinstance(command, TransferCommand) and command.name == "read":
+                pieces = self._pieces_of_read(command, access)
+                if len(pieces) > 1:
+                    return self._read_pieces(command, access, pieces, wait_for, result)
             device, reason = self._place(command, access)
-            self._bring(access, device)
-            made = binding.bound(
-                command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
+            number = self._launch_on(device, reason, command, access, wait_for)
+        return Handle(self, number, command.name, access, result)
+
+    def _launch_on(
+        self,
+        device: int,
+        reason: str,
+        command: Command,
+        access: Access,
+        wait_for: Sequence[cl.Event] | None,
+    ) -> int:
+        """Launch on a device, behind copies of what that lacks. Called under the lock."""
+        gates = open_events(wait_for) if wait_for else None
+        self._bring(access, device)
+        made = binding.bound(
+            command, partial(self._place_on, device), lambda one: self.twins.kernel(one, device)
+        )
+        real = self._real(access, device)
+        self._timing[self.number + 1] = _key(command)
+        self.backend.assign(self.number + 1, device, reason)
+        number = self.enter(made, real, gates).number
+        self._launched(access, device, _key(command))
+        return number
+
+    # ---- launches in parts -----------------------------------------------------------------------
+
+    def launch_spread(
+        self,
+        command: KernelCommand,
+        access: Access,
+        source: str,
+        access_of: AccessOf,
+        wait_for: Sequence[cl.Event] | None,
+    ) -> Handle | None:
+        """Launch a kernel in parts on all devices, if it can be cut and that pays. None: it is to
+        be launched whole."""
+        if self.spread is False or self.recorder() is not None:
+            return None
+        key, many = _key(command), len(self.placed)
+        took = [self._times.get((key, device)) for device in range(many)]
+        whole_us = max((one for one in took if one is not None), default=0.0)
+        if self.spread is None and whole_us < LEAST_US:
+            return None
+        if hindrance(source, command):
+            return None
+        parts = cut(command, many, access_of)
+        if len(parts) < 2 or not are_apart(parts):
+            return None
+        with self.lock:
+            self._make_room()
+            if self._may_be_poisoned():
+                return None
+            if self.spread is None and not self.owed.pays(key, whole_us, self._moves_us(parts)):
+                return None
+            numbers = [
+                self._launch_on(device, f"part {device + 1} of {len(parts)} of it", *part, wait_for)
+                for device, part in enumerate(parts)
+            ]
+            self.parts += len(parts)
+        return SeveralHandle(self, (tuple(numbers),), command.name, access)
+
+    def _may_be_poisoned(self) -> bool:
+        """Whether bytes are poisoned, or may be by something that has not run yet. A launch that
+        reads poison does not run at all, which its parts would not know."""
+        if self.failures.poison:
+            return True
+        if not (self.gates or self.host_tasks.busy):
+            return False
+        return any(one.command.on_host or one.number in self.gates for one in self.table.later(0))
+
+    def _moves_us(self, parts: Sequence[PartOf]) -> list[float]:
+        """How long the copies for each part take."""
+        found = []
+        for device, part in enumerate(parts):
+            pieces = [p for s in _needed(part.access) for p in self.coherence.missing(s, device)]
+            links = self.team.links
+            took = 0.0
+            for piece in pieces:
+                source = placement.nearest(piece.devices, device, piece.nbytes, links)
+                took += links[source][device].took_us(piece.nbytes)
+            found.append(took)
+        return found
+
+    def _pieces_of_read(self, command: TransferCommand, access: Access) -> list[Piece]:
+        """What is read back from which device, where none has all of it."""
+        (span,) = access.reads
+        if self.coherence.everywhere(span) or not isinstance(command.source, Place):
+            return []
+        home = placement.at_home(self._task(command, access), self._states())
+        pieces: list[Piece] = []
+        at = span.start
+        for piece in [*self.coherence.missing(span, home), Piece(span.base, span.end, span.end, 0)]:
+            if at < piece.start:
+                pieces.append(Piece(span.base, at, piece.start, 1 << home))
+            if piece.nbytes:
+                pieces.append(piece)
+            at = piece.end
+        return pieces if len(pieces) <= MOST_PIECES else []
+
+    def _read_pieces(
+        self,
+        command: TransferCommand,
+        access: Access,
+        pieces: Sequence[Piece],
+        wait_for: Sequence[cl.Event] | None,
+        result: object,
+    ) -> Handle:
+        """Read each piece from where it is, straight into the host's memory."""
+        (span,), place, numbers = access.reads, command.source, []
+        for piece in pieces:
+            at = piece.start - span.start
+            device = placement.members(piece.devices, len(self.placed))[0]
+            part = TransferCommand(
+                "read",
+                command.target[at : at + piece.nbytes],
+                Place(place.memory.sub(at, piece.nbytes), 0, piece.nbytes)
+                if self.store.stores[0].is_svm
+                else Place(place.memory, place.offset + at, piece.nbytes),
             )
-            real = self._real(access, device)
-            self._timing[self.number + 1] = _key(command)
-            self.backend.assign(self.number + 1, device, reason)
-            handle = self.enter(made, real, gates, result, None, after)
-            self._launched(access, device, _key(command))
-        return Handle(self, handle.number, handle.name, access, result)
+            reads = Access((_span_of(piece),), ())
+            numbers.append(self._launch_on(device, AT_HOME, part, reads, wait_for))
+        return ReadHandle(self, tuple(numbers), command.name, access, result)
 
     def _make_room(self) -> None:
         """Wait for room now: between the copies of a launch and the launch nothing may come."""

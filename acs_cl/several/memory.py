@@ -49,6 +49,10 @@ class Part:
         self.nbytes = nbytes
         self.places: list[Place | None] = [None] * len(blocks.parts)
 
+    def sub(self, start: int, nbytes: int) -> Part:
+        """Some bytes of it."""
+        return Part(self.blocks, self.start + start, nbytes)
+
 
 class Everywhere(Store):
     """Blocks with parts, of the stores of some devices."""
@@ -87,8 +91,8 @@ class Everywhere(Store):
         assert isinstance(block, Blocks)
         for device, part in enumerate(block.parts):
             live = self.freed(block, device)
-            if part is not None:
-                self.stores[device].free(part, live)
+            if part is not None:  # the first one's base number is the array's own
+                self.stores[device].free(part, live if device else users)
         self._count()
 
     def release_unused(self) -> None:

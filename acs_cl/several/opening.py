@@ -82,7 +82,13 @@ def planned(one: Plan, many: int) -> Plan:
     return one._replace(backend=backend, scheduler="no", why=why)
 
 
-def team(devices: Sequence[cl.Device], how: Plan, placing: Placing, placement: str) -> Team:
+def team(
+    devices: Sequence[cl.Device],
+    how: Plan,
+    placing: Placing,
+    placement: str,
+    spread: bool | None,
+) -> Team:
     """A context, lanes and a store for each device."""
     handles = [one.int_ptr for one in devices]
     contexts = [
@@ -96,7 +102,7 @@ def team(devices: Sequence[cl.Device], how: Plan, placing: Placing, placement: s
                     f"memory='svm': {one.name.strip()} has no shared virtual memory; use 'buffers'"
                 )
     stores = [store_for(context, one, how.memory) for context, one in pairs]
-    is_timed = placement == "min_finish"
+    is_timed = placement == "min_finish" or spread is None
     backends = [
         HostQueues(how.host, context, one, how.lanes, is_timed, placing) for context, one in pairs
     ]
@@ -108,4 +114,5 @@ def team(devices: Sequence[cl.Device], how: Plan, placing: Placing, placement: s
         Everywhere(contexts[0], devices[0], stores),
         links_of(devices),
         placement,
+        spread,
     )

@@ -86,9 +86,7 @@ def examine(
     return report
 
 
-def _links(
-    there: list[cl.Device], fresh: bool, say: Callable[[str, float], None]
-) -> list[Report]:
+def _links(there: list[cl.Device], fresh: bool, say: Callable[[str, float], None]) -> list[Report]:
     """What copies between devices of one platform cost."""
     found: list[Report] = []
     for platform in dict.fromkeys(device.platform for device in there):

@@ -32,6 +32,8 @@ CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
     (3, {"backend": "serial", "memory": "buffers"}),
     (2, {"backend": "out_of_order", "memory": "svm", "issue": "ready_first"}),
     (3, {"backend": "out_of_order", "memory": "svm", "window": 3}),
+    (2, {"backend": "out_of_order", "memory": "svm", "spread": True}),
+    (3, {"backend": "lanes", "memory": "buffers", "spread": True}),
 ]
 """Devices, and options of the runtime."""
 
@@ -140,6 +142,7 @@ def counted(engine: SeveralEngine) -> Counter[str]:
     return Counter(
         {
             "launches": sum(engine.placed),
+            "parts": engine.parts,
             "copies": sum(many for many, _ in copies),
             "copied bytes": sum(nbytes for _, nbytes in copies),
         }

@@ -1,0 +1,111 @@
+"""Spreading: one launch becomes several, each with some of its groups, on several devices.
+
+In: a launch of a kernel, and what a part of it would touch. Out: the parts, or why it stays whole.
+A part is the same kernel with a global offset and fewer work-items. So its body may ask for nothing
+that an offset changes: numbers of groups, and the global size.
+
+Invariants: no part touches what another one writes. Parts are whole groups, and are all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..launch.commands import KernelCommand
+from ..ranges import overlap
+from ..records import EVERYTHING, Access, Span
+
+LEAST_US = 200.0
+"""A launch that takes less is not worth two."""
+
+_CHANGED = re.compile(
+    r"get_(?:group_id|num_groups|global_size|global_offset|global_linear_id|enqueued_local_size)\b"
+    r"|\bprintf\b|#\s*include|##"
+)
+"""What a global offset and a smaller size change, and what may hide such a word."""
+_LOCAL = re.compile(r"get_local_\w+|\blocal\b|\b__local\b|\bbarrier\b")
+"""What says that the driver's own group size matters."""
+
+UNIT = 64
+"""Parts of a launch without a local size are so many work-items, or a multiple."""
+
+
+class Part(NamedTuple):
+    """Some of the groups of a launch."""
+
+    command: KernelCommand
+    access: Access
+
+
+AccessOf = Callable[[tuple[int, ...], tuple[int, ...]], Access]
+"""What a part touches, by its global size and its offset."""
+
+
+def hindrance(source: str, command: KernelCommand) -> str:
+    """Say why a launch cannot be cut, whatever it touches; empty if it can."""
+    if command.offset is not None and any(command.offset):
+        return "it has an offset"
+    if found := _CHANGED.search(source):
+        return f"its source has {found[0].strip()}"
+    if command.local_size is None and (found := _LOCAL.search(source)):
+        return f"its source has {found[0]}, and it has no local size"
+    return ""
+
+
+def cut(command: KernelCommand, many: int, access_of: AccessOf) -> list[Part]:
+    """Cut a launch along its slowest axis into at most so many parts of nearly equal size."""
+    sizes, local = command.global_size, command.local_size
+    axis = len(sizes) - 1
+    unit = local[axis] if local else UNIT if axis == 0 else 1
+    units = -(-sizes[axis] // unit)
+    parts = min(many, units)
+    edges = [min(sizes[axis], units * at // parts * unit) for at in range(parts)] + [sizes[axis]]
+    found = []
+    for begin, end in pairwise(edges):
+        size = (*sizes[:axis], end - begin)
+        offset = (*(0 for _ in sizes[:axis]), begin)
+        found.append(
+            Part(command._replace(global_size=size, offset=offset), access_of(size, offset))
+        )
+    return found
+
+
+def are_apart(parts: Sequence[Part]) -> bool:
+    """Say whether no part touches what another one writes, and all is memory of the runtime."""
+    for one in parts:
+        if any(span.base <= EVERYTHING for span in (*one.access.reads, *one.access.writes)):
+            return False
+        for other in parts:
+            if other is not one and _meet(
+                one.access.writes, (*other.access.writes, *other.access.reads)
+            ):
+                return False
+    return True
+
+
+def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    return any(a.base == b.base and overlap(a, b) for a in some for b in others)
+
+
+class Owed:
+    """Decides when spreading pays: once what it would have gained so far is more than what it
+    costs to move the data apart. Pure."""
+
+    def __init__(self) -> None:
+        self._gained_us: dict[object, float] = {}
+
+    def pays(self, key: object, whole_us: float, moves_us: Sequence[float]) -> bool:
+        """Say whether a launch is spread, in parts whose data takes so long to arrive."""
+        if whole_us < LEAST_US:
+            return False
+        spread_us = max(whole_us / len(moves_us) + move for move in moves_us)
+        if spread_us < whole_us:
+            self._gained_us.pop(key, None)
+            return True
+        gained = self._gained_us.get(key, 0.0) + whole_us * (1 - 1 / len(moves_us))
+        pays = gained >= sum(moves_us)
+        self._gained_us[key] = 0.0 if pays else gained
+        return pays
