@@ -31,7 +31,7 @@ from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
 from .conditions import Deciding, Guards, size
 from .devices.build import build
-from .devices.driver import OwnKernel, is_svm, own_clone
+from .devices.driver import Events, OwnKernel, is_svm, own_clone
 from .errors import UsageError
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
@@ -238,8 +238,8 @@ class Kernel(core.native.Caller):
         self,
         command: KernelCommand,
         access: Access,
-        args: tuple[Any, ...],
-        wait_for: Sequence[Any] | None,
+        args: Arguments,
+        wait_for: Events,
     ) -> Handle | None:
         """Launch in parts on several devices, where the engine has them and that pays."""
 

@@ -72,6 +72,13 @@ def test_coherence_is_that_of_single_bytes(devices: int) -> None:
         if chance.random() < 0.3:
             known.forget(1)
         for base, line in known.model.valid.items():
+            pieces = known.cover(Span(base, 0, len(line), 1, len(line)))
+            assert [p.start for p in pieces[1:]] == [p.end for p in pieces[:-1]]
+            assert sum(p.nbytes for p in pieces) == len(line)
+            for piece in pieces:
+                inside = [one for one in line[piece.start : piece.end] if one]
+                holders = set(range(devices)).intersection(*inside)
+                assert holders == {d for d in range(devices) if piece.devices >> d & 1}
             for device in range(devices):
                 every = [at for at, one in enumerate(line) if one and device not in one]
                 found = known.missing(Span(base, 0, len(line), 1, len(line)), device)
@@ -350,8 +357,8 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
         for _ in range(steps - 2):
             prog.blur((n, n), None, x, y, n)
             x, y = y, x
-        np.testing.assert_array_equal(x.get(wait=False).wait(), expected)
         assert engine_of(rt).parts == 3 * steps
+        np.testing.assert_array_equal(x.get(wait=False).wait(), expected)  # straight from each
         assert sum(copied) <= (steps - 2) * 4 * n * 4  # four rows a step
         handle.wait()
         assert handle.done

@@ -509,7 +509,9 @@ class Graph:
                 if may_be_poisoned(self.engine, self._access):
                     raise UsageError("profile: launches have failed that these depend on")
                 arrays = [array for call in self._calls for array in call.arrays()]
-                found = measured(self.engine, recorded, arrays, self._single)
+                found = measured(
+                    self.engine, recorded, arrays, lambda place: self._single(place)[-1]
+                )
             self._profile = found
             if self._order != "first_in":
                 self._compile()

@@ -30,7 +30,7 @@ class ManyHandle(SeveralHandle):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, engine: Any, name: str, runs: list[range], parts: list[Any]) -> None:
+    def __init__(self, engine: Any, name: str, runs: list[Sequence[int]], parts: list[Any]) -> None:
         super().__init__(engine, runs, name, Access((), ()))
         self._parts = parts
 
@@ -61,7 +61,7 @@ def launch_many(
     engine = kernel.engine
     if engine.recorder() is not None:
         return [_one(kernel, sizes, columns, wait_for, when, at) for at in range(many)]
-    runs: list[range] = []
+    runs: list[Sequence[int]] = []
     parts: list[Any] = []  # what some of them touch
     alike = wait_for is None and not (sizes[0][1] or sizes[1][1])
     flags = None if when is None else (when, _is_each(when))

@@ -113,6 +113,18 @@ class Coherence:
             reach = stop
         return reach
 
+    def cover(self, span: Span) -> list[Piece]:
+        """Cut an interval into the fewest pieces of which some device has all."""
+        line = self._lines.get(span.base) or _Line()
+        found = [Piece(span.base, span.start, span.start, -1)]
+        for start, end, mask in line.within(span.start, span.end):
+            both = found[-1].devices & (mask or -1)
+            if both:
+                found[-1] = found[-1]._replace(end=end, devices=both)
+            else:
+                found.append(Piece(span.base, start, end, mask))
+        return found
+
     def everywhere(self, span: Span) -> int:
         """Say which devices have all that was written of a span; 0 where nothing was."""
         found = -1

@@ -247,19 +247,11 @@ class SeveralEngine(Engine):
         return found
 
     def _pieces_of_read(self, command: TransferCommand, access: Access) -> list[Piece]:
-        """What is read back from which device, where none has all of it."""
+        """What is read back from which devices, where none has all of it."""
         (span,) = access.reads
-        if self.coherence.everywhere(span) or not isinstance(command.source, Place):
+        if span.base <= EVERYTHING or not isinstance(command.source, Place):
             return []
-        home = placement.at_home(self._task(command, access), self._states())
-        pieces: list[Piece] = []
-        at = span.start
-        for piece in [*self.coherence.missing(span, home), Piece(span.base, span.end, span.end, 0)]:
-            if at < piece.start:
-                pieces.append(Piece(span.base, at, piece.start, 1 << home))
-            if piece.nbytes:
-                pieces.append(piece)
-            at = piece.end
+        pieces = self.coherence.cover(span)
         return pieces if len(pieces) <= MOST_PIECES else []
 
     def _read_pieces(

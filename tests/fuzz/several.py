@@ -19,11 +19,10 @@ from acs_cl.emu.reference.coherence import Bytes
 from acs_cl.records import Span
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.engine import SeveralEngine
-
-from .kernels import SOURCE
-from .machine import AcsMachine
-from .oracle import NumpyMachine
-from .steps import NAMES, compare, run
+from fuzz.kernels import SOURCE
+from fuzz.machine import AcsMachine
+from fuzz.oracle import NumpyMachine
+from fuzz.steps import NAMES, compare, run
 
 CONFIGURATIONS: list[tuple[int, dict[str, Any]]] = [
     (2, {"backend": "out_of_order", "memory": "svm"}),
