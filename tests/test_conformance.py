@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyopencl.array as cl_array
 import pytest
 
 import acs_cl as acs
+from acs_cl import testing
 
 SOURCE = """
 kernel void put(global int *x, int value)
@@ -525,38 +527,35 @@ def test_kernels_of_pyopencl_are_launched_with_their_hazards(
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("built_from", ["source", "binary", "released program"])
 def test_kernels_of_which_the_driver_tells_little_are_read_write(
-    rt: acs.Runtime, built_from: str, told: bool, monkeypatch: pytest.MonkeyPatch
+    rt: acs.Runtime, built_from: str, told: bool
 ) -> None:
     """PyOpenCL's cache gives programs made of binaries, of which drivers tell less; Intel's does
     not tell the program of a kernel whose program was released."""
-    if not told:
-        monkeypatch.setattr("acs_cl.program._program_of", lambda kernel: None)
-    native: Any = cl.Program(rt.context, SOURCE).build(cache_dir=False)
-    if built_from == "binary":
-        binaries = native.get_info(cl.program_info.BINARIES)
-        native = cl.Program(rt.context, [rt.device], binaries).build()
-    put, add = native.put, native.add
-    if built_from == "released program":
-        del native
-    x, z = rt.zeros(8, "i4"), rt.zeros(8, "i4")
-    y = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 32)
-    first = rt.launch(put, (8,), None, x, np.int32(5))
-    second = rt.launch(add, (8,), None, x, y, np.int32(2))
-    third = rt.launch(add, (8,), None, y, z, np.int32(3))
-    assert rt.explain(first, second).ordered
-    assert rt.explain(second, third).ordered
-    assert z.get().tolist() == [10] * 8
+    with contextlib.nullcontext() if told else testing.untold_programs():
+        native: Any = cl.Program(rt.context, SOURCE).build(cache_dir=False)
+        if built_from == "binary":
+            binaries = native.get_info(cl.program_info.BINARIES)
+            native = cl.Program(rt.context, [rt.device], binaries).build()
+        put, add = native.put, native.add
+        if built_from == "released program":
+            del native
+        x, z = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+        y = cl.Buffer(rt.context, cl.mem_flags.READ_WRITE, 32)
+        first = rt.launch(put, (8,), None, x, np.int32(5))
+        second = rt.launch(add, (8,), None, x, y, np.int32(2))
+        third = rt.launch(add, (8,), None, y, z, np.int32(3))
+        assert rt.explain(first, second).ordered
+        assert rt.explain(second, third).ordered
+        assert z.get().tolist() == [10] * 8
 
 
-def test_variables_of_a_program_that_is_not_known_order_its_kernels(
-    rt: acs.Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("acs_cl.program._program_of", lambda kernel: None)
-    native = cl.Program(rt.context, SOURCE).build(cache_dir=False)
-    x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
-    first = rt.launch(native.put, (8,), None, x, np.int32(5))
-    second = rt.launch(native.add, (8,), None, y, rt.zeros(8, "i4"), np.int32(5))
-    assert rt.explain(first, second).ordered  # there might be some
+def test_variables_of_a_program_that_is_not_known_order_its_kernels(rt: acs.Runtime) -> None:
+    with testing.untold_programs():
+        native = cl.Program(rt.context, SOURCE).build(cache_dir=False)
+        x, y = rt.zeros(8, "i4"), rt.zeros(8, "i4")
+        first = rt.launch(native.put, (8,), None, x, np.int32(5))
+        second = rt.launch(native.add, (8,), None, y, rt.zeros(8, "i4"), np.int32(5))
+        assert rt.explain(first, second).ordered  # there might be some
 
 
 def test_parts_of_a_buffer_that_the_program_has_released_meet(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyopencl as cl
 from pyopencl import _cl
@@ -38,7 +37,9 @@ def cut_at_blanks(options: str) -> tuple[str, ...]:
     return tuple(options.split(" "))
 
 
-def build(context: cl.Context, device: cl.Device, source: str, options: Sequence[str]) -> Any:
+def build(
+    context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
+) -> cl.Program:
     """Build a program on one device, with argument information; in a shared context one that was
     built there before is taken. Options are those of `driver_options`, or none.
 
@@ -84,7 +85,7 @@ def _first_error_line(log: str) -> int | None:
     return None
 
 
-def _build_log(program: Any, device: cl.Device) -> str:
+def _build_log(program: _cl._Program, device: cl.Device) -> str:
     try:
         return str(program.get_build_info(device, cl.program_build_info.LOG)).strip()
     except (cl.Error, AttributeError):
@@ -104,7 +105,7 @@ def read_source(source: str | Path) -> str:
     return source
 
 
-def macro_options(macros: Mapping[str, Any] | None) -> list[str]:
+def macro_options(macros: Mapping[str, object] | None) -> list[str]:
     """`{"N": 4, "FAST": None}` as compiler options."""
     return [
         f"-D{name}" if value is None else f"-D{name}={value}"

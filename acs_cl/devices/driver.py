@@ -106,7 +106,7 @@ def _invokers_later() -> Iterator[None]:
         return
     before, mine = _invoker.generate_enqueue_and_set_args, get_ident()
 
-    def generate(*arguments: Any, **named: Any) -> Any:
+    def generate(*arguments: object, **named: object) -> object:
         if get_ident() != mine:
             return before(*arguments, **named)
 

@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy.typing as npt
 
 from ..errors import UsageError
 from ..host.intervals import packed
 from .trace import Slice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#eeca3b", "#9d755d")
 TRANSFERS = {"read": "#3d3d3d", "write": "#6b6b6b", "fill": "#979797", "copy": "#bdbdbd"}
@@ -44,7 +50,7 @@ class Panel(NamedTuple):
 
     title: str
     runs: Sequence[Run]
-    image: Any = None
+    image: npt.ArrayLike | None = None
     marks: Sequence[tuple[float, float, str]] = ()
 
 
@@ -90,11 +96,11 @@ def draw(panels: Sequence[Panel], path: str | Path, title: str) -> None:
 class _Sheet(NamedTuple):
     """A figure with places in inches from its upper left corner."""
 
-    figure: Any
+    figure: Figure
     width: float
     height: float
 
-    def axes(self, left: float, top: float, width: float, height: float) -> Any:
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
         """Axes at a place, without the usual frame."""
         below = self.height - top - height
         place = (left / self.width, below / self.height, width / self.width, height / self.height)
@@ -137,7 +143,7 @@ def _panel(
             axes.tick_params(labelbottom=False)
 
 
-def _timeline(axes: Any, run: Run, colours: dict[str, str], longest_ms: float) -> None:
+def _timeline(axes: Axes, run: Run, colours: dict[str, str], longest_ms: float) -> None:
     rows = rows_of(run.slices)
     begin = min(one.start_ns for one in run.slices)
     for number, (_, row) in enumerate(rows):
@@ -164,7 +170,8 @@ def _timeline(axes: Any, run: Run, colours: dict[str, str], longest_ms: float) -
     axes.set_title(run.label, loc="left", fontsize=9, color=INK, pad=3)
 
 
-def _image(axes: Any, panel: Panel) -> None:
+def _image(axes: Axes, panel: Panel) -> None:
+    assert panel.image is not None
     axes.imshow(panel.image, cmap="gray", vmin=0, vmax=255, aspect="equal")
     axes.set_xticks([])
     axes.set_yticks([])

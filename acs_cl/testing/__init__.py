@@ -41,6 +41,7 @@ from .launches import (
     scarce_memory,
     seen_complete,
     span_of,
+    untold_programs,
     wait_until,
 )
 from .moments import MOMENTS, interrupted, new_process
@@ -100,6 +101,7 @@ __all__ = [
     "seen_complete",
     "span_of",
     "trials_say",
+    "untold_programs",
     "users",
     "wait_until",
 ]

@@ -6,12 +6,14 @@ In: a runtime, or what was made by one. Out: plain values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
 import pyopencl as cl
 
+from .. import program as programs
+from ..access import inference
 from ..errors import UsageError
 from ..handle import Handle
 from ..memory.array import Array
@@ -173,3 +175,13 @@ def expect_no_events(runtime: Runtime) -> None:
     queues = runtime.engine.backend.core_queues
     if queues is not None:
         queues.unasked_enough = 0
+
+
+@contextmanager
+def untold_programs(arguments: bool = False) -> Iterator[None]:
+    """Make the driver tell no program of a kernel, and not even its arguments, if that is asked."""
+    with ExitStack() as changes:
+        changes.enter_context(changed(programs, "_program_of", lambda kernel: None))
+        if arguments:
+            changes.enter_context(changed(inference, "from_arg_info", lambda kernel: None))
+        yield

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ..access import inference
 from ..devices import contexts
@@ -17,7 +16,7 @@ from ..launch.engine import Engine
 from ..opencl_c.parse import macros
 from .changing import changed
 
-MOMENTS: dict[str, tuple[Any, str, bool]] = {
+MOMENTS: dict[str, tuple[object, str, bool]] = {
     "before an end is noted": (ends, "retire_one", False),
     "before ends are told": (Engine, "completed", False),
     "after ends are noted": (Engine, "completed", True),
@@ -34,7 +33,7 @@ def interrupted(moment: str, error: BaseException, times: int = 1) -> Iterator[l
     raised: list[int] = []
     before = getattr(where, name)
 
-    def come(*arguments: Any) -> Any:
+    def come(*arguments: object) -> object:
         if is_after:
             before(*arguments)
         if len(raised) < times:

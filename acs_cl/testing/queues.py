@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..queue import commands, patch, sampling, trials
 from ..queue import queue as queue_module
+from ..queue.calls import Original
 from ..queue.queue import Queue
 from ..runtime import Runtime
 from .changing import changed
@@ -93,12 +94,12 @@ def planned_commands() -> Iterator[Planned]:
     found = Planned([], [])
     described = commands.described
 
-    def kernel(queue: Any, plan: Any, *rest: Any) -> Any:
+    def kernel(queue: Queue, plan: commands.Plan, *rest: Any) -> object:
         found.kernels.append(plan.kernel.name)
         return described(queue, plan, *rest)
 
-    def transfer(name: str, before: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **keywords: Any) -> Any:
+    def transfer(name: str, before: Original) -> Original:
+        def counted(*arguments: object, **keywords: object) -> object:
             found.transfers.append(name)
             return before(*arguments, **keywords)
 

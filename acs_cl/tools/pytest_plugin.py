@@ -156,9 +156,9 @@ def acs_runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     import acs_cl as acs  # not before: it loads the OpenCL driver
 
     backend, issue, check = request.param
-    made: list[Any] = []
+    made: list[acs.Runtime] = []
 
-    def make(device: Any = None, **options: Any) -> Any:
+    def make(device: Any = None, **options: Any) -> acs.Runtime:
         try:
             runtime = acs.Runtime(device, backend=backend, issue=issue, check=check, **options)
         except acs.DeviceError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -24,7 +23,7 @@ _BATCHES = 7
 _READS = 200
 
 
-def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> dict[str, Any]:
+def measure_cost(bench: Bench, *, until: float, notes: list[str]) -> Report:
     """Launches in order, with an event of another queue, out of order; launch and blocking read."""
     source, target = bench.buffer(), bench.buffer()
     kernel = cl.Kernel(bench.program, "acs_probe_tiny")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, get_type_hints
 
+from ...records import Report
+
 
 class Gain(NamedTuple):
     """How many times faster than one in-order queue the same kernels ran on *lanes* of them."""
@@ -61,7 +63,7 @@ class Probe(NamedTuple):
     memory: str = "buffers"  # "svm" | "buffers"
     sentence: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Report:
         """Plain values, one for each field."""
         document = self._asdict()
         for name in _GAINS:
