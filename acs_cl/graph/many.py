@@ -8,13 +8,15 @@ nothing is unusual, the core runs the loop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .. import core
 from ..access.arguments import describe
+from ..devices.driver import Events
 from ..errors import UsageError
+from ..launch.engine import Engine
 from ..launch.joint import SeveralHandle, numbers_of
 from ..records import Access
 
@@ -25,12 +27,18 @@ AT_ONCE = 64
 """Launches that take the long way before the core is asked again."""
 
 
+Column: TypeAlias = tuple[Any, bool]
+"""What a call of many launches gives for one place, and whether each launch has its own."""
+
+
 class ManyHandle(SeveralHandle):
     """The launches of one `Kernel.launch_many`; `number` is that of the last."""
 
     __slots__ = ("_parts",)
 
-    def __init__(self, engine: Any, name: str, runs: list[Sequence[int]], parts: list[Any]) -> None:
+    def __init__(
+        self, engine: Engine, name: str, runs: list[Sequence[int]], parts: list[Any]
+    ) -> None:
         super().__init__(engine, runs, name, Access((), ()))
         self._parts = parts
 
@@ -47,11 +55,11 @@ class ManyHandle(SeveralHandle):
 
 def launch_many(
     kernel: Kernel,
-    global_size: Any,
-    local_size: Any,
-    args: Sequence[Any],
+    global_size: object,
+    local_size: object,
+    args: Sequence[object],
     count: int | None,
-    wait_for: Any,
+    wait_for: Events,
     when: Any,
 ) -> Any:
     """See `Kernel.launch_many`."""
@@ -101,9 +109,9 @@ def _told(error: BaseException, at: int, many: int) -> BaseException:
 
 def _one(
     kernel: Kernel,
-    sizes: tuple[tuple[Any, bool], tuple[Any, bool]],
-    columns: list[tuple[Any, bool]],
-    wait_for: Any,
+    sizes: tuple[Column, Column],
+    columns: list[Column],
+    wait_for: Events,
     when: Any,
     at: int,
 ) -> Any:
@@ -125,7 +133,7 @@ def _is_each(value: Any) -> bool:
     )
 
 
-def _sizes(value: Any) -> tuple[Any, bool]:
+def _sizes(value: Any) -> Column:
     """A size for all launches, or a list of sizes: numbers, or tuples."""
     if isinstance(value, np.ndarray) and value.ndim:
         return [tuple(np.atleast_1d(size).tolist()) for size in value], True
@@ -139,8 +147,8 @@ def _sizes(value: Any) -> tuple[Any, bool]:
 def _count(
     kernel: Kernel,
     count: int | None,
-    others: list[tuple[Any, bool]],
-    columns: list[tuple[Any, bool]],
+    others: list[Column],
+    columns: list[Column],
 ) -> int:
     """How many launches there are: all sequences have to say the same."""
     names = ["the global size", "the local size", "when="]

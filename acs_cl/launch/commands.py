@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyopencl as cl
 
 from ..access.bands import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError
+from ..records import HostArray
 
 
 class _Kernel(NamedTuple):
@@ -89,9 +89,9 @@ class HostCommand:
     def __init__(
         self,
         name: str,
-        function: Callable[..., Any],
-        reads: Sequence[tuple[Place, np.ndarray[Any, Any]]],
-        writes: Sequence[tuple[Place, np.ndarray[Any, Any]]],
+        function: Callable[..., object],
+        reads: Sequence[tuple[Place, HostArray]],
+        writes: Sequence[tuple[Place, HostArray]],
         site: str,
     ) -> None:
         self.name = name
@@ -99,7 +99,7 @@ class HostCommand:
         self.reads = reads
         self.writes = writes
         self.site = site
-        self.result: Any = None
+        self.result: object = None
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Host tasks are run, not enqueued."""
@@ -115,7 +115,7 @@ class HostCommand:
             _check(driver.wait_for_event(driver.write(queue, place, host, None)), self.name)
 
 
-def _has_bytes(pair: tuple[Place, np.ndarray[Any, Any]]) -> bool:
+def _has_bytes(pair: tuple[Place, HostArray]) -> bool:
     return pair[1].nbytes > 0
 
 

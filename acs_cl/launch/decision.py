@@ -70,7 +70,7 @@ class Fault:
         self.host = np.zeros(1, np.uint32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self.place = Place(cl.Buffer(context, flags, hostbuf=self.host), 0, WIDTH)
-        self.kernel_event: Any = None
+        self.kernel_event: cl.Event | None = None
 
 
 class DecidedCommand:
@@ -135,7 +135,7 @@ class DecidedCommand:
         return self.plain.local_size
 
     @property
-    def kernel_event(self) -> Any:
+    def kernel_event(self) -> cl.Event | None:
         """The kernel's own event, where another one stands for the launch."""
         return self.fault.kernel_event if self.fault is not None else None
 
