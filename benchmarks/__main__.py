@@ -10,6 +10,7 @@ COMMANDS = {
     "everything": ("suite.everything", "all that docs/measurements shows, within so many seconds"),
     "compare": ("compare", "beside CUDA, PyTorch, or in GrCUDA's sizes"),
     "loops": ("suite.loops", "loops on the device beside those of the host, and CUDA's"),
+    "devices": ("suite.devices", "programs on one device and on several"),
     "validate": ("validate", "the emulator beside a device"),
     "paper": ("validation.paper", "the paper's workloads on its device, simulated"),
     "bands": ("validation.bands", "what launches cut into parts would gain, simulated"),

@@ -19,6 +19,7 @@ from conftest import Environment
 from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of
 
 import acs_cl as acs
+from acs_cl.benchmarks.suite import devices
 from acs_cl.records import Span
 from acs_cl.several import placement
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
@@ -419,6 +420,17 @@ def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() ->
     assert owed.pays("there", 1000.0, [0.0, 0.0])
     answers = [owed.pays("away", 1000.0, [0.0, 2000.0]) for _ in range(5)]
     assert answers == [False, False, False, True, False]
+
+
+def test_the_benchmark_compares_results_of_one_and_of_several(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        devices.main(["--devices", "0", "0", "--scale", "0.00001", "--steps", "4", "--spread"]) == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(devices.PROGRAMS)
+    assert all("copies" in line for line in lines)
 
 
 # ---- wrong use -----------------------------------------------------------------------------------
