@@ -508,7 +508,9 @@ class Schedulers:
         self._began = perf_counter()
         program, registers = build_told(self._context, self._device, source, words, self.tier)
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
-        limits = self._limits(group, registers, there, spawn if children else 0)
+        limits = self._limits(group, registers, there)
+        if children:
+            limits = limits._replace(spawn=spawn, child_slots=self._spawn.slots)
         if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
             warm_up(self._context, self._device, native, group)
         pool = give_pool(self._context, native, limits.groups)
@@ -545,7 +547,7 @@ class Schedulers:
         if warm_up_apart(self._device, source, words, group, self.tier):
             cache.store(name, {})
 
-    def _limits(self, group: int, registers: int | None, there: _Set, spawn: int) -> Limits:
+    def _limits(self, group: int, registers: int | None, there: _Set) -> Limits:
         units = int(self._device.max_compute_units)
         if self._loops:
             groups = 4 * units
@@ -557,8 +559,7 @@ class Schedulers:
         if self._cap is not None:
             groups = min(groups, self._cap)
         tiles = 2 * groups if self._loops else 4 * groups
-        slots = self._spawn.slots if spawn else 0
-        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES), spawn, slots)
+        return Limits(group, there.arena_bytes, groups, min(tiles, layout.MOST_TILES))
 
     def _most_bodies(self, group: int) -> int:
         return MOST_LOOPED_BODIES if self._loops and group > 1 else MOST_BODIES
