@@ -248,7 +248,7 @@ inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls,
         if (!ACS_FORESEE || (ACS_SPAWNS && acs_task_of(entry) >= e->tasks)) /* a child's record is new */
             acs_acquire_late(e, shared);
     }
-    return entry;
+    return min(entry, ACS_CLOSES - 1u); /* a damaged slot closes no round */
 }
 
 /* The rank `rank` waits for the last finisher of `task`; whether it may go on to the heir. */

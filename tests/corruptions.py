@@ -27,10 +27,11 @@ RECORD_KINDS = {
 }  # fmt: skip
 BLOCK_KINDS = {"head": 0, "tail": 32, "unfinished": 64, "gone": 96, "fault": 128, "inserting": 160}
 KINDS = ("header", *RECORD_KINDS, "edges", "initial", "counts", *BLOCK_KINDS, "count", "left",
-         "queue")  # fmt: skip
+         "queue", "closes")  # fmt: skip
 
 SURE = {"header", "successors", "n_successors", "tiles", "args", "shape", "parent", "edges"}
 SURE |= {"initial", "counts", "unfinished", "gone", "fault", "head", "tail", "count", "left"}
+SURE |= {"closes"}
 """Kinds after which no wrong result can look like a right one. With the others a word may come to
 mean another launch that could be meant: another kernel, fewer items, another task."""
 
@@ -68,12 +69,14 @@ def corrupt(rng: random.Random, image: layout.Image, kind: str) -> str:
         at = initial + rng.randrange(n_initial)
     elif kind == "counts":
         at = counts + task
-    elif kind == "queue":
-        at = state + 64 * -(-n // 32) + rng.randrange(capacity)
+    elif kind in ("queue", "closes"):
+        at = state + 64 * -(-n // 32) + (rng.randrange(capacity) if kind == "queue" else 0)
     else:
         at = int(places[task]) + (32 * -(-n // 32) if kind == "left" else 0)
     before = int(words[at])
     new = changed(rng, before)
+    if kind == "closes":  # what no entry is: a group that ends a round of a loop says it to itself
+        new = 0xFFFFFFFF
     if kind in ("args", "shape"):  # inside the region arguments would be what they are not
         new = rng.choice((len(words) - 9 + rng.randrange(9), 0xFFFFFFFF - rng.randrange(70)))
     if kind in ("when", "size"):  # an address that may be read, of the task's first argument
