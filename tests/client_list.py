@@ -85,6 +85,8 @@ CLIENTS = {
         environment="venv-numpy-1",
         without="the package's own tests are not on PyPI: these are ours",
     ),
+    "bempp_cl": Client("bempp-cl", without="the package's own tests are not on PyPI"),
+    "gprmax": Client("gprMax", without="the package's own tests are not on PyPI"),
 }
 
 

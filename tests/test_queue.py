@@ -615,6 +615,26 @@ def test_profiling(make: Callable[..., acs.Runtime]) -> None:
     assert second.profile.queued <= second.profile.submit
 
 
+def test_times_of_a_command_that_ends_before_anybody_asks(context: cl.Context) -> None:
+    """Another thread may find it ended, and let go of its event: seen with silx, seldom."""
+    queue = acs.Queue(context, backend="lanes", properties=PROFILING)
+    engine, a = queue.runtime.engine, buffer(queue, np.zeros(N))
+    launch, threads = engine.launch, []
+
+    def launched(*how: Any, **more: Any) -> acs.Handle:
+        handle = launch(*how, **more)
+        threads.append(threading.Thread(target=queue.runtime.finish))
+        threads[-1].start()
+        threads[-1].join(0.3)
+        return handle
+
+    engine.launch = launched  # type: ignore[method-assign]
+    event = kernels_of(context)["add"](queue, (N,), None, a, np.int32(1))
+    del engine.launch
+    threads[0].join()
+    assert 0 < event.profile.start <= event.profile.end
+
+
 # ---- host memory ---------------------------------------------------------------------------------
 
 

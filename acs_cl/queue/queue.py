@@ -342,8 +342,8 @@ class Queue(cl.CommandQueue):
         watched: Watched | None = None
         if held:
             command = _kept(command)
-            if self._profiles:
-                command = watched = Watched(command)
+        if self._profiles:  # it may have ended, and its event be gone, before anybody asks
+            command = watched = Watched(command)
         try:
             handle = engine.launch(command, access, foreign or None, after=after)
         except AcsError as error:
@@ -351,8 +351,6 @@ class Queue(cl.CommandQueue):
         number = handle.number
         self._note(number, seen)
         timed: Timed = None if watched is None else watched.known
-        if watched is None and self._profiles:
-            timed = engine.backend.event_for_others(number)
         event = event_of(self, number, kind, keeps, timed)
         if blocks:
             self.settle(number)
