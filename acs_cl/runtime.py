@@ -129,6 +129,9 @@ class Runtime:
             lanes_by = placing(lane_after, lane_new)
             self._open_several(devices, placement, spread, asked, lanes_by, given)
             return
+        for name, is_asked in (("placement", placement != "min_finish"), ("spread", spread)):
+            if is_asked:
+                raise UsageError(f"{name}= is for several devices; name them in devices=")
         used_context, used_device = context_for(device, context)
         planned = plan(used_device, asked)
         store = store_for(used_context, used_device, planned.memory)

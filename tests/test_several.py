@@ -446,6 +446,8 @@ def test_the_benchmark_compares_results_of_one_and_of_several(
         ({"devices": [0, True]}, r"devices\[1\]: a device is given as"),
         ({"devices": [0] * 17}, "at most 16"),
         ({"devices": [0, 0], "placement": "best"}, "unknown placement 'best'"),
+        ({"placement": "round_robin"}, "placement= is for several devices; name them in devices="),
+        ({"spread": True}, "spread= is for several devices"),
         ({"devices": [0, 0], "device": 0}, "device= takes one device"),
         ({"devices": [0, 0], "backend": "device"}, "backend='device' takes one device"),
         ({"devices": [0, 0], "trace": True}, "trace=True takes one device"),
