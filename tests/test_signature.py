@@ -352,11 +352,58 @@ def test_files_of_the_current_folder_are_found_as_the_driver_finds_them(
         from_source(source, "k", "-I other", None)
 
 
-def test_what_a_file_says_is_not_kept(folder: Path, tmp_path: Path) -> None:
-    header = tmp_path / "part.h"
-    source = '%:include "part.h"\n__kernel void k(__global int *a) { BODY }'
+PART = '%:include "part.h"\n__kernel void k(__global int *a) { BODY }'
+
+
+def test_what_includes_files_is_kept_as_long_as_they_say_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, option = tmp_path / "part.h", f"-I {tmp_path}"
     header.write_text("#define BODY a[0] = 1;")
-    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "w"
-    assert not folder.exists() or not list(folder.iterdir())
-    header.write_text("#define BODY int x = a[0];")
-    assert from_source(source, "k", f"-I {tmp_path}", None).parameters[0].mode == "r"
+    for _ in range(2):  # the first time nobody knows which files they are
+        found = from_source(PART, "k", option, None)
+    assert found.parameters[0].mode == "w"
+    with monkeypatch.context() as patch:
+        patch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
+        for _ in range(2):
+            assert from_source(PART, "k", option, None) == found
+            signatures.forget_programs()
+    for text, mode in (("int x = a[0];", "r"), ("a[0] += 1;", "rw"), ("a[0] = 1;", "w")):
+        header.write_text(f"#define BODY {text}")
+        for _ in range(3):
+            assert from_source(PART, "k", option, None).parameters[0].mode == mode
+
+
+@pytest.mark.parametrize("place", ["beside", "in front", "nested"])
+def test_a_file_that_gets_in_front_of_another_one_is_seen(
+    folder: Path, tmp_path: Path, place: str
+) -> None:
+    """Kept signatures are of the files that the compiler reads now."""
+    reads, writes = "#define BODY int x = a[0];", "#define BODY a[0] = 1;"
+    for name in ("first", "second"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+    first, second = tmp_path / "first", tmp_path / "second"
+    options = f"-I {first} -I {second}"
+    texts = {
+        "beside": '#include "sub/outer.h"',
+        "in front": '#include "part.h"',
+        "nested": '#include "sub/part.h"',
+    }
+    (second / "part.h").write_text(reads)
+    if place == "nested":
+        (second / "sub" / "part.h").write_text(reads)
+    (first / "sub" / "outer.h").write_text('#include "part.h"')
+    source = texts[place] + "\nkernel void k(global int *a) { BODY }"
+    for _ in range(3):
+        assert from_source(source, "k", options, None).parameters[0].mode == "r"
+    new = {
+        "beside": first / "sub" / "part.h", "in front": first / "part.h",
+        "nested": first / "sub" / "part.h",
+    }[place]  # fmt: skip
+    new.write_text(writes)
+    for _ in range(3):
+        if place == "beside":
+            assert from_source(source, "k", options, None).parameters[0].mode == "w"
+        else:
+            with pytest.raises(CannotParse, match="is not the same in"):
+                from_source(source, "k", options, None)

@@ -22,6 +22,7 @@ from acs_cl.access.signature import Parameter, Signature
 from acs_cl.devices import facts
 from acs_cl.devices.facts import CannotParse, DeviceFacts
 from acs_cl.opencl_c import cache
+from acs_cl.opencl_c.parse import included
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -196,6 +197,9 @@ class _Kept(NamedTuple):
 PROGRAMS_KEPT = 1024
 """Programs whose signatures are remembered."""
 
+_INCLUDED = "included"
+"""What an entry on disk is of: the names of files that a program includes."""
+
 _UNITS_KEPT = 4
 _units: OrderedDict[tuple[object, ...], clang.Unit | CannotParse] = OrderedDict()
 _programs: dict[tuple[object, ...], _Kept] = {}
@@ -214,14 +218,15 @@ def from_source(
     """A signature from the text of a program. Raises `CannotParse`."""
     known_facts = facts.facts_of(device)
     words = facts.split_options(options)
-    # What a source includes is not part of the key, so such a signature is not kept.
-    if facts.may_include(source, words):
+    includes = facts.may_include(source, words)
+    files = _included(source, words, known_facts) if includes else ""
+    if files is None:
         return _parse_signature(source, kernel_name, words, device, known_facts)
-    program = source, tuple(words), known_facts
+    program = source, tuple(words), known_facts, files
     with _lock:
         kept = _programs.get(program)
         if kept is None:
-            key = cache.key(source, "signatures", words, known_facts)
+            key = cache.key(source, "signatures" + files, words, known_facts)
             kept = _programs[program] = _Kept(key, cache.load_lines(key), {})
             if len(_programs) > PROGRAMS_KEPT:
                 del _programs[next(iter(_programs))]
@@ -230,9 +235,20 @@ def from_source(
         signature = _from_text(kept.lines[kernel_name])
     if signature is None:
         signature = _parse_signature(source, kernel_name, words, device, known_facts)
+        if includes and files != _included(source, words, known_facts):
+            return signature  # something changed meanwhile
         cache.add_line(kept.key, kernel_name, _to_record(signature))
     kept.signatures[kernel_name] = signature
     return signature
+
+
+def _included(source: str, words: list[str], known_facts: DeviceFacts) -> str | None:
+    """Tell apart what a program that was parsed before includes; None: nobody knows which files
+    these are, or it may change unseen."""
+    record = cache.load(cache.key(source, _INCLUDED, words, known_facts))
+    if record is None or "__has_include" in source:
+        return None
+    return included.digest_of([str(path) for path in record["files"]], words)
 
 
 def _parse_signature(
@@ -245,6 +261,10 @@ def _parse_signature(
 
     with clang.LOCK:
         unit = _unit(source, words, device, facts)
+        if unit.included:
+            cache.store(
+                cache.key(source, _INCLUDED, words, facts), {"files": sorted(unit.included)}
+            )
         kernel = unit.kernels.get(kernel_name)
         if kernel is None:
             raise CannotParse(f"the source has no kernel {kernel_name}")

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import filecmp
-import itertools
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -27,6 +24,7 @@ from typing import NamedTuple
 import pyopencl as cl
 
 from acs_cl.devices.facts import BuildOptions, CannotParse, facts_of, split_options
+from acs_cl.opencl_c.parse import included as files
 from acs_cl.opencl_c.parse import macros, names, prelude
 from acs_cl.opencl_c.parse.environment import Environment
 from acs_cl.opencl_c.parse.tree import Collect, Cursor, Index, Tree
@@ -35,8 +33,6 @@ __all__ = ["LOCK", "CannotParse", "Unit", "facts_of", "library", "parse", "split
 
 LOCK = threading.RLock()
 SOURCE_PATH = "/acs_cl_source.cl"
-_HERE = "-I."
-"""Some drivers look for files that a source includes in the current folder first."""
 _PRELUDE_PATH = "/acs_cl_prelude.h"
 _STRING_LITERAL = 109
 
@@ -164,7 +160,7 @@ def _child_collector(cindex: ModuleType) -> Collect:
 def parser_options(options: BuildOptions) -> list[str]:
     """Those of the build options that change how the text reads, as the parser spells them."""
     words = split_options(options)
-    out = [_HERE]
+    out = [files.HERE]
     i = 0
     while i < len(words):
         word = words[i]
@@ -209,9 +205,9 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
     undeclared: tuple[str, ...] = ()
     while True:
         tree, complaints = _tree(environment, source, words, standard, undeclared)
-        files = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
-        if files != included:
-            included, texts = files, [source, *read(files)]
+        found = tuple({str(entry.include.name) for entry in tree.get_includes()} - {_PRELUDE_PATH})
+        if found != included:
+            included, texts = found, [source, *files.read(found)]
         if environment.ask(names.asked(texts, words)):
             continue
         strange = complaints.undeclared | complaints.undefined
@@ -233,7 +229,7 @@ def _parse(environment: Environment, source: str, words: list[str], standard: st
         if calls <= set(undeclared):
             raise CannotParse("line {}: {}".format(*complaints.errors[0]))
         undeclared = tuple(sorted(calls.union(undeclared)))
-    _refuse_ambiguous(included, words)
+    files.refuse_ambiguous(included, words)
     if any("typeof" in text for text in texts):
         # The tree shows the type of an array parameter as an array, which it is not.
         raise CannotParse("the source uses typeof")
@@ -312,39 +308,6 @@ def _predefined_macros(
             cursor.spelling for cursor in tree.cursor.get_children() if cursor._kind_id == 501
         )
     return _predefined[key]
-
-
-def read(paths: tuple[str, ...]) -> list[str]:
-    """The texts of files."""
-    texts = []
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                texts.append(file.read())
-        except OSError:
-            raise CannotParse(f"cannot read {path} again") from None
-    return texts
-
-
-def _refuse_ambiguous(included: tuple[str, ...], words: list[str]) -> None:
-    """Refuse a file that another one could stand for: in which order folders are looked through is
-    the driver's business."""
-    folders = _folders(words)
-    for path in included:
-        for folder in folders:
-            name = os.path.relpath(path, folder)
-            if name.startswith(os.pardir):
-                continue
-            for other in folders:
-                place = os.path.join(other, name)
-                if os.path.isfile(place) and not filecmp.cmp(path, place, shallow=False):
-                    raise CannotParse(f"{name} is not the same in {folder} and in {other}")
-
-
-def _folders(words: list[str]) -> list[str]:
-    """Those that included files are looked for in."""
-    folders = [word[2:] for word in words if word.startswith("-I") and len(word) > 2]
-    return folders + [folder for word, folder in itertools.pairwise(words) if word == "-I"]
 
 
 def is_kernel(cursor: Cursor) -> bool:
