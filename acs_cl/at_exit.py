@@ -40,7 +40,8 @@ INTERRUPTED = 130
 """Exit status of a program that Ctrl-C has ended, as shells have it."""
 
 FAILED = 1
-"""That of one that a watchdog has, if it has to be ended by force; else it has its own."""
+"""That of one that a watchdog has, if the program never heard of that and would say that all is
+well, or if it has to be ended by force; else it has its own."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
 """Who leaves by one of these waits no longer."""
@@ -126,24 +127,26 @@ def _at_exit(again: bool = False) -> None:
     last = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)  # not of a prompt
     is_interrupted = again or interrupted or isinstance(last, KeyboardInterrupt)
     ends = is_interrupted or isinstance(last, GIVEN_UP)
+    is_news = False
     try:
         if not ends:
             for engine in waiting.engines():
                 if engine not in _left:
                     waiting.close(engine, quiet=True)
     except GIVEN_UP as error:
-        ends, is_interrupted = True, isinstance(error, KeyboardInterrupt)
+        ends, is_news, is_interrupted = True, True, isinstance(error, KeyboardInterrupt)
     if ends:
         with contextlib.suppress(KeyboardInterrupt):  # which is noted
             for engine in waiting.engines():
                 _close_soon(engine)
     if _left:
-        _end(0 if _again else LAST_S, is_interrupted)
+        _end(0 if _again else LAST_S, is_interrupted, is_news)
 
 
-def _end(seconds: float, is_interrupted: bool) -> None:
+def _end(seconds: float, is_interrupted: bool, is_news: bool) -> None:
     """Something runs that nobody can stop. What is left to do at exit gets so many seconds, but for
-    what drivers do: they would take down what still runs, or wait for it."""
+    what drivers do: they would take down what still runs, or wait for it. `is_news`: the program
+    has not heard of it."""
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
@@ -151,7 +154,7 @@ def _end(seconds: float, is_interrupted: bool) -> None:
             stream.flush()
     if seconds:
         status = INTERRUPTED if is_interrupted else FAILED
-        core.native.end_process(seconds, status, not is_interrupted, _left)
+        core.native.end_process(seconds, status, not is_interrupted, is_news, _left)
     else:  # no thread of Python's runs while the interpreter ends
         os._exit(INTERRUPTED)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-INTERFACE = 45
+INTERFACE = 48
 """The version of the border that these sources expect."""
 
 _INSTALL = (

@@ -496,11 +496,11 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
     tile_items = ((min(tile_items, items) - 1u) / ACS_GROUP + 1u) * ACS_GROUP;
     const uint tiles = (items - 1u) / tile_items + 1u, units = entries + 1u;
     /* looked at first, so that what is asked for in vain does not add up */
-    if (acs_load(e->block + ACS_B_UNITS) > ACS_POOL_UNITS - units ||
-        acs_load(e->block + ACS_B_ASKED) > ACS_CHILD_SLOTS - tiles)
+    if (acs_load(e->block + ACS_B_UNITS) + units > ACS_POOL_UNITS ||
+        acs_load(e->block + ACS_B_ASKED) + tiles > ACS_CHILD_SLOTS)
         return false;
     const uint unit = acs_add(e->block + ACS_B_UNITS, units);
-    if (unit > ACS_POOL_UNITS - units || acs_add(e->block + ACS_B_ASKED, tiles) > ACS_CHILD_SLOTS - tiles)
+    if (unit + units > ACS_POOL_UNITS || acs_add(e->block + ACS_B_ASKED, tiles) + tiles > ACS_CHILD_SLOTS)
         return false;
     __global uint *record = pool + unit * ACS_UNIT;
     for (uint i = 0; i < ACS_UNIT; ++i)

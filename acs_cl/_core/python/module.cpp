@@ -33,13 +33,16 @@ namespace {
 
 // Has the process end without what libraries do at exit: a driver takes down what a kernel or a compiler
 // still uses, which is a crash (PoCL). `is_own`: the status stays that of the program, where the C library
-// tells it.
-void leave_without_drivers(int status, [[maybe_unused]] bool is_own) {
+// tells it; `fails`: but for one that says that all is well.
+void leave_without_drivers(int status, [[maybe_unused]] bool is_own, [[maybe_unused]] bool fails) {
     static int told;
     told = status;
 #ifdef __GLIBC__
-    if (is_own) told = -1;
-    on_exit([](int own, void *) { std::fflush(nullptr), std::_Exit(told < 0 ? own : told); }, nullptr);
+    static bool is_owns, is_failure;
+    is_owns = is_own, is_failure = fails;
+    on_exit([](int own, void *) {
+        std::fflush(nullptr), std::_Exit(is_owns && (own || !is_failure) ? own : told);
+    }, nullptr);
 #else
     std::atexit([] { std::fflush(nullptr), std::_Exit(told); });
 #endif
@@ -98,7 +101,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 45;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 48;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -143,14 +146,15 @@ NB_MODULE(_core, module) {
     }, "thread"_a);
     module.def("signals", &signals::many);
     module.def("hook_signals", &signals::hook_all);
-    module.def("end_process", [](double seconds, int status, bool is_own, nb::object keeps) {
-        leave_without_drivers(status, is_own);
+    module.def("end_process", [](double seconds, int status, bool is_own, bool fails,
+                                 nb::object keeps) {
+        leave_without_drivers(status, is_own, fails);
         keeps.release();
         std::thread([seconds, status] {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
             std::_Exit(status);
         }).detach();
-    }, "seconds"_a, "status"_a, "is_own"_a, "keeps"_a);
+    }, "seconds"_a, "status"_a, "is_own"_a, "fails"_a, "keeps"_a);
     // Python can be interrupted before the first line of what it calls: here it cannot.
     module.def("call_to_the_end", [](nb::object call) {
         for (bool interrupted = false;; interrupted = true) {
