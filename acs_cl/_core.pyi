@@ -338,6 +338,9 @@ class Table:
     def counts(self) -> bool:
         """Whether launches of the open epoch are only counted."""
     @property
+    def wants_attention(self) -> bool:
+        """Whether launches of the open epoch are only counted, and nobody looks at it."""
+    @property
     def is_complete(self) -> bool:
         """Whether all launches of the open epoch came as foreseen: it is to be sent."""
     @property
@@ -438,68 +441,45 @@ def use(
 ) -> None:
     """Say which classes launches meet: handles, arrays, local memory, numbers, flags of `when=`."""
 
-def teach(
+def plan(
     kernel: Caller,
     table: Table,
-    scheduler: Any,
     name: str,
-    parameters: Iterable[tuple[str, int, str]],
-    blob_bytes: int,
-    own_local: int,
-    most_local: int,
+    parameters: Iterable[tuple[str, str, int]],
+    numbers: Sequence[int] | None,
+    lanes: tuple[Queues, Any, bool] | None,
+    scheduler: tuple[Any, int, int, int] | None,
 ) -> None:
-    """Give a kernel its plan for the scheduler: code, place in the record and mode by parameter."""
+    """Give a kernel its launch plan: code, mode and place in a record by parameter.
+
+    Its ranges depend on the arguments `numbers`. `lanes`: queues, kernel, whether memory goes there
+    by address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
+    local memory at most."""
 
 def learn(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
-    words: bytes,
-    shape: bytes | None,
-) -> None:
-    """Add sizes to that plan, with the words that records of these sizes begin with."""
-
-def teach_queues(
-    kernel: Caller,
-    table: Table,
-    queues: Queues,
-    native: Any,
-    name: str,
-    parameters: Iterable[tuple[str, str]],
-    by_address: bool,
-    numbers: Sequence[int] | None,
-) -> None:
-    """Give a kernel its plan for lanes. Its ranges depend on the arguments `numbers`."""
-
-def learn_queues(
-    kernel: Caller,
-    global_size: Sizes,
-    local_size: Sizes | None,
     args: tuple[Any, ...],
-    covers: Sequence[int] | None,
-    access: Access,
-    left: int,
-    until: int,
-    reason: str | None,
-) -> bool:
-    """Add sizes and numbers to that plan; return whether they were new.
+    reached: Iterable[tuple[Iterable[Any] | None, Iterable[Any] | None]] | None,
+    is_full: bool,
+    head: tuple[bytes, bytes | None] | None,
+    stay: tuple[int, int, str | None] | None,
+) -> None:
+    """Add sizes to that plan, and what is read and written with the numbers among `args`.
 
-    `left` launches up to number `until` go to lanes before Python decides again."""
+    `is_full`: with unknown numbers all memory counts. `head`: how records of these sizes begin, and
+    their shape. `stay`: so many launches up to this number go to lanes before Python decides again,
+    for this reason."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
-    """Give the plan for lanes the kernel that looks at the flag of `when=` first."""
+    """Give a launch plan the kernel that looks at the flag of `when=` first."""
 
-def is_taught(kernel: Caller, /) -> bool:
-    """Say whether a kernel has a valid plan for the scheduler."""
-
-def is_taught_queues(kernel: Caller, /) -> bool:
-    """Say whether a kernel has a valid plan for lanes."""
-
-def knows(kernel: Caller, global_size: Sizes, local_size: Sizes | None) -> bool:
-    """Say whether the plan for the scheduler has these sizes."""
+def is_planned(kernel: Caller, /) -> bool:
+    """Say whether a kernel has a valid launch plan."""
 
 def forget(kernel: Caller, /) -> None:
-    """Drop both plans of a kernel."""
+    """Drop the launch plan of a kernel."""
 
 class Touches:
     """Hold what the launches of one `launch_many` touch."""
@@ -810,11 +790,11 @@ def teach_kernel(
     values: dict[int, bytes],
     global_size: Sizes,
     local_size: Sizes | None,
-    ranges: tuple[Sequence[int], tuple[int, ...] | None, Access, bool] | None,
+    ranges: tuple[Sequence[int], Iterable[Any] | None, bool] | None,
     left: int,
     until: int,
     reason: str | None,
 ) -> None:
-    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn_queues`. `ranges`: the
-    numbers that its ranges depend on, `covers` and `access`, and whether no more will be worked
-    out; None: launches touch all of their memory."""
+    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn`. `ranges`: the
+    numbers that its ranges depend on, `reached` and `is_full`; None: launches touch all of their
+    memory."""

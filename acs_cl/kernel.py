@@ -7,8 +7,8 @@ that turns plain arguments into driver arguments and spans. Whatever is not plai
 both apply.
 
 A call comes to the core's `Caller` first. That makes the launch by itself if one like it was made
-before, from what that one taught it (`teaching`), and calls `Kernel._call` for the first ones and
-for whatever is unusual.
+before, by the kernel's launch plan (`plans`), and calls `Kernel._call` for the first ones and for
+whatever is unusual.
 """
 
 # Long because: the slow path has to know every argument there is, and every wrong one by name.
@@ -35,7 +35,7 @@ from .devices.driver import Events, OwnKernel, is_svm, own_clone
 from .errors import UsageError
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
-from .plans import teach
+from .plans import MOST_RUNS, plan_launches
 from .records import Access, Sizes, Span
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Kernel(core.native.Caller):
         self._offer: Any = None
         self._ranges: bool | None = None
         self.narrowing: Narrow | None = None
-        self.lessons = 0
+        self.is_for_python = False
 
     def __repr__(self) -> str:
         return f"<acs_cl.Kernel {self.name}>"
@@ -113,8 +113,8 @@ class Kernel(core.native.Caller):
     def infer_ranges(self) -> bool | None:
         """Say whether a launch counts with only the bytes of its views that the body can reach.
 
-        False: all of each view counts. None, the default: all of each view counts where the
-        scheduler on the device takes the launch, since that is faster.
+        False: all of each view counts. True: always. None, the default: until they were worked out
+        for very many sizes and numbers; with others all of each view counts then.
         """
         return self._ranges
 
@@ -195,10 +195,9 @@ class Kernel(core.native.Caller):
             declared = deciding is not None, reads is not None or writes is not None
             cut = self._cut(many, access, global_size, offset, args, *declared)
         narrower = self.narrowing if deciding is None or not deciding.counts else None
-        if plain and self._is_whole(offer, global_size, local_size, when):
-            narrower = None
         if narrower is not None and self.standing is None:
-            access = narrower.access(access, global_size, local_size, offset, args)
+            most = MOST_RUNS if self._ranges is None else None
+            access = narrower.access(access, global_size, local_size, offset, args, most)
         if self.standing is not None or reads is not None or writes is not None:
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
@@ -217,7 +216,9 @@ class Kernel(core.native.Caller):
                 return handle
             variant = deciding.variant
         if plain:
-            teach(self, offer, global_size, local_size, access, args, handle.number, variant)
+            plan_launches(
+                self, offer, global_size, local_size, access, args, handle.number, variant
+            )
         return handle
 
     def _cut(
@@ -250,16 +251,6 @@ class Kernel(core.native.Caller):
 
         narrowing = self.narrowing
         return self.engine.launch_spread(command, access, self.source, access_of, wait_for)
-
-    def _is_whole(self, offer: Any, global_size: Any, local_size: Any, when: Any) -> bool:
-        """Whether a launch counts as touching all of its views: where a scheduler has had the
-        kernel at these sizes, and nothing else was asked for. With `when=` a runtime may yet send
-        it to a lane."""
-        if offer is None or self._ranges is not None:
-            return False
-        if (global_size, local_size, None) not in offer[1].heads:
-            return False
-        return when is None or self.engine.plan.scheduler == "all"
 
     def launch_many(
         self,
@@ -310,7 +301,7 @@ class Kernel(core.native.Caller):
         return self
 
     def _forget(self) -> None:
-        """The core makes no launches of it any more, until it is taught again."""
+        """The core makes no launches of it any more, until it has another plan."""
         core.native.forget(self)
 
     def _first(self, args: tuple[Any, ...]) -> Converted:

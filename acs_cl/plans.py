@@ -1,8 +1,8 @@
-"""Teaching: the native core learns which launches are plain, and makes those like them itself.
+"""Launch plans: what the native core has to know of a kernel to make its launches by itself.
 
-In: launches that went to a scheduler or to a queue the long way. Out: what the core has to know of
-the kernel, its sizes and its numbers. Invariant: what the core makes by itself is what the long way
-would have made; whatever it was not taught takes that.
+In: launches that Python made, and where they went. Out: a plan of the kernel, and what its sizes
+and numbers come to. Invariant: what the core makes by itself is what Python would have made;
+whatever the plan does not say comes here.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _NUMBERS = (
 )  # fmt: skip
 """Types of numbers that convert without any Python code, besides Python's own."""
 
-PATIENCE = 8192
-"""Launches that the core may learn something new of a kernel by: the numbers that its ranges depend
-on may be other ones in each. A network's kernel has hundreds, and some are learned again when a
-scheduler was built."""
+MOST_RUNS = 1024
+"""Sizes and numbers for which it is worked out which bytes a kernel reaches, unless the program
+wants all. To do that takes as long as many launches. So a kernel that is called with ever new
+numbers counts with all of its views in the end, for those. A network's kernel has hundreds."""
 
 
 class Planned(Called, Protocol):
@@ -50,8 +50,8 @@ class Planned(Called, Protocol):
     infer_ranges: bool | None
     narrowing: Narrow | None
     """What makes its accesses narrower than whole views."""
-    lessons: int
-    """How often the core has learned something of it."""
+    is_for_python: bool
+    """Whether the core can make none of its launches."""
 
     @property
     def engine(self) -> Engine:
@@ -63,7 +63,7 @@ def use(handle: type) -> None:
     core.native.use(handle, Array, cl.LocalMemory, _NUMBERS, FLAGS)
 
 
-def teach(
+def plan_launches(
     kernel: Planned,
     offer: tuple[Scheduler, Body] | None,
     global_size: Any,
@@ -79,97 +79,100 @@ def teach(
     touches without `when=`; `variant`: the OpenCL kernel that looks at that first, if there is
     one."""
     assert isinstance(kernel, core.native.Caller)
-    teach_queues(kernel, global_size, local_size, access, args, number, variant)  # if it went there
-    native, table = core.native, kernel.engine.table
-    if offer is None or not table.usable:
+    native, engine = core.native, kernel.engine
+    if kernel.is_for_python or not engine.table.usable:
         return
-    if (
-        kernel.infer_ranges and kernel.narrowing is not None
-    ):  # for the scheduler it knows whole views only
+    head = _head(kernel, offer, global_size, local_size)
+    stay = _stay(kernel, global_size, local_size, args, number)
+    if head is None and stay is None:
         return
+    narrow = kernel.narrowing
+    if not native.is_planned(kernel) and not _plan(kernel, offer):
+        kernel.is_for_python = True
+        return
+    reached, is_full = None, False
+    if narrow is not None:
+        reached = narrow.known(global_size, local_size, args)
+        is_full = kernel.infer_ranges is None and narrow.runs >= MOST_RUNS
+    native.learn(kernel, global_size, local_size, args, reached, is_full, head, stay)
+    if variant is not None:
+        native.learn_gate(kernel, variant)
+
+
+def _head(
+    kernel: Planned, offer: tuple[Scheduler, Body] | None, global_size: Any, local_size: Any
+) -> tuple[bytes, bytes | None] | None:
+    """What records of these sizes begin with, where the scheduler takes such launches."""
+    if offer is None:
+        return None
     scheduler, body = offer
     head = body.heads.get((global_size, local_size, None))
-    if head is None or native.knows(kernel, global_size, local_size):
-        return
-    backend: Any = kernel.engine.backend
-    if not backend.takes((kernel.name, global_size, local_size), head[2], scheduler):
-        return
-    if not native.is_taught(kernel):
-        parameters = _layout(kernel, body)
-        if parameters is None:
-            return
-        native.teach(
-            kernel, table, scheduler, kernel.name, parameters, body.function.blob_bytes,
-            body.function.local_bytes, body.limits.arena_bytes,
-        )  # fmt: skip
-    native.learn(kernel, global_size, local_size, head[0], head[1])
-
-
-def _layout(kernel: Planned, body: Body) -> list[tuple[str, int, str]] | None:
-    """For each parameter its code, its place in a record and its mode; None where the core cannot
-    pack the arguments of the kernel."""
-    signature, fields = kernel.signature, body.function.fields
-    codes = _codes(kernel)
-    if signature.anywhere or signature.program_globals or _too_many(codes):
+    if head is None:
         return None
-    for (code, _), parameter, field in zip(codes, signature.parameters, fields, strict=True):
+    backend: Any = kernel.engine.backend
+    takes = backend.takes((kernel.name, global_size, local_size), head[2], scheduler)
+    return head[:2] if takes else None
+
+
+def _stay(
+    kernel: Planned, global_size: Any, local_size: Any, args: tuple[Any, ...], number: int
+) -> tuple[int, int, str | None] | None:
+    """How long launches like `number` go to lanes, where that one did."""
+    engine = kernel.engine
+    backend = engine.backend
+    if backend.core_queues is None:
+        return None
+    stay = backend.stays(number, kernel.native, (kernel.name, global_size, local_size))
+    if not stay[0] or not _are_plain(engine, args):
+        return None
+    if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
+        return None  # how much of it there is decides whether the scheduler takes the next one
+    return stay
+
+
+def _plan(kernel: Planned, offer: tuple[Scheduler, Body] | None) -> bool:
+    """Give the core a plan for the kernel; false where it can have none."""
+    assert isinstance(kernel, core.native.Caller)
+    engine, signature, narrow = kernel.engine, kernel.signature, kernel.narrowing
+    codes = _codes(kernel)
+    if (
+        any(code not in _KNOWN for code, _ in codes)
+        or _too_many(codes)
+        or signature.anywhere
+        or signature.program_globals
+    ):
+        return False
+    places, epoch = _places(kernel, codes, offer)
+    queues = engine.backend.core_queues
+    lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
+    core.native.plan(
+        kernel, engine.table, kernel.name,
+        [(*code, at) for code, at in zip(codes, places, strict=True)],
+        None if narrow is None else narrow.numbers, lanes, epoch,
+    )  # fmt: skip
+    return True
+
+
+def _places(
+    kernel: Planned, codes: list[tuple[str, str]], offer: tuple[Scheduler, Body] | None
+) -> tuple[list[int], tuple[Scheduler, int, int, int] | None]:
+    """Where each argument is in a record, and what else the core has to know of the scheduler; None
+    where it cannot pack them."""
+    nowhere = [0] * len(codes)
+    if offer is None:
+        return nowhere, None
+    scheduler, body = offer
+    function = body.function
+    parameters = kernel.signature.parameters
+    for (code, _), parameter, field in zip(codes, parameters, function.fields, strict=True):
         kind = {"P": "pointer", "L": "local"}.get(code, "value")
-        if code not in _KNOWN or field.kind != kind or parameter.space == "constant":
-            return None
-    return [
-        (code, _HEAD_BYTES + field.offset, mode)
-        for (code, mode), field in zip(codes, fields, strict=True)
-    ]
+        if field.kind != kind or parameter.space == "constant":
+            return nowhere, None
+    places = [_HEAD_BYTES + field.offset for field in function.fields]
+    return places, (scheduler, function.blob_bytes, function.local_bytes, body.limits.arena_bytes)
 
 
 _KNOWN = frozenset("PLbBhHiIqQfd")
-
-
-def teach_queues(
-    kernel: Planned,
-    global_size: Any,
-    local_size: Any,
-    access: Access,
-    args: tuple[Any, ...],
-    number: int,
-    variant: Any,
-) -> None:
-    """Launch `number`, without keywords but for `when=`, went to a queue. `access`: what it touches
-    without that. `variant`: the OpenCL kernel that looks at it first, if there is one."""
-    assert isinstance(kernel, core.native.Caller)
-    engine = kernel.engine
-    backend, table, native = engine.backend, engine.table, core.native
-    if not table.usable or backend.core_queues is None or kernel.lessons >= PATIENCE:
-        return
-    key = kernel.name, global_size, local_size
-    left, until, reason = backend.stays(number, kernel.native, key)
-    if not left or not _are_plain(engine, args):
-        return
-    if engine.plan.scheduler == "all" and any(type(one) is cl.LocalMemory for one in args):
-        return  # how much of it there is decides whether the scheduler takes the next one
-    narrow = kernel.narrowing
-    if not native.is_taught_queues(kernel):
-        codes = _codes(kernel)
-        signature = kernel.signature
-        if (
-            any(code not in _KNOWN for code, _ in codes)
-            or _too_many(codes)
-            or signature.anywhere
-            or signature.program_globals
-        ):
-            kernel.lessons = PATIENCE
-            return
-        native.teach_queues(
-            kernel, table, backend.core_queues, kernel.native, kernel.name, codes,
-            engine.plan.memory == "svm", None if narrow is None else narrow.numbers,
-        )  # fmt: skip
-    covers = () if narrow is None else narrow.covers(global_size, local_size, args)
-    if native.learn_queues(
-        kernel, global_size, local_size, args, covers, access, left, until, reason
-    ):
-        kernel.lessons += 1
-    if variant is not None:
-        native.learn_gate(kernel, variant)
 
 
 def _codes(kernel: Planned) -> list[tuple[str, str]]:

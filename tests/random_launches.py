@@ -188,13 +188,27 @@ class Runner:
             drawn = pool.program(number)
             how = BACKENDS[(seed + number) % len(BACKENDS)]
             narrow = self._run(pool, native, drawn, (*how, ""), True)
+            self._run_again(pool, native, drawn, (*how, ""), narrow)
             whole = self._run(pool, native, drawn, (*how, ""), False)
             checks = "access,order=1,every=1" if number % ORDER_EVERY == 0 else "access,every=1"
             self._run(pool, native, drawn, ("serial", "eager", checks), True)
             if on_device:
-                self._run(pool, native, drawn, ("device", "eager", ""), True)
+                on_scheduler = self._run(pool, native, drawn, ("device", "eager", ""), True)
+                self._run_again(pool, native, drawn, ("device", "eager", ""), on_scheduler)
                 self.counts["programs on the device's scheduler"] += 1
             self._count(drawn, narrow, whole)
+
+    def _run_again(
+        self, pool: Pool, native: Any, drawn: Drawn, how: tuple[str, str, str], before: list[Access]
+    ) -> None:
+        """The same launches once more, which the core makes: they count with the same bytes."""
+        for index, (one, other) in enumerate(
+            zip(before, self._run(pool, native, drawn, how, True), strict=True)
+        ):
+            if one != other:
+                raise WrongError(
+                    f"{self.now}: on {how}, launch {index} touches {one}, and again {other}"
+                )
 
     def _runtime(self, how: tuple[str, str, str]) -> tuple[acs.Runtime, list[acs.Array]]:
         made = self._made.get(how)

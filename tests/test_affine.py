@@ -13,12 +13,13 @@ import pytest
 from conftest import Environment
 
 import acs_cl as acs
-from acs_cl import devices
+from acs_cl import devices, testing
 from acs_cl.access.bands import group_counts, rows
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import Groups, Reached
 from acs_cl.access.signature import Signature
+from acs_cl.plans import MOST_RUNS
 
 Sizes = tuple[int, ...]
 
@@ -256,7 +257,6 @@ SHIFT = """kernel void shift(global const int *x, global int *y, int n, int from
 def test_launches_on_one_array_are_independent_where_their_items_are(backend: str) -> None:
     with acs.Runtime(backend=backend) as rt:
         shift = rt.build(SHIFT).shift
-        shift.infer_ranges = True  # on the scheduler too
         x, y = rt.array(np.arange(64, dtype="i4")), rt.zeros(64, "i4")
         first, second = shift((32,), None, x, y, 20, 0), shift((32,), None, x, y, 20, 20)
         third = shift((32,), None, x, y, 20, 19)
@@ -292,7 +292,6 @@ SEVERAL = """kernel void several(global const int *x, global int *y, global int 
 def test_explain_says_what_was_inferred_for_each_argument_and_why(backend: str) -> None:
     with acs.Runtime(backend=backend) as rt:
         several = rt.build(SEVERAL).several
-        several.infer_ranges = True
         x, y, z = rt.zeros(40, "i4"), rt.zeros(40, "i4"), rt.zeros(40, "i4")
         some = several((16,), None, x, y[8:], z, 10, 3)
         text = str(rt.explain(some))
@@ -353,6 +352,50 @@ def test_a_graph_that_is_updated_has_the_ranges_of_its_new_numbers() -> None:
             a[30:50] = b[:20]
         np.testing.assert_array_equal(y.get(), b)
         np.testing.assert_array_equal(x.get(), a)
+
+
+def test_launches_in_the_scheduler_touch_what_they_reach() -> None:
+    """By the core, one by one and many at once, with views anywhere."""
+    with acs.Runtime(backend="device") as rt:
+        shift = rt.build(SHIFT).shift
+        rt.prebuild(shift)
+        x, y = rt.array(np.arange(64, dtype="i4")), rt.zeros(256, "i4")
+        for at in (0, *range(0, 64, 8)):
+            shift((8,), None, x, y[:64], 8, at)
+        before = testing.made_by_core(rt)
+        handles = [shift((8,), None, x, y[64:], 8, at) for at in range(0, 64, 8)]
+        shift.launch_many((8,), None, x, y[128:], 8, list(range(0, 64, 8)))
+        short = shift((8,), None, x[4:], y[200:], 8, 0)
+        assert testing.made_by_core(rt) == before + 17
+        assert "in the scheduler" in str(rt.explain(short))
+        assert [one.access.writes[0][1:] for one in handles] == [
+            (256 + 4 * at, 32, 1, 32) for at in range(0, 64, 8)
+        ]
+        assert not rt.explain(handles[0], handles[1]).ordered
+        assert short.access.reads[0][1:] == (16, 32, 1, 32)
+        assert short.access.writes[0][1:] == (800, 32, 1, 32)
+        expected = np.concatenate([np.tile(np.arange(8), 24), [0] * 64])
+        expected[200:208] = np.arange(4, 12)
+        np.testing.assert_array_equal(y.get(), expected)
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_ever_new_numbers_are_worked_out_for_a_while_only(backend: str) -> None:
+    with acs.Runtime(backend=backend) as rt:
+        shift = rt.build(SHIFT).shift
+        if backend == "device":
+            rt.prebuild(shift)
+        x, y = rt.zeros(8, "i4"), rt.zeros(MOST_RUNS + 32, "i4")
+        for at in range(MOST_RUNS):
+            shift((8,), None, x, y, 8, at)
+        whole = [shift((8,), None, x, y, 8, at) for at in range(MOST_RUNS, MOST_RUNS + 4)]
+        before = testing.made_by_core(rt)
+        whole += [shift((8,), None, x, y, 8, at) for at in range(MOST_RUNS + 4, MOST_RUNS + 8)]
+        assert testing.made_by_core(rt) == before + 4
+        assert {one.access.writes[0].nbytes for one in whole} == {y.nbytes}
+        assert shift((8,), None, x, y, 8, 5).access.writes[0].nbytes == 32
+        shift.infer_ranges = True
+        assert shift((8,), None, x, y, 8, MOST_RUNS + 8).access.writes[0].nbytes == 32
 
 
 def test_a_size_that_the_device_decides_narrows_nothing() -> None:

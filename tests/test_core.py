@@ -397,8 +397,10 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             for _ in range(4)
         ]
         scheduler = object()
-        core.native.teach(kernel, native, scheduler, "fake", LAYOUTS[nbytes][0], nbytes, 0, 0)
-        core.native.learn(kernel, (8,), None, head, None)
+        parameters = [(code, mode, at) for code, at, mode in LAYOUTS[nbytes][0]]
+        core.native.plan(kernel, native, "fake", parameters, None, None, (scheduler, nbytes, 0, 0))
+        args = (arrays[0], arrays[0], 0, 0)
+        core.native.learn(kernel, (8,), None, args, None, False, (head, None), None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
         made: dict[int, Access] = {}
@@ -492,16 +494,18 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
 def test_what_is_taught_has_to_fit() -> None:
     kernel, table = Fake(), core.native.Table()
     for wrong in (
-        ("P", 124, "r"),
-        ("i", 60, ""),
-        ("x", 64, ""),
-        ("", 64, ""),
-        ("ii", 64, ""),
-        ("L", 126, ""),
+        ("P", "r", 124),
+        ("i", "", 60),
+        ("x", "", 64),
+        ("", "", 64),
+        ("ii", "", 64),
+        ("L", "", 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.teach(kernel, table, "", "fake", [wrong], 64, 0, 0)
+            core.native.plan(kernel, table, "fake", [wrong], None, None, ("", 64, 0, 0))
+    with pytest.raises(ValueError, match="numbers only"):
+        core.native.plan(kernel, table, "fake", [("P", "r", 0)], [0], None, None)
     with pytest.raises(TypeError):
-        core.native.teach(object(), table, "", "fake", [], 0, 0, 0)
-    assert not core.native.is_taught(kernel)
+        core.native.plan(object(), table, "fake", [], None, None, None)
+    assert not core.native.is_planned(kernel)
     kernel.engine = None

@@ -56,8 +56,8 @@ INNER = {
     ),
     "Handle": "engine",
     "Kernel": (
-        "convert_slowly engine globals_span guards label lessons narrowing native_for offsets_of "
-        "options refuse_second_variables source standing variant_source"
+        "convert_slowly engine globals_span guards is_for_python label narrowing native_for "
+        "offsets_of options refuse_second_variables source standing variant_source"
     ),
     "Program": "",
     "Runtime": "engine",

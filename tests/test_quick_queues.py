@@ -177,7 +177,7 @@ def test_of_a_view_only_what_a_launch_touches_counts(device: cl.Device, long_way
         for view in (half, x[:8], x[4:12], x[4:12]):  # others of the same bytes, too
             handle = program.some((8,), None, view, 7)
             assert [span.nbytes for span in handle.access.writes] == [28]
-        assert long_way.many == before + 2
+        assert long_way.many == before + 1  # of these numbers it is known wherever a view lies
         program.some.infer_ranges = False
         program.some((8,), None, x, 7)
         before = long_way.many
@@ -186,22 +186,22 @@ def test_of_a_view_only_what_a_launch_touches_counts(device: cl.Device, long_way
         assert [span.nbytes for span in handle.access.writes] == [64]
 
 
-def test_what_is_known_of_some_arrays_holds_for_others_that_lie_as_they_do(
+def test_what_is_known_of_some_arrays_holds_for_others(
     device: cl.Device, long_way: Counted
 ) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         program = rt.build(SOURCE)
-        program.add((16,), None, rt.zeros(16, "u4"), rt.zeros(16, "u4"), 1)
+        program.add((8,), None, rt.zeros(16, "u4"), rt.zeros(16, "u4"), 1)
         rt.finish()
         kept = []
-        for turn in range(4):
+        for _ in range(4):
             one, two, whole = rt.zeros(16, "u4"), rt.zeros(16, "u4"), rt.zeros(64, "u4")
             kept += [one, two, whole]
             pairs = [(one, two), (one, one), (whole[:16], whole[40:56]), (whole[:32], two)]
             for x, y in pairs:
                 before = long_way.many
                 handle = program.add((8,), None, x, y, 1)
-                assert long_way.many - before == (turn == 0)
+                assert long_way.many == before
                 with testing.planned_by_python(rt):
                     access = program.add((8,), None, x, y, 1).access
                 assert handle.access == access
@@ -239,16 +239,8 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
         for _ in range(2):
             program.add((8,), None, x, y, 1)
         # a group size that no device has, as if Python had launched it before
-        acs.core.native.learn_queues(
-            program.add,
-            (8,),
-            (1 << 20,),
-            (x, y, 1),
-            [32, 32],
-            acs.records.Access((), ()),
-            -1,
-            0,
-            None,
+        acs.core.native.learn(
+            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
         )
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
@@ -266,10 +258,9 @@ def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
         x, y = rt.zeros(8, "u4"), rt.zeros(8, "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1)
-        acs.core.native.learn_queues(
-            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32],
-            acs.records.Access((), ()), -1, 0, None,
-        )  # fmt: skip
+        acs.core.native.learn(
+            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
+        )
         number, made = testing.launched(rt), testing.made_by_core(rt)
         with pytest.raises(
             acs.AcsError, match=f"launch {number + 1} \\(add\\).*launch 0 of 3 of one"
@@ -510,7 +501,6 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
         ours = {why: many for why, many in lanes.items() if "runs on a lane" not in why}
         assert sum(ours.values()) == 100
         assert ours["prints"] > 50
-        assert program.say.lessons < 4  # that it stays there is nothing new
         assert "on a lane: prints" in str(rt.explain(handles[57]))
 
 
@@ -682,9 +672,8 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         x, y, flags = rt.zeros(8, "u4"), rt.zeros(8, "u4"), rt.array([1, 0], "u4")
         for _ in range(2):
             program.add((8,), None, x, y, 1, when=flags[0])
-        access = acs.records.Access((), ())
-        acs.core.native.learn_queues(
-            program.add, (8,), (1 << 20,), (x, y, 1), [32, 32], access, -1, 0, None
+        acs.core.native.learn(
+            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
         )
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):

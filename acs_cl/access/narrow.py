@@ -20,9 +20,7 @@ from ..host.environment import variable
 from ..memory.array import Array
 from ..ranges import Rectangle
 from ..records import Access, Sizes, Span
-from .called import Arguments
 from .clipping import cut
-from .converter import generated
 from .needed import needed
 from .reach import Groups, Launch, Reached, TooMuch, reach
 from .signature import Signature
@@ -32,6 +30,8 @@ MOST_KEPT = 4096
 
 _Key = tuple[Any, ...]
 _T = TypeVar("_T")
+Parts = list[tuple[Sequence[Rectangle] | None, Sequence[Rectangle] | None]]
+"""Of each argument in memory what is read, and what is written; None: all of it."""
 _Given: TypeAlias = Sequence[Any]
 """Arguments as a call has them."""
 
@@ -79,9 +79,7 @@ class Narrow:
         """The parameters that are memory."""
         self._reads = [index for index, parameter in memory if "r" in parameter.mode]
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
-        self._covered = self._test()
         self.runs = 0  # of the outline
-        self._covers: dict[_Key, Sizes] = {}
         self._reached: dict[_Key, dict[int, Reached]] = {}
         self._accesses: dict[_Key, Access] = {}
 
@@ -91,11 +89,6 @@ class Narrow:
     ) -> Access:  # fmt: skip
         """The access of a launch whose arguments, as they are, are all that `whole` says. What is
         not known after `most` runs of the outline stays whole."""
-        try:
-            if self._covered(self._covers, global_size, local_size, offset, args):
-                return whole
-        except (LookupError, TypeError, AttributeError):  # new sizes, or no plain arguments
-            pass
         if not self._is_known(whole, args):
             return whole
         key = (global_size, local_size, offset, whole, *[args[i] for i in self.numbers])
@@ -109,7 +102,6 @@ class Narrow:
             reached = self.reached(global_size, local_size, offset, args)
         except (TypeError, ValueError):  # sizes and numbers that are none: the launch says so
             return whole
-        _keep(self._covers, (global_size, local_size, offset, *key[4:]), self._cover(reached))
         found = self._narrowed(whole, reached)
         found = whole if found == whole else found
         _keep(self._accesses, key, found)
@@ -143,38 +135,24 @@ class Narrow:
             whole.overwrites,
         )
 
-    def covers(self, global_size: object, local_size: object, args: Arguments) -> Sizes | None:
-        """For each argument in memory how many bytes it may have that all of them are touched, if
-        that is known; else None."""
+    def known(self, global_size: object, local_size: object, args: _Given) -> Parts | None:
+        """For each argument in memory what is read and what is written of it, where that was found
+        for these sizes and numbers; None in place of what the parameter says itself."""
         try:
-            return self._covers.get(
-                (global_size, local_size, None, *[args[index] for index in self.numbers])
-            )
-        except TypeError:
+            numbers = [int(args[index]) for index in self.numbers]
+            reached = self._reached.get((global_size, local_size, None, *numbers))
+        except (TypeError, ValueError):
             return None
+        return None if reached is None else self._parts(reached)
 
-    def _cover(self, reached: dict[int, Reached]) -> Sizes:
-        """For each argument how many bytes it may have, that all of them are touched anyway."""
-        covers = []
-        for index in self.memory:
-            found = reached.get(index, _UNTOUCHED)
-            least = _UNBOUND
-            for rectangles, indices in ((found.reads, self._reads), (found.writes, self._writes)):
-                if index in indices and rectangles is not None:
-                    least = min(least, _from_the_start(rectangles))
-            covers.append(least)
-        return tuple(covers)
-
-    def _test(self) -> Callable[..., bool]:
-        """A function that tells whether all of the arguments is touched, if that is known."""
-        tests = [f"args[{index}].nbytes <= c[{i}]" for i, index in enumerate(self.memory)]
-        numbers = "".join(f", args[{index}]" for index in self.numbers)
-        text = (
-            "def covered(covers, global_size, local_size, offset, args):\n"
-            f"    c = covers[global_size, local_size, offset{numbers}]\n"
-            f"    return {' and '.join(tests) or 'True'}"
-        )
-        return generated("covered", text, "<ranges of arguments>", {})
+    def _parts(self, reached: dict[int, Reached]) -> Parts:
+        return [
+            (
+                reached.get(index, _UNTOUCHED).reads if index in self._reads else None,
+                reached.get(index, _UNTOUCHED).writes if index in self._writes else None,
+            )
+            for index in self.memory
+        ]
 
     def reached(
         self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
@@ -209,10 +187,18 @@ class Narrow:
             widths = [views[index].width if index in views else 0 for index in self.memory]
             found += [
                 self._outcome(key[:3], key[3:], access)
-                for key, covers in list(self._covers.items())
-                if all(width <= cover for width, cover in zip(widths, covers, strict=True))
+                for key, reached in list(self._reached.items())
+                if len(key) == 3 + len(self.numbers) and self._are_covered(widths, reached)
             ]
         return list({one[:2]: one for one in found if one is not None}.values())
+
+    def _are_covered(self, widths: list[int], reached: dict[int, Reached]) -> bool:
+        """Whether all of some views is touched."""
+        return all(
+            part is None or width <= _from_the_start(part)
+            for width, parts in zip(widths, self._parts(reached), strict=True)
+            for part in parts
+        )
 
     def _outcome(self, sizes: _Key, values: _Key, whole: Access) -> Outcome | None:
         numbers = tuple(map(int, values))
@@ -249,8 +235,6 @@ class Narrow:
 
 
 _UNTOUCHED = Reached((), ())
-_UNBOUND = 1 << 62
-"""More bytes than there are, and an integer that the core takes."""
 
 
 def _from_the_start(rectangles: Sequence[Rectangle]) -> int:

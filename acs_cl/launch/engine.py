@@ -258,17 +258,14 @@ class Engine(Books):
             elif ended is not None:
                 if retire(self, self.backend.from_queues(ended)):
                     self.lock.notify()
+            elif self.table.wants_attention:  # launches were only counted, and stay so
+                self.backend.attend()
+                self.progress.start()
             elif not self.state:
                 self.backend.look()
                 pump(self)
                 if self.backend.unsent:
                     self.progress.start()
-
-    def attend(self) -> None:
-        """Look now and then at an open epoch whose launches were only counted. Called by the core,
-        under the lock."""
-        self.backend.attend()
-        self.progress.start()
 
     def pump(self) -> tuple[bool, bool]:
         """Move everything along that can move. Whether launches are still held, and whether any

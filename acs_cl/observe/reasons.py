@@ -57,8 +57,8 @@ def _whole(kernel: Kernel) -> str:
     if kernel.narrowing is None:
         return signature.unclear or "the kernel has arguments of other kinds, or globals"
     return (
-        "the launch has reads= or writes=, views of several rows, or was made for the scheduler on "
-        "the device (kernel.infer_ranges = True has such launches narrowed too)"
+        "the launch has reads= or writes=, or views of several rows; or too many others were "
+        "worked out since, or before it (kernel.infer_ranges = True has all worked out)"
     )
 
 

@@ -60,7 +60,7 @@ KernelKey: TypeAlias = tuple[int, str]
 """What a kernel has in common with others of the same program and name."""
 
 PATIENCE = 8192
-"""Launches by which the core may be taught of one kernel."""
+"""Launches by which the core may have plans for one kernel."""
 
 MOST_RUNS = 64
 """Sizes and numbers for which the bytes that a kernel reaches are worked out. To do that takes as
@@ -189,7 +189,7 @@ def kernel(
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
     joining = queue.joining
     if joining is not None and offset is None and not plan.anywhere and not plan.more:
-        _teach(queue, joining, kernel, plan, given, command, access, event.acs_number)
+        _teach(queue, joining, kernel, plan, given, command, event.acs_number)
     return event
 
 
@@ -265,7 +265,6 @@ def _teach(
     plan: Plan,
     given: Arguments,
     command: KernelCommand,
-    access: Access,
     number: int,
 ) -> None:
     """A launch of a kernel went the long way: the core makes those like it from now on, as far as
@@ -282,8 +281,10 @@ def _teach(
     ranges = None
     if narrow is not None:
         args = tuple(map(partial(_argument, plan, given), range(plan.parameters)))
-        covers = narrow.covers(global_size, local_size, args)
-        ranges = narrow.numbers, covers, access, narrow.runs >= MOST_RUNS
+        reached = narrow.known(global_size, local_size, args)
+        if any(args[index] is None for index in narrow.memory):  # which counts for nothing
+            reached = [(None, None) for index in narrow.memory if args[index] is not None]
+        ranges = narrow.numbers, reached, narrow.runs >= MOST_RUNS
     core.native.teach_kernel(
         joining, kernel, native, name, plan.modes, given.pointers, given.values,
         global_size, local_size, ranges, left, until, reason,

@@ -393,22 +393,22 @@ class Queue(cl.CommandQueue):
         """Have memory know its bytes."""
         span_of(self, memory)
 
-    def _looked(self) -> None:
-        """Enough launches were looked at."""
-        section = self.section
-        if section is not None and section.decides():
-            self._pass_on(section)
-
-    def _trim(self) -> None:
+    def _due(self, is_sampled: bool, has_waited: bool) -> None:
+        """Enough launches were looked at, the host has waited for results, or lists are long."""
         with self._books:
             self._forget_ended()
+        if is_sampled and self.section is not None and self.section.decides():
+            self._pass_on(self.section)
+        if has_waited:
+            self._waited()
 
     def _pass_on(self, section: Section) -> None:
         """Let the next commands go to the driver's queue, if no other queue has work in flight that
         they may overlap with. A command of another queue, or of the runtime, ends that."""
         engine = self._engine
         with engine.lock:
-            self._trim()
+            with self._books:
+                self._forget_ended()
             self._foreign[:] = self._still_open()
             busy = self._behind or self._foreign or self.unmaps or self.deferred or self._odd
             if busy or not may_begin(engine) or not {*engine.table.live()} <= {*self._numbers}:

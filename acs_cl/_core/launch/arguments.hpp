@@ -55,6 +55,8 @@ inline std::size_t number_bytes(char code) {
     }
 }
 
+inline bool is_number(char code) { return code != 'P' && number_bytes(code); }
+
 // As `struct.pack` puts it; false for whatever that refuses, or converts in ways of its own.
 inline bool put_number(char code, PyObject *value, char *to) {
     bool known = is_whole(value) || PyFloat_CheckExact(value);

@@ -10,48 +10,35 @@ namespace {
 
 PyObject *call_name, *when_name;
 
-// A plain launch for the scheduler; null without an error where it is not one, and nothing has
-// changed.
-PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when) {
-    ToScheduler &to = *self->to_scheduler;
-    if (!to.may_launch() || many != to.parameters.size() + 2) return nullptr;
-    Sizes sizes;
-    const Head *head = take_sizes(args[0], args[1], sizes) ? to.heads.find(sizes) : nullptr;
-    if (!head) return nullptr;
-    Record record(to, *head);
-    Touched touched;
-    Arena arena = to.arena;
-    const Home home = to.home(self->engine);
-    args += 2;
-    for (const Parameter &parameter : to.parameters) {
-        PyObject *value = *args++;
-        bool is_plain = parameter.code == 'L' ? arena.take(parameter, value, record.bytes)
-                                              : take(parameter, value, home, record.bytes, touched);
-        if (!is_plain) return nullptr;
-    }
-    if (when && !take_flag(when, home, record.bytes, touched)) return nullptr;
-    PyObject *handle = new_handle(self->engine, to.name.ptr(), to.table->number + 1, touched);
-    if (handle) record.enter(to, *head, touched);
-    return handle;
+// Whether all arguments of a launch are plain.
+bool bind(Bound &bound, PyObject *const *args, PyObject *when, bool in_epoch) {
+    if (!bound.start(in_epoch)) return false;
+    for (std::size_t at = 0; at < bound.plan.parameters.size(); at++)
+        if (!bound.take(at, args[at])) return false;
+    return bound.finish(when);
 }
 
-// A plain launch for a queue. `kept`: no lane took it, and it is in the table; the lock is still taken,
-// or another thread would see a launch that nobody goes on with.
-PyObject *enqueue(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
-    OnQueue bound(*self->to_queues, self->engine);
+// A plain launch; null without an error where it is not one, and nothing has changed. `kept`: no lane took
+// it, and it is in the table; the lock is still taken, or another thread would see a launch that nobody
+// goes on with.
+PyObject *launch(Caller *self, PyObject *const *args, std::size_t many, PyObject *when, bool &kept) {
+    Bound bound(*self->plan, self->engine);
     Table &table = bound.table;
-    if (many != bound.to.parameters.size() + 2 || !bound.begin(args[0], args[1], when) ||
-        !table.is_plain())
+    if (many != bound.plan.parameters.size() + 2 || !bound.begin(args[0], args[1], when))
         return nullptr;
-    bound.start();
-    for (std::size_t at = 0; at < many - 2; at++)
-        if (!bound.take(at, args[at + 2])) return nullptr;
-    if (!bound.narrow(when)) return nullptr;
-    nb::object handle = nb::steal(new_handle(self->engine, bound.to.name.ptr(), 0, bound.touched));
+    if (bound.may_record() && bind(bound, args + 2, when, true)) {
+        PyObject *handle =
+            new_handle(self->engine, bound.plan.name.ptr(), table.number + 1, bound.touched);
+        if (handle) bound.record();
+        return handle;
+    }
+    if (!bound.is_on_lanes() || !table.is_plain() || !bind(bound, args + 2, when, false))
+        return nullptr;
+    nb::object handle = nb::steal(new_handle(self->engine, bound.plan.name.ptr(), 0, bound.touched));
     if (!handle.is_valid() || !table.lock->try_take()) return nullptr;
     Taken taken(table.lock);
     if (!bound.set()) return nullptr;
-    kept = !bound.launch();
+    kept = !bound.enqueue();
     reinterpret_cast<Handle *>(handle.ptr())->number = table.number;
     if (kept) taken.leave();
     return handle.release().ptr();
@@ -62,15 +49,13 @@ PyObject *call(PyObject *object, PyObject *const *args, std::size_t flags, PyObj
     std::size_t many = std::size_t(PyVectorcall_NARGS(flags));
     bool has_when = keywords && PyTuple_GET_SIZE(keywords) == 1 &&
                     PyTuple_GET_ITEM(keywords, 0) == when_name;
-    if ((self->to_scheduler || self->to_queues) && (!keywords || has_when)) {
+    if (self->plan && (!keywords || has_when)) {
         PyObject *when = has_when && args[many] != Py_None ? args[many] : nullptr;
         PyObject *handle = nullptr;
-        Table *table = self->to_scheduler ? self->to_scheduler->table : self->to_queues->table;
+        Table *table = self->plan->table;
         bool kept = false;
         try {
-            if (self->to_scheduler) handle = launch(self, args, many, when);
-            if (!handle && self->to_queues && !PyErr_Occurred())
-                handle = enqueue(self, args, many, when, kept);
+            handle = launch(self, args, many, when, kept);
         } catch (const std::bad_alloc &) {
             return PyErr_NoMemory();
         } catch (const PythonError &) {  // which is set

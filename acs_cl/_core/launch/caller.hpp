@@ -12,115 +12,123 @@ struct Caller {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *engine, *table, *queues;
-    ToScheduler *to_scheduler;
-    ToQueues *to_queues;
+    LaunchPlan *plan;
 
     auto objects() { return std::array{&engine, &table, &queues}; }
     void end() { forget(); }
-    void keep(nb::handle one) { Py_XSETREF(table, one.inc_ref().ptr()); }
-    void keep_queues(nb::handle one) { Py_XSETREF(queues, one.inc_ref().ptr()); }
-    void forget() {
-        delete std::exchange(to_scheduler, nullptr);
-        ToQueues::forget(std::exchange(to_queues, nullptr));
-    }
+    void forget() { LaunchPlan::forget(std::exchange(plan, nullptr)); }
 };
 
 // Raises where an object is no kernel.
 Caller *caller(nb::handle object);
 
-// The next record of the open epoch, in its place but for arguments that do not fit.
-struct Record {
-    Record(const ToScheduler &to, const Head &head)
-        : blob_bytes(to.blob_bytes), bytes(to.table->recorder->place(head.words)) {
-        if (fits()) return;
-        bytes = beside;
-        std::memset(bytes, 0, HEAD_BYTES + blob_bytes);
-        std::memcpy(bytes, head.words.data(), HEAD_BYTES);
-    }
-    Record(const Record &) = delete;
-    Record &operator=(const Record &) = delete;
-
-    bool fits() const { return blob_bytes <= INLINE_BYTES; }
-
-    void enter(const ToScheduler &to, const Head &head, const Touched &touched) const {
-        const std::string_view blob{bytes + HEAD_BYTES, blob_bytes};
-        const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
-        if (!fits()) std::memcpy(to.table->recorder->place({}), bytes, HEAD_BYTES);
-        to.table->launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
-                         to.name.ptr(), to.addresses);
-    }
-
-    std::size_t blob_bytes;
-    char *bytes, beside[HEAD_BYTES + MOST_BLOB];
-};
-
-// A launch for queues, from its arguments to its lane. Nothing has changed where a step says false, but
-// for the last one.
-class OnQueue {
+// Binds the arguments of a launch, and makes it: as a task of the open epoch, whose record is bound in its
+// place, or on a lane. Nothing has changed where a step says false, but for the last one.
+class Bound {
 public:
-    ToQueues &to;
+    LaunchPlan &plan;
     Table &table;
     const Home home;
     Touched touched;
-    char values[8 * MOST_PARAMETERS];
-    PyObject *args[MOST_PARAMETERS];  // those that are memory
+    PyObject *args[MOST_PARAMETERS];
 
-    OnQueue(ToQueues &of, PyObject *engine)
-        : to(of), table(*of.table), home(of.home(engine)), use_(of) {}
+    Bound(LaunchPlan &of, PyObject *engine)
+        : plan(of), table(*of.table), home{engine, *table.hazards}, use_(of) {}
 
-    // Whether the core has a plan for such launches. `decides`: with `when=`.
+    // Whether launches of these sizes are known. `decides`: with `when=`.
     bool begin(PyObject *global, PyObject *local, bool decides) {
-        kernel_ = decides ? to.gated : to.kernel;
+        kernel_ = decides ? plan.lanes.gated : plan.lanes.kernel;
         decides_ = decides;
         global_ = global;
         local_ = local;
-        return kernel_ && is_planned() && take_sizes(global, local, sizes_);
+        return plan.is_current() && take_sizes(global, local, sizes_) && look_up();
     }
-    bool is_planned() const { return to.stay.lasts(table) && to.is_new(); }
+    bool may_record() const {
+        return size_->head && plan.epoch && table.takes(plan.epoch->scheduler.ptr());
+    }
+    bool may_enqueue() const {
+        return plan.is_current() && kernel_ && plan.lanes.stay.lasts(table);
+    }
+    bool is_on_lanes() const { return size_->on_lanes && may_enqueue(); }
 
-    // The first argument, or once more for the next launch.
-    void start() {
+    // Before the arguments of each launch; false where its sizes are not known any more.
+    bool start(bool in_epoch) {
         touched = Touched();
-        std::memset(values, 0, 8 * to.parameters.size());
+        bytes_ = own_;
+        in_epoch_ = in_epoch;
+        if (!in_epoch) return look_up();
+        const std::size_t nbytes = plan.epoch->blob_bytes;
+        arena_ = plan.epoch->arena;
+        char *record = table.recorder->place(size_->head->words);
+        if (fits()) {
+            bytes_ = record;
+        } else {
+            std::memset(own_, 0, HEAD_BYTES + nbytes);
+            std::memcpy(own_, size_->head->words.data(), HEAD_BYTES);
+        }
+        return true;
     }
 
     bool take(std::size_t at, PyObject *value) {
+        const Parameter &parameter = plan.parameters[at];
         args[at] = value;
-        return to.parameters[at].code == 'L' ? Py_TYPE(value) == to.queues->classes().local_type()
-                                             : acs_cl::take(to.parameters[at], value, home, values, touched);
+        if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
+        return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
     }
+    // Where the bytes of a number go.
+    char *place_of(std::size_t at) { return bytes_ + plan.parameters[at].at; }
 
     // All arguments are there, and `when`, if it decides.
-    bool narrow(PyObject *when) {
-        OnQueues *size = to.known.find(sizes_);
-        return size && to.narrow(*size, values, args, touched) &&
-               (!decides_ || flag_.take(when, home, to.by_address, touched));
+    bool finish(PyObject *when) {
+        if (!plan.narrow(*size_, bytes_, touched)) return false;
+        if (!decides_) return true;
+        return in_epoch_ ? take_flag(when, home, bytes_, touched)
+                         : flag_.take(when, home, plan.lanes.by_address, touched);
     }
 
-    // With the runtime's lock, so that the driver may be waited for without the GIL.
+    // Into the hazards, and into the open epoch.
+    void record() const {
+        const Head &head = *size_->head;
+        const std::string_view blob{bytes_ + HEAD_BYTES, plan.epoch->blob_bytes};
+        const std::string_view shape = head.shape ? std::string_view(*head.shape) : "";
+        if (!fits()) std::memcpy(table.recorder->place({}), bytes_, HEAD_BYTES);
+        table.launch(fits() ? nullptr : &blob, head.shape ? &shape : nullptr, touched,
+                     plan.name.ptr(), plan.epoch->addresses);
+    }
+
+    // Gives the arguments to the driver's kernel: with the runtime's lock, so that the driver may be
+    // waited for without the GIL.
     bool set() const {
-        return to.set(kernel_, values, args) && (!decides_ || to.set(flag_));
+        return plan.set(kernel_, bytes_, args) && (!decides_ || plan.set(flag_));
     }
 
     // Into the hazards, and to a lane. False: no lane took it, and it is in the table.
-    bool launch() {
-        to.stay.use();
-        return to.queues->launch(touched, *kernel_, sizes_, to.name.ptr(), to.stay.reason, [&] {
-            return to.command(global_, local_, values, args, decides_ ? &flag_ : nullptr);
-        });
+    bool enqueue() {
+        ToLanes &lanes = plan.lanes;
+        lanes.stay.use();
+        return lanes.queues->launch(
+            touched, *kernel_, sizes_, plan.name.ptr(), lanes.stay.reason, [&] {
+                return plan.command(global_, local_, bytes_, args, decides_ ? &flag_ : nullptr);
+            });
     }
 
 private:
-    ToQueues::Use use_;
+    bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
+    bool look_up() { return (size_ = plan.sizes.find(sizes_)); }
+
+    LaunchPlan::Use use_;
     QueueKernel *kernel_ = nullptr;
     PyObject *global_ = nullptr, *local_ = nullptr;
     Sizes sizes_;
+    Sized *size_ = nullptr;
+    Arena arena_{};
     Flag flag_;
-    bool decides_ = false;
+    bool decides_ = false, in_epoch_ = false;
+    char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 
 void add_caller(nb::module_ &module);
-void add_teaching(nb::module_ &module);
+void add_plans(nb::module_ &module);
 void add_many(nb::module_ &module);
 
 }  // namespace acs_cl

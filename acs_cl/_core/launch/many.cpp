@@ -63,20 +63,20 @@ public:
         if (near && near->node) prefetch_to_write(near->node.get());
     }
 
-    bool take_at(Py_ssize_t index, const Parameter &parameter, const Home &home, char *record,
-                 Touched &touched) const {
+    // Has a launch take its argument `at`; it is put into `held`, where that is something.
+    bool give(Py_ssize_t index, Bound &bound, std::size_t at, nb::object *held) const {
         if (!data_) {
             PyObject *value = item(index);
-            return value && take(parameter, value, home, record, touched);
+            if (held) *held = nb::borrow(value);
+            return value && bound.take(at, value);
         }
-        const char *from = data_ + index * buffer_.strides[0];
-        char *to = record + parameter.at;
-        if (format_ == parameter.code) {
-            std::memcpy(to, from, std::size_t(buffer_.itemsize));
+        const char code = bound.plan.parameters[at].code, *from = data_ + index * buffer_.strides[0];
+        if (format_ == code) {
+            std::memcpy(bound.place_of(at), from, std::size_t(buffer_.itemsize));
             return true;
         }
         nb::object number = nb::steal(as_object(from));
-        return number.is_valid() && put_number(parameter.code, number.ptr(), to);
+        return number.is_valid() && bound.take(at, number.ptr());
     }
 
 private:
@@ -187,69 +187,44 @@ private:
     bool is_whole_ = false;
 };
 
-// As far as they are plain and nobody has to look, launches `first` and those after it, in an epoch.
-void to_scheduler(Caller *self, const Sizes &sizes, nb::list columns, Py_ssize_t first,
-                  Py_ssize_t many, nb::handle when, Touches &made) {
-    ToScheduler &to = *self->to_scheduler;
-    Table &table = *to.table;
-    const Head *head = to.heads.find(sizes);
-    if (!head || to.has_local()) return;
-    const Columns taken(columns, when, to.parameters, many);
-    // PyObject_GetBuffer and the like may have run code
-    if (!taken.is_whole() || self->to_scheduler != &to || !to.may_launch() ||
-        to.heads.find(sizes) != head)
-        return;
-    const Home home = to.home(self->engine);
-    for (Py_ssize_t at = first; at < many && table.has_room(); at++) {
-        if (made.many && table.is_due()) break;
-        Record record(to, *head);
-        Touched touched;
-        auto parameter = to.parameters.begin();
-        for (const Column &column : taken) {
-            column.fetch(at);
-            if (!column.take_at(at, *parameter++, home, record.bytes, touched)) return;
-        }
-        if (taken.decide()) {
-            PyObject *flag = taken.flag(at);
-            if (!flag || !take_flag(flag, home, record.bytes, touched)) return;
-        }
-        record.enter(to, *head, touched);
-        made.add(table.number, touched);
-    }
-}
-
-// The same on lanes.
-void to_queues(Caller *self, nb::handle global, nb::handle local, nb::list columns, Py_ssize_t first,
-               Py_ssize_t many, nb::handle when, Touches &made) {
-    OnQueue bound(*self->to_queues, self->engine);
-    ToQueues &to = bound.to;
+// As far as they are plain and nobody has to look, launches `first` and those after it: in the open epoch,
+// or on lanes.
+void launch_some(Caller *self, nb::handle global, nb::handle local, nb::list columns,
+                 Py_ssize_t first, Py_ssize_t many, nb::handle when, Touches &made) {
+    Bound bound(*self->plan, self->engine);
+    LaunchPlan &plan = bound.plan;
     Table &table = bound.table;
-    const Columns taken(columns, when, to.parameters, many);
-    if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide()) ||
-        !table.is_plain() || !table.lock->try_take())
-        return;
-    const Taken lock(table.lock);
-    std::vector<nb::object> held(to.parameters.size() + 1);  // while the GIL is given away
-    for (Py_ssize_t at = first; at < many && table.may_go_on() && bound.is_planned(); at++) {
-        if (made.many && table.should_look()) break;
-        bound.start();
+    const Columns taken(columns, when, plan.parameters, many);
+    // PyObject_GetBuffer and the like may have run code
+    if (!taken.is_whole() || !bound.begin(global.ptr(), local.ptr(), taken.decide())) return;
+    const bool in_epoch = bound.may_record() && !plan.has_local();
+    std::optional<Taken> lock;
+    if (!in_epoch) {
+        if (!bound.is_on_lanes() || !table.is_plain() || !table.lock->try_take()) return;
+        lock.emplace(table.lock);
+    }
+    std::vector<nb::object> held(in_epoch ? 0 : plan.parameters.size() + 1);  // without the GIL
+    for (Py_ssize_t at = first; at < many; at++) {
+        if (in_epoch ? !table.has_room() : !(table.may_go_on() && bound.may_enqueue())) return;
+        if (made.many && (in_epoch ? table.is_due() : table.should_look())) return;
+        if (!bound.start(in_epoch)) return;
         std::size_t index = 0;
         for (const Column &column : taken) {
-            const char code = to.parameters[index].code;
-            PyObject *item = code == 'P' || code == 'L' ? column.item(at) : nullptr;
             column.fetch(at);
-            bound.args[index] = item;
-            if (item) held[index] = nb::borrow(item);
-            if (item ? !bound.take(index, item)
-                     : !column.take_at(at, to.parameters[index], bound.home, bound.values, bound.touched))
-                return;
+            if (!column.give(at, bound, index, in_epoch ? nullptr : &held[index])) return;
             index++;
         }
         PyObject *flag = taken.decide() ? taken.flag(at) : nullptr;
-        if (flag) held[index] = nb::borrow(flag);
-        if ((taken.decide() && !flag) || !bound.narrow(flag) || !bound.set()) return;
+        if ((taken.decide() && !flag) || !bound.finish(flag)) return;
+        if (in_epoch) {
+            bound.record();
+            made.add(table.number, bound.touched);
+            continue;
+        }
+        if (flag) held.back() = nb::borrow(flag);
+        if (!bound.set()) return;
         const Holding holding(bound.touched);
-        const bool is_on_lane = bound.launch();
+        const bool is_on_lane = bound.enqueue();
         if (!is_on_lane && !completed(self->engine, nullptr, table.number)) {
             const nb::python_error error;  // which takes it
             made.error = nb::borrow(error.value());
@@ -267,12 +242,7 @@ std::unique_ptr<Touches> launch_many(nb::handle kernel, nb::handle global, nb::h
                                      nb::handle when) {
     auto made = std::make_unique<Touches>();
     Caller *self = caller(kernel);
-    Sizes sizes;
-    if (!take_sizes(global.ptr(), local.ptr(), sizes)) return made;
-    if (self->to_scheduler && self->to_scheduler->may_launch())
-        to_scheduler(self, sizes, columns, first, many, when, *made);
-    if (!made->many && self->to_queues)
-        to_queues(self, global, local, columns, first, many, when, *made);
+    if (self->plan) launch_some(self, global, local, columns, first, many, when, *made);
     return made;
 }
 

@@ -1,4 +1,5 @@
-// What kernels were taught: the ways that launches of them take, and what is known of their sizes.
+// What is known of a kernel whose launches the core makes: its parameters, which bytes it reaches, and
+// where launches of it may go. acs_cl/plans.py makes it.
 
 #pragma once
 
@@ -17,11 +18,11 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_SIZES = 4096, MOST_NUMBERS = 4096, MOST_PARAMETERS = 64;
+constexpr std::size_t MOST_SIZES = 4096, MOST_PARAMETERS = 64;
 constexpr std::size_t MOST_BLOB = 1024;  // as epochs.MOST_ARGS_BYTES
 
-// What is known of a kernel. While the GIL is given up, or Python is called, others may teach the
-// kernel anew, or have it forget: then it goes with its last use.
+// What is known of a kernel. While the GIL is given up, or Python is called, others may put another one
+// in its place, or take it away: then it goes with its last use.
 template <typename What>
 class Forgettable {
 public:
@@ -35,6 +36,7 @@ public:
         Use &operator=(const Use &) = delete;
     };
     bool is_used() const { return users_; }
+    bool is_forgotten() const { return is_forgotten_; }
     static void forget(What *what) {
         if (what && what->is_used()) what->is_forgotten_ = true;
         else delete what;
@@ -43,25 +45,6 @@ public:
 private:
     int users_ = 0;
     bool is_forgotten_ = false;
-};
-
-// One of the ways that launches of a kernel take.
-struct Route {
-    nb::object name;
-    Table *table;  // which the caller holds, as the queues
-    std::uint64_t generation;
-    std::vector<Parameter> parameters;
-
-    Route(nb::handle with, nb::object called)
-        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
-
-    Home home(PyObject *engine) const { return {engine, *table->hazards}; }
-    bool is_new() const { return generation == table->generation; }
-
-    void add(const std::string &code, std::size_t at, const std::string &mode) {
-        auto has = [&](char one) { return mode.find(one) != std::string::npos; };
-        parameters.push_back({code[0], at, has('r'), has('w')});
-    }
 };
 
 // Things that are known of some sizes; the last ones that were asked for are found at once.
@@ -96,30 +79,7 @@ struct Head {
     std::optional<std::string> shape;
 };
 
-// Into the open epoch of a scheduler.
-struct ToScheduler : Route {
-    using Route::Route;
-
-    nb::object scheduler;
-    std::size_t blob_bytes = 0;  // of all arguments
-    Arena arena{};
-    Addresses addresses;
-    BySizes<Head> heads;
-
-    bool has_local() const {
-        return std::any_of(parameters.begin(), parameters.end(),
-                           [](const Parameter &one) { return one.code == 'L'; });
-    }
-    bool may_launch() const { return is_new() && table->takes(scheduler.ptr()); }
-};
-
-// What launches of one size touch on queues, by the numbers that this depends on.
-struct OnQueues {
-    std::map<std::string, Reach> reaches;
-    std::pair<const std::string, Reach> *last = nullptr;
-};
-
-// How long launches go to queues before Python decides again.
+// How long launches go to lanes before Python decides again.
 struct Stay {
     std::int64_t left = -1;  // launches until then; below 0: all
     std::int64_t until = 0;  // the last launch that it is not asked about; 0: none
@@ -129,66 +89,98 @@ struct Stay {
     void use() { left -= left > 0; }
 };
 
-// To the queues of a host backend.
-struct ToQueues : Route, Forgettable<ToQueues> {
-    using Route::Route;
+// What launches of one size are.
+struct Sized {
+    std::optional<Head> head;  // of their records, where a scheduler takes them
+    bool on_lanes = false;     // whether lanes do
+    Reaches reaches;
+};
 
+// The open epoch of a scheduler, as a place for launches of a kernel.
+struct ToEpoch {
+    nb::object scheduler;
+    std::size_t blob_bytes;  // of all arguments
+    Arena arena;
+    Addresses addresses;
+};
+
+// The lanes of a host backend: what enqueues the kernel there, as it is and as the variant for `when=`.
+struct ToLanes {
+    Queues *queues = nullptr;  // which the caller holds
     nb::object kernel_object, gated_object;
-    Queues *queues = nullptr;
-    QueueKernel *kernel = nullptr, *gated = nullptr;  // as it is; the variant for `when=`
+    QueueKernel *kernel = nullptr, *gated = nullptr;
     bool by_address = false;
-    std::optional<std::vector<std::uint16_t>> numbers;  // parameters that ranges depend on, if any do
     Stay stay;
-    BySizes<OnQueues> known;
+};
 
-    std::string key(const char *values) const {
-        std::string key;
-        for (std::uint16_t index : *numbers) key.append(values + 8 * index, 8);
-        return key;
+// All of that. Arguments are bound the same way for both: each has its place among bytes, which is that
+// of a record where a scheduler has the kernel.
+struct LaunchPlan : Forgettable<LaunchPlan> {
+    nb::object name;
+    Table *table;  // which the caller holds
+    std::uint64_t generation;
+    std::vector<Parameter> parameters;
+    std::optional<Ranges> ranges;  // none: launches touch all of their arrays
+    std::optional<ToEpoch> epoch;
+    ToLanes lanes;
+    BySizes<Sized> sizes;
+
+    LaunchPlan(nb::handle with, nb::object called)
+        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
+
+    bool is_current() const { return !is_forgotten() && generation == table->generation; }
+
+    bool has_local() const {
+        return std::any_of(parameters.begin(), parameters.end(),
+                           [](const Parameter &one) { return one.code == 'L'; });
     }
 
-    // From all of a launch's arrays to what it touches of them; false where that is not known.
-    bool narrow(OnQueues &size, const char *values, PyObject *const *args, Touched &touched) const {
-        if (!numbers) return true;
-        std::string key = this->key(values);
-        if (!size.last || size.last->first != key) {
-            auto known = size.reaches.find(key);
-            size.last = known == size.reaches.end() ? nullptr : &*known;
+    // From all of a launch's arrays to what it touches of them; false where Python has to say.
+    bool narrow(Sized &size, const char *bytes, Touched &touched) const {
+        if (!ranges) return true;
+        char values[8 * MOST_PARAMETERS];
+        return ranges->narrow(size.reaches, numbers(bytes, values), touched, *table->hazards);
+    }
+
+    // The numbers that ranges depend on.
+    std::string_view numbers(const char *bytes, char *values) const {
+        std::size_t many = 0;
+        for (std::uint16_t index : ranges->numbers) {
+            const Parameter &one = parameters[index];
+            std::memcpy(values + many, bytes + one.at, number_bytes(one.code));
+            many += number_bytes(one.code);
         }
-        if (!size.last) return false;
-        Reach &reach = size.last->second;
-        if (is_covered(reach, args)) return true;
-        const Touched *found = reach.find(touched, *table->hazards);
-        if (found) touched = *found;
-        return found;
+        return {values, many};
     }
 
-    bool is_covered(const Reach &reach, PyObject *const *args) const {
-        auto most = reach.covers.begin();
-        for (std::size_t at = 0; at < parameters.size(); at++)
-            if (parameters[at].code == 'P' && (most == reach.covers.end() ||
-                                               reinterpret_cast<View *>(args[at])->nbytes > *most++))
-                return false;
-        return true;
-    }
-
-    // False where the driver refuses one.
-    bool set(QueueKernel *kernel, const char *values, PyObject *const *args) const {
+    // Gives arguments to a kernel of the driver's; false where that refuses one.
+    bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args) const {
         for (std::size_t at = 0; at < parameters.size(); at++) {
-            char code = parameters[at].code;
+            const Parameter &one = parameters[at];
             auto *view = reinterpret_cast<View *>(args[at]);
             bool is_set =
-                code == 'L'   ? kernel->set_memory(at, args[at], queues->classes())
-                : code != 'P' ? kernel->set_value(at, {values + 8 * at, number_bytes(code)})
-                : by_address  ? kernel->set_address(at, view->address, view->argument)
-                              : kernel->set_memory(at, view->argument, queues->classes());
+                one.code == 'L'   ? kernel->set_memory(at, args[at], lanes.queues->classes())
+                : one.code != 'P' ? kernel->set_value(at, {bytes + one.at, number_bytes(one.code)})
+                : lanes.by_address ? kernel->set_address(at, view->address, view->argument)
+                                   : kernel->set_memory(at, view->argument, lanes.queues->classes());
             if (!is_set) return false;
         }
         return true;
     }
 
+    // What decides, behind the other parameters of the variant.
+    bool set(const Flag &flag) const {
+        std::size_t first = parameters.size();
+        bool is_set = lanes.by_address
+                          ? lanes.gated->set_address(first, flag.address, flag.memory)
+                          : lanes.gated->set_memory(first, flag.memory, lanes.queues->classes());
+        return is_set && lanes.gated->set_value(
+                             first + 1, {reinterpret_cast<const char *>(&flag.offset),
+                                         sizeof(flag.offset)});
+    }
+
     // A `commands.KernelCommand` of such a launch.
-    nb::object command(PyObject *global, PyObject *local, const char *values, PyObject *const *args,
+    nb::object command(PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
                        const Flag *flag) const {
         nb::list memory, numbers;
         for (std::size_t at = 0; at < parameters.size(); at++) {
@@ -197,7 +189,7 @@ struct ToQueues : Route, Forgettable<ToQueues> {
             turns.append(at);
             if (code == 'L') turns.append(nb::handle(args[at]));
             else if (code == 'P') turns.append(nb::handle(reinterpret_cast<View *>(args[at])->argument));
-            else turns.append(nb::bytes(values + 8 * at, number_bytes(code)));
+            else turns.append(nb::bytes(bytes + parameters[at].at, number_bytes(code)));
         }
         if (flag) {
             memory.append(parameters.size());
@@ -206,18 +198,9 @@ struct ToQueues : Route, Forgettable<ToQueues> {
             numbers.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset),
                                      sizeof(flag->offset)));
         }
-        return queues->classes().command(name, flag ? gated_object : kernel_object,
-                                         nb::handle(global), nb::handle(local), nb::tuple(memory),
-                                         nb::tuple(numbers), nb::none());
-    }
-
-    // The same, behind the other parameters of the variant.
-    bool set(const Flag &flag) const {
-        std::size_t first = parameters.size();
-        bool is_set = by_address ? gated->set_address(first, flag.address, flag.memory)
-                                 : gated->set_memory(first, flag.memory, queues->classes());
-        return is_set && gated->set_value(first + 1, {reinterpret_cast<const char *>(&flag.offset),
-                                                      sizeof(flag.offset)});
+        return lanes.queues->classes().command(name, flag ? lanes.gated_object : lanes.kernel_object,
+                                               nb::handle(global), nb::handle(local),
+                                               nb::tuple(memory), nb::tuple(numbers), nb::none());
     }
 };
 

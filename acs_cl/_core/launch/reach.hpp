@@ -1,12 +1,17 @@
-// What launches touch of their arrays, as Python found it: what acs_cl/access/narrow.py keeps of that. It
-// does not depend on which arrays these are, but on where in them their views are.
+// What launches touch of their arrays, as acs_cl/access/narrow.py found it: rectangles of bytes of each
+// argument, which depend on sizes and on some numbers, but not on which arrays come.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,83 +19,156 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_FOUND = 1024;  // accesses of which the spans are kept
+constexpr std::size_t MOST_FOUND = 1024;  // launches of which the spans are kept
+constexpr std::size_t MOST_NUMBERS = 4096;
 
-// The spans of a launch's arrays; the first base that comes has number 0, and so on.
-struct Wholes {
-    Span spans[MOST_SPANS];
-    std::int64_t bases[MOST_SPANS];
-    std::uint32_t many, many_bases = 0;
+// Bytes of an argument, counted from its first one; no base. Nothing: all of them.
+using Rectangles = std::optional<std::vector<Span>>;
 
-    explicit Wholes(const Touched &touched) : many(touched.many) {
-        for (std::uint32_t at = 0; at < many; at++) {
-            spans[at] = touched.nodes[at]->span;
-            std::int64_t number = number_of(spans[at].base);
-            if (number < 0) bases[number = many_bases++] = spans[at].base;
-            spans[at].base = number;
-        }
+inline Rectangles rectangles_of(nb::handle reached) {
+    if (reached.is_none()) return std::nullopt;
+    std::vector<Span> made;
+    for (nb::handle one : reached) {
+        const auto number = [&](int at) { return whole_number(nb::object(one[at]).ptr()); };
+        const Span span{0, number(0), number(1), number(2), number(3)};
+        if (!is_valid(span)) throw std::invalid_argument("got no rectangle of bytes");
+        made.push_back(bounded(span));
     }
+    return made;
+}
 
-    std::string key() const {
-        return {reinterpret_cast<const char *>(spans), many * sizeof(Span)};
+// A rectangle without what is outside of a view of one row.
+inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
+    const std::int64_t limit = whole.width, start = part.start, pitch = part.pitch, width = part.width;
+    if (part.rows == 1) {
+        const std::int64_t low = std::max<std::int64_t>(start, 0), high = std::min(start + width, limit);
+        if (low < high) to.push_back({whole.base, whole.start + low, high - low, 1, high - low});
+        return;
     }
-
-    std::int64_t number_of(std::int64_t base) const {
-        for (std::uint32_t at = 0; at < many_bases; at++)
-            if (bases[at] == base) return at;
-        return -1;
+    if (start >= 0 && part.end() <= limit) {
+        to.push_back({whole.base, whole.start + start, pitch, part.rows, width});
+        return;
     }
-};
+    // rows that begin at 0 or later, and end in the view
+    const std::int64_t first = std::max<std::int64_t>(0, -floor_divide(start, pitch));
+    const std::int64_t last = std::min(part.rows, floor_divide(limit - width - start, pitch) + 1);
+    const auto row = [&](std::int64_t at) {
+        if (0 <= at && at < part.rows) clip(whole, {0, start + at * pitch, width, 1, width}, to);
+    };
+    row(first - 1);
+    if (last != first - 1) row(last);
+    if (last > first) clip(whole, {0, start + first * pitch, pitch, last - first, width}, to);
+}
 
-// What launches of one size and the same numbers touch.
-class Reach {
+// Of the bytes of an argument those that are reached.
+inline std::vector<Span> cut(const Span &whole, const Rectangles &reached) {
+    if (!reached) return {whole};
+    std::vector<Span> found;
+    if (whole.rows > 1 && !reached->empty()) return {whole};
+    for (const Span &part : *reached) clip(whole, part, found);
+    if (found.size() == 1 && covers(found[0], whole)) return {whole};
+    return found;
+}
+
+// Things by the bytes of their keys; the last one is found at once. Where there are `MOST`, they may not
+// come again: all are forgotten.
+template <typename Value, std::size_t MOST>
+class ByBytes {
 public:
-    std::vector<std::int64_t> covers;  // all of their arrays where each has so many bytes at most
-
-    // What one touches that has the arrays `whole`; null where that is not known.
-    const Touched *find(const Touched &whole, Hazards &hazards) {
-        if (parts_.empty()) return nullptr;
-        std::string key(reinterpret_cast<const char *>(whole.nodes), whole.many * sizeof(Node *));
-        if (auto found = found_.find(key); found != found_.end()) {
-            found->second.touched.renew(hazards);
-            return &found->second.touched;
-        }
-        Wholes wholes(whole);
-        auto parts = parts_.find(wholes.key());
-        if (parts == parts_.end()) return nullptr;
-        if (found_.size() > MOST_FOUND) found_.clear();
-        auto made = found_.try_emplace(std::move(key), whole, parts->second, wholes, hazards);
-        return &made.first->second.touched;
+    // Null where there is none.
+    Value *find(std::string_view key) {
+        if (last_ && last_->key == key) return &last_->value;
+        if (places_.empty()) return nullptr;
+        Place &place = place_of(key);
+        return place ? &(last_ = place.get())->value : nullptr;
     }
 
-    // The access that Python found for the arrays `whole`. Whether it was not known.
-    bool learn(const Touched &whole, nb::handle access) {
-        Wholes wholes(whole);
-        Parts parts;
-        for (int written = 0; written < 2; written++)
-            for (nb::handle one : access[written]) {
-                Span span = span_of(one.ptr());
-                span.base = wholes.number_of(span.base);
-                if (span.base < 0 || parts.size() + 1 >= MOST_SPANS) return true;  // one may decide
-                parts.emplace_back(span, bool(written));
-            }
-        return parts_.try_emplace(wholes.key(), std::move(parts)).second;
+    // In place of the one that there is, if there is one.
+    template <typename... Of>
+    Value &make(std::string_view key, Of &&...of) {
+        if (2 * many_ >= places_.size()) make_room();
+        Place &place = place_of(key);
+        many_ += !place;
+        last_ = nullptr;
+        place.reset(new Entry{std::string(key), Value(std::forward<Of>(of)...)});
+        return (last_ = place.get())->value;
     }
 
 private:
-    using Parts = std::vector<std::pair<Span, bool>>;  // and whether they are written
+    struct Entry {
+        const std::string key;
+        Value value;
+    };
+    using Place = std::unique_ptr<Entry>;
+
+    Place &place_of(std::string_view key) {
+        std::uint64_t hash = 0, word;
+        for (std::size_t at = 0; at < key.size(); at += sizeof(word)) {
+            word = 0;
+            std::memcpy(&word, key.data() + at, std::min(sizeof(word), key.size() - at));
+            hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        }
+        for (std::size_t place = std::size_t(hash >> 32);; place++) {
+            Place &one = places_[place % places_.size()];
+            if (!one || one->key == key) return one;
+        }
+    }
+
+    void make_room() {
+        std::vector<Place> before = std::move(places_);
+        const bool keeps = many_ < MOST;
+        places_.clear();
+        places_.resize(keeps ? std::max<std::size_t>(16, 2 * before.size()) : 16);
+        if (!keeps) many_ = 0;
+        for (Place &one : before)
+            if (one && keeps) place_of(one->key).swap(one);
+    }
+
+    std::vector<Place> places_;
+    std::size_t many_ = 0;
+    Entry *last_ = nullptr;
+};
+
+// What launches of one size with the same numbers touch.
+class Reach {
+public:
+    // `reached`: what is read and what is written of each argument in memory.
+    explicit Reach(nb::handle reached) {
+        for (nb::handle one : reached) {
+            arguments_.push_back({rectangles_of(one[0]), rectangles_of(one[1])});
+            std::int64_t least = FARTHEST;
+            for (const Rectangles *some : {&arguments_.back().reads, &arguments_.back().writes})
+                if (*some) least = std::min(least, from_the_start(**some));
+            covers_.push_back(least);
+        }
+    }
+
+    // From all of a launch's arrays to what it touches of them.
+    void narrow(Touched &touched, Hazards &hazards) {
+        if (is_covered(touched)) return;
+        const std::string_view key(reinterpret_cast<const char *>(touched.nodes),
+                                   touched.many * sizeof(Node *));
+        Found *found = found_.find(key);
+        if (!found) found = &found_.make(key, touched, arguments_, hazards);
+        found->touched.renew(hazards);
+        touched = found->touched;
+    }
+
+    bool fits(std::size_t arguments) const { return arguments_.size() == arguments; }
+
+private:
+    struct Argument {
+        Rectangles reads, writes;
+    };
 
     // Holds the arrays' nodes, too, since they are what it is found by.
     struct Found {
         Touched whole, touched;
 
-        Found(const Touched &of, const Parts &parts, const Wholes &wholes, Hazards &hazards)
+        Found(const Touched &of, const std::vector<Argument> &arguments, Hazards &hazards)
             : whole(of) {
-            for (const auto &[part, written] : parts) {
-                Span span = part;
-                span.base = wholes.bases[part.base];
-                touched.add(hazards.node(span).get(), !written, written);
-            }
+            for (std::uint32_t at = 0; at < of.many; at++) add(of, at, arguments[at], hazards);
+            if (touched.many >= MOST_SPANS) touched = whole;  // one may decide
             whole.hold();
             touched.hold();
         }
@@ -100,10 +178,74 @@ private:
         }
         Found(const Found &) = delete;
         Found &operator=(const Found &) = delete;
+
+    private:
+        void add(const Touched &of, std::uint32_t at, const Argument &argument, Hazards &hazards) {
+            const Span &span = of.nodes[at]->span;
+            const bool read = of.reads >> at & 1, written = of.writes >> at & 1;
+            const std::vector<Span> none, reads = read ? cut(span, argument.reads) : none,
+                                          writes = written ? cut(span, argument.writes) : none;
+            const bool alike = reads == writes;
+            for (const Span &one : reads) add(hazards.node(one).get(), true, alike);
+            if (!alike)
+                for (const Span &one : writes) add(hazards.node(one).get(), false, true);
+        }
+
+        void add(Node *node, bool read, bool written) {
+            if (touched.many < MOST_SPANS) touched.add(node, read, written);
+        }
     };
 
-    std::unordered_map<std::string, Parts> parts_;
-    std::unordered_map<std::string, Found> found_;  // by the nodes of the arrays
+    // How many bytes are reached from the first one on.
+    static std::int64_t from_the_start(const std::vector<Span> &reached) {
+        std::int64_t most = 0;
+        for (const Span &one : reached)
+            if (one.rows == 1 && one.start <= 0) most = std::max(most, one.end());
+        return most;
+    }
+
+    // Whether all of the arrays is touched.
+    bool is_covered(const Touched &whole) const {
+        for (std::uint32_t at = 0; at < whole.many; at++)
+            if (whole.nodes[at]->span.width > covers_[at]) return false;
+        return true;
+    }
+
+    std::vector<Argument> arguments_;
+    std::vector<std::int64_t> covers_;  // all of the arrays where each has so many bytes at most
+    ByBytes<Found, MOST_FOUND> found_;  // by the nodes of the arrays
+};
+
+// The same for all numbers, by the bytes of those that it depends on.
+class Reaches {
+public:
+    // Null where that is not known.
+    Reach *find(std::string_view numbers) { return known_.find(numbers); }
+
+    void add(std::string_view numbers, nb::handle reached, std::size_t arguments) {
+        const Reach *known = find(numbers);
+        if (known && known->fits(arguments)) return;
+        Reach reach(reached);
+        if (!reach.fits(arguments)) throw std::invalid_argument("what is reached is of others");
+        known_.make(numbers, std::move(reach));
+    }
+
+private:
+    ByBytes<Reach, MOST_NUMBERS> known_;
+};
+
+// What the ranges of a kernel's arrays depend on.
+struct Ranges {
+    std::vector<std::uint16_t> numbers;  // parameters
+    bool is_full = false;  // with other numbers all of the arrays count, so far as is known
+
+    // False where Python has to find out first what a launch touches.
+    bool narrow(Reaches &reaches, std::string_view values, Touched &touched, Hazards &hazards) const {
+        Reach *reach = reaches.find(values);
+        if (!reach || !reach->fits(touched.many)) return is_full;
+        reach->narrow(touched, hazards);
+        return true;
+    }
 };
 
 }  // namespace acs_cl

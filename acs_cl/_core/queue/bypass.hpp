@@ -91,6 +91,9 @@ struct Passing {
     }
 };
 
+// Tells Python that a sample of a queue's commands is complete, that the host has waited for results, or
+// only that the lists of what is in flight have become long. False with an error.
+bool due(PyObject *queue, bool is_sampled, bool has_waited);
 // The host has waited for a read: Python is told of a stretch. False with an error.
 bool waited(Passing *way);
 

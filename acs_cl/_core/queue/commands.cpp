@@ -12,7 +12,7 @@ namespace acs_cl {
 
 namespace {
 
-PyObject *wait_name, *waited_name;
+PyObject *wait_name;
 
 PyTypeObject *queue_type;  // PyOpenCL's class of queues
 PyObject *elsewhere;  // {name: commands on queues that are not ours}
@@ -192,10 +192,13 @@ bool wait_here(PyObject *event) {
 
 }  // namespace
 
-bool waited(Passing *way) {
-    if (!way->ends_stretch()) return true;
-    return nb::steal(PyObject_CallMethodNoArgs(way->queue, waited_name)).is_valid();
+bool due(PyObject *queue, bool is_sampled, bool has_waited) {
+    static PyObject *const name = PyUnicode_InternFromString("_due");
+    PyObject *all[] = {queue, is_sampled ? Py_True : Py_False, has_waited ? Py_True : Py_False};
+    return nb::steal(PyObject_VectorcallMethod(name, all, 3, nullptr)).is_valid();
 }
+
+bool waited(Passing *way) { return !way->ends_stretch() || due(way->queue, false, true); }
 
 namespace {
 
@@ -382,7 +385,6 @@ void use_events(nb::tuple all) {
 
 void add_commands(nb::module_ &module) {
     wait_name = PyUnicode_InternFromString("wait");
-    waited_name = PyUnicode_InternFromString("_waited");
     module.attr("Command") = nb::steal(
         new_type<Command>("acs_cl._core.Command", CALLED,
                           {{Py_tp_new, slot(command_new)}, {Py_tp_members, command_members}}));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t PLACES_OF_MEMORY = 256;
 constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/queue.py
 
-PyObject *span_name, *find_span_name, *looked_name, *trim_name;
+PyObject *span_name, *find_span_name;
 PyObject *event_kinds;  // of what joins, in the order of `Joins`
 PyObject *error_of;  // the one of PyOpenCL's that a program expects for one of ours
 std::unordered_map<PyObject *, Joining *> joinings;
@@ -206,30 +206,6 @@ bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
     return true;
 }
 
-// Whether all of the memory is touched, as far as that is known.
-bool is_covered(const Reach &reach, const Touched &whole) {
-    if (reach.covers.size() != whole.many) return false;
-    for (std::uint32_t at = 0; at < whole.many; at++)
-        if (whole.nodes[at]->span.width > reach.covers[at]) return false;
-    return true;
-}
-
-// From all of a launch's memory to what it touches of that; false where that is not known.
-bool narrow(const Joining *self, const Taught &to, OnQueues &size, Touched &touched) {
-    if (!to.numbers) return true;
-    const std::string key = to.key();
-    if (!size.last || size.last->first != key) {
-        const auto known = size.reaches.find(key);
-        size.last = known == size.reaches.end() ? nullptr : &*known;
-    }
-    if (!size.last) return to.is_full;
-    Reach &reach = size.last->second;
-    if (is_covered(reach, touched)) return true;
-    const Touched *found = reach.find(touched, *self->table->hazards);
-    if (found) touched = *found;
-    return found || to.is_full;
-}
-
 bool set(const Taught &to, const Classes &classes) {
     for (std::size_t index = 0; index < to.parameters.size(); index++) {
         const Argument &argument = to.arguments[index];
@@ -339,13 +315,14 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     const Taught::Use use(to);
     Table &table = *self->table;
     Sizes sizes;
-    OnQueues *size = take_sizes(global, local, sizes) ? to.sizes.find(sizes) : nullptr;
-    if (!size || !read_notes(self, given, to)) return false;
+    Reaches *reaches = take_sizes(global, local, sizes) ? to.sizes.find(sizes) : nullptr;
+    if (!reaches || !read_notes(self, given, to)) return false;
     Touched touched;
     bool is_seen = false;
     // again, for the memory of an event or of spans may have run code
-    if (!touch(self, to, touched, is_seen) || !narrow(self, to, *size, touched) || !table.is_plain() || !is_plain(self) ||
-        !table.lock->try_take())
+    if (!touch(self, to, touched, is_seen) ||
+        (to.ranges && !to.ranges->narrow(*reaches, to.key(), touched, *table.hazards)) ||
+        !table.is_plain() || !is_plain(self) || !table.lock->try_take())
         return false;
     Taken taken(table.lock);
     if (!self->books->try_take()) return false;
@@ -359,16 +336,11 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     return note(self, is_on_lane, is_seen, launched);
 }
 
-bool call(PyObject *object, PyObject *name) {
-    return nb::steal(PyObject_CallMethodNoArgs(object, name)).is_valid();
-}
-
 }  // namespace
 
 bool after(Joining *self, const Launched &launched) {
     return !((self->table->should_look() && !completed(self->engine, nullptr)) ||
-             (launched.trims && !call(self->queue, trim_name)) ||
-             (launched.looked && !call(self->queue, looked_name)));
+             ((launched.trims || launched.looked) && !due(self->queue, launched.looked, false)));
 }
 
 PyObject *told(nb::object event, Launched &launched) {
@@ -399,27 +371,22 @@ PyObject *join(Joining *self, PyObject *const *args) {
 // ---- what Python says -------------------------------------------------------------------------------
 
 // What a launch with the arguments that the kernel has now touches of its memory: the numbers that this
-// depends on, how many bytes each may have that all of them are touched, the access, and whether there
-// will be no more of these. False where it cannot be kept.
-bool learn_ranges(Joining *self, Taught &to, OnQueues &size, const nb::tuple &ranges) {
+// depends on, what is reached, if it is known, and whether all counts with other numbers. False where it
+// cannot be kept.
+bool learn_ranges(Taught &to, Reaches &reaches, const nb::tuple &ranges) {
     auto numbers = nb::cast<std::vector<std::uint16_t>>(ranges[0]);
+    std::size_t many = 0;
+    for (const Parameter &one : to.parameters) many += one.code == 'P' || one.code == 'S';
     for (std::uint16_t index : numbers)
         if (index >= to.parameters.size() || to.parameters[index].code != 'v') return false;
-    Touched whole;
-    bool is_seen = false;
-    if (!touch(self, to, whole, is_seen)) return false;
-    to.numbers = std::move(numbers);
-    to.is_full = nb::cast<bool>(ranges[3]);
-    size.last = nullptr;
-    Reach &reach = size.reaches.try_emplace(to.key()).first->second;
-    if (!ranges[1].is_none()) reach.covers = nb::cast<std::vector<std::int64_t>>(ranges[1]);
-    if (!is_covered(reach, whole)) reach.learn(whole, ranges[2]);
+    to.ranges = Ranges{std::move(numbers), nb::cast<bool>(ranges[2])};
+    if (!nb::object(ranges[1]).is_none()) reaches.add(to.key(), ranges[1], many);
     return true;
 }
 
 // A launch of `kernel` went to a queue, as `native`: those like it may be the core's. `pointers` and
 // `values`: its arguments by index; `ranges` as for `learn_ranges`, None where launches touch all of their
-// memory; `left`, `until`, `reason` as for `learn_queues`.
+// memory; `left`, `until`, `reason` as `stay` of `learn`.
 void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::object name,
                   nb::tuple modes, nb::dict pointers, nb::dict values, nb::handle global,
                   nb::handle local, nb::handle ranges, std::int64_t left, std::int64_t until,
@@ -466,9 +433,9 @@ void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::
         to->read = 0;  // notes were taken when Python read them; newer ones are newer
         to->is_current = true;
     }
-    OnQueues &size = to->sizes.make(sizes);
-    to->numbers.reset();
-    if (!ranges.is_none() && !learn_ranges(self, *to, size, nb::cast<nb::tuple>(ranges))) return;
+    Reaches &reaches = to->sizes.make(sizes);
+    to->ranges.reset();
+    if (!ranges.is_none() && !learn_ranges(*to, reaches, nb::cast<nb::tuple>(ranges))) return;
     to->stay = {left, until, std::move(reason)};
 }
 
@@ -542,8 +509,6 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
 void add_joining(nb::module_ &module) {
     span_name = PyUnicode_InternFromString("acs_span");
     find_span_name = PyUnicode_InternFromString("_find_span");
-    looked_name = PyUnicode_InternFromString("_looked");
-    trim_name = PyUnicode_InternFromString("_trim");
     module.attr("Joining") = nb::steal(
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));

@@ -38,13 +38,13 @@ struct Taught : Forgettable<Taught> {
     unsigned long long read = 0;
     bool is_current = false;
     Stay stay;
-    BySizes<OnQueues> sizes;  // those that are known, and what launches of them touch
-    std::optional<std::vector<std::uint16_t>> numbers;  // parameters that this depends on, if any do
-    bool is_full = false;  // with other numbers they touch all of their memory, as far as is known
+    BySizes<Reaches> sizes;  // those that are known, and what launches of them touch
+    std::optional<Ranges> ranges;  // none: all of their memory
 
+    // The numbers that ranges depend on.
     std::string key() const {
         std::string key;
-        for (std::uint16_t index : *numbers) key += arguments[index].value;
+        for (std::uint16_t index : ranges->numbers) key += arguments[index].value;
         return key;
     }
 };

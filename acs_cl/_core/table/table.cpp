@@ -94,11 +94,10 @@ void refuse_step(std::int64_t number, State from, State to) {
 }
 
 bool Table::look(PyObject *engine) {
-    static PyObject *const attend = PyUnicode_InternFromString("attend");
     if (!wants_attention()) return completed(engine, nullptr);
     if (!lock->try_take(true)) return true;  // a signal, which comes first
     Taken taken(lock);
-    return nb::steal(PyObject_CallMethodNoArgs(engine, attend)).is_valid();
+    return completed(engine, nullptr);
 }
 
 void Table::keep_step(std::int64_t launch, State from, State to) {
@@ -221,6 +220,7 @@ void add_table(nb::module_ &module) {
         .def_prop_ro("counts", [](const Table &self) {
             return self.forecast.counted() || self.forecast.is_complete();
         })
+        .def_prop_ro("wants_attention", &Table::wants_attention)
         .def_prop_ro("is_complete", [](const Table &self) { return self.forecast.is_complete(); })
         .def_prop_ro("has_come", [](const Table &self) { return self.forecast.has_come(); })
         .def_prop_ro("follows", [](const Table &self) { return self.forecast.follows(); })
