@@ -106,6 +106,24 @@ def test_random_programs_give_what_numpy_gives(
     check(program, kept(*configuration, window, memory), failing=False)
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        ("slow", b"I\xd4{\x1e=\xd8\xff\xb1\xccxP"),
+        ("every", b"\x03\x04\x1b\x00\x00\x00\x01\x01\x00\x00\x00"),
+        ("part", b"\x03\x05\x1c\x00\x00\x00\x01\x02\x00\x00\x00"),
+    ],
+    ids=lambda step: step[0],
+)
+def test_poison_reaches_a_launch_by_the_bytes_it_touches_of_its_view(
+    kept: Maker, first: Step
+) -> None:
+    """The view has poisoned bytes of which the kernel touches none."""
+    fails = ("host", b"O\xc5\x87\xf3\xd7\xf4f\xd7\x95\xf7x")
+    reads = ("into_f4", b"\xb9\xbdf\xc9.\x11\xadG\xcf9\xa9")
+    check([fails, first, reads], kept("serial", "eager", None, "svm"), failing=True)
+
+
 @pytest.mark.parametrize("backend", ["auto", "serial", "out_of_order", "lanes", "device"])
 def test_random_programs_are_the_same_where_python_plans_every_launch(
     device: cl.Device, backend: str, environment: Environment

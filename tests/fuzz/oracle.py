@@ -47,6 +47,21 @@ class _Graph(NamedTuple):
     masks: list[Host]
 
 
+def reached(launch: Launch, view: Host) -> Host:
+    """The part of a view that a launch reaches, as inference has to find it."""
+    if launch.name == "slow" or (launch.name == "evens" and len(view) == 2):
+        return view[:1]
+    if launch.name == "every":
+        return view[:: launch.numbers[0]]
+    if launch.name == "part":
+        return view[: launch.numbers[1]]
+    return view[launch.offset :] if launch.offset else view
+
+
+def _poison(mask: Host) -> None:
+    mask[...] = 1 if mask.dtype.kind == "f" else np.iinfo(mask.dtype).max
+
+
 class NumpyMachine:
     """Program order, at once."""
 
@@ -68,26 +83,23 @@ class NumpyMachine:
         found: Host = view.of(self.masks[view.slot])
         return found
 
-    def _spread(self, reads: Sequence[View], writes: Sequence[View], sure: bool) -> bool:
-        """Poison of a launch; whether it runs."""
-        if any(self._mask(view).any() for view in reads):
-            for view in writes:
-                self._poison(view)
+    def _spread(self, reads: Sequence[Host], writes: Sequence[Host], sure: bool) -> bool:
+        """Poison of a launch, by the masks of what it touches; whether it runs."""
+        if any(mask.any() for mask in reads):
+            for mask in writes:
+                _poison(mask)
             return False
         if sure:
-            for view in writes:
-                self._mask(view)[...] = 0
+            for mask in writes:
+                mask[...] = 0
         return True
 
-    def _poison(self, view: View) -> None:
-        mask = self._mask(view)
-        mask[...] = 1 if mask.dtype.kind == "f" else np.iinfo(mask.dtype).max
-
     def kernel(self, launch: Launch, gated: bool) -> None:
-        reads = [v for v, mode in zip(launch.views, launch.modes, strict=True) if "r" in mode]
-        writes = [v for v, mode in zip(launch.views, launch.modes, strict=True) if "w" in mode]
-        cells = [cell for cell in (launch.when, launch.count) if cell is not None]
-        if not self._spread([*reads, *cells], writes, sure=False):
+        masks = [reached(launch, self._mask(view)) for view in launch.views]
+        reads = [mask for mask, mode in zip(masks, launch.modes, strict=True) if "r" in mode]
+        writes = [mask for mask, mode in zip(masks, launch.modes, strict=True) if "w" in mode]
+        reads += [self._mask(cell) for cell in (launch.when, launch.count) if cell is not None]
+        if not self._spread(reads, writes, sure=False):
             return
         if launch.when is not None and not self._of(launch.when)[0]:
             return
@@ -103,7 +115,7 @@ class NumpyMachine:
             self.kernel(launch._replace(numbers=(number,)), False)
 
     def copy(self, target: View, source: View) -> None:
-        if target != source and self._spread([source], [target], sure=True):
+        if target != source and self._spread([self._mask(source)], [self._mask(target)], sure=True):
             self._of(target)[...] = self._of(source).copy()
 
     def new(self, slot: int, seed: int, how: int) -> None:
@@ -116,9 +128,10 @@ class NumpyMachine:
         self.masks[slot] = np.zeros_like(made)
 
     def host(self, source: View, target: View, both: bool, fails: bool) -> None:
-        runs = self._spread([source], [target], sure=not both)
+        mask = self._mask(target)
+        runs = self._spread([self._mask(source)], [mask], sure=not both)
         if runs and fails and self.failing:
-            self._poison(target)
+            _poison(mask)
             runs = False
         if not runs:
             self.results.append(POISONED)
