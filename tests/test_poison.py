@@ -8,6 +8,7 @@ time, must not matter: failures come in any order, also after later launches hav
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -60,15 +61,19 @@ class Program:
         self.upstream: dict[int, tuple[int, ...]] = {}
         self.live: dict[int, Launch] = {}
         self.failed: set[int] = set()
+        self.carriers: set[int] = set()
 
-    def launch(self, access: Access) -> None:
+    def launch(self, access: Access, carries: bool = False) -> None:
         number = len(self.access) + 1
         self.access[number] = access
         upstream = tuple(self.hazards.enter(number, access.reads, access.writes))
         self.upstream[number] = upstream
         self.live[number] = Launch(number, NOTHING, access, upstream)
         failure = self.failures.reads_poison(access)
-        if failure is not None:
+        if carries:
+            self.carriers.add(number)
+            self.failures.poison.carry(access)
+        elif failure is not None:
             self.failures.note(number, failure)
             self.failures.poison.add(access.writes, failure)
         else:
@@ -82,7 +87,7 @@ class Program:
             self.failed.add(number)
             failure = Failure(number, "test", "", RuntimeError(f"launch {number}"))
             later = [launch for other, launch in self.live.items() if other > number]
-            self.failures.record(failure, self.access[number], later)
+            self.failures.record(failure, self.access[number], later, self.carriers)
 
     def retire(self, choice: int) -> None:
         able = [n for n in self.live if not any(u in self.live for u in self.upstream[n])]
@@ -94,8 +99,16 @@ class Program:
     def check(self) -> None:
         poisoned: set[tuple[int, int]] = set()
         for number, access in self.access.items():
-            reached = bool(bytes_of(access.reads) & poisoned)
-            if reached or number in self.failed:
+            reached = bool(bytes_of(access.reads) & poisoned) and number not in self.carriers
+            if number in self.carriers - self.failed:
+                (source,), (target,) = access.reads, access.writes
+                poisoned -= bytes_of(access.writes)
+                poisoned |= {
+                    (target.base, target.start + byte)
+                    for byte in range(source.width)
+                    if (source.base, source.start + byte) in poisoned
+                }
+            elif reached or number in self.failed:
                 poisoned |= bytes_of(access.writes)
             else:
                 poisoned -= bytes_of(access.overwrites)
@@ -124,7 +137,17 @@ def accesses(draw: st.DrawFn) -> Access:
     return Access(reads, writes, sure)
 
 
+@st.composite
+def copies(draw: st.DrawFn) -> tuple[str, Access]:
+    """Of some bytes to another base."""
+    bases = draw(st.permutations((1, 2, 3)))
+    width = draw(st.sampled_from((1, 4, 8, 16)))
+    source, target = (plain(base, draw(st.integers(0, 16)), width) for base in bases[:2])
+    return "copy", Access((source,), (target,), (target,))
+
+
 steps = st.one_of(
+    copies(),
     accesses(),
     accesses(),
     accesses(),
@@ -135,11 +158,13 @@ steps = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(steps, max_size=14))
-def test_poison_is_exact_in_program_order(program: list[Access | tuple[str, int]]) -> None:
+def test_poison_is_exact_in_program_order(program: list[Access | tuple[str, Any]]) -> None:
     runner = Program()
     for step in program:
         if isinstance(step, Access):
             runner.launch(step)
+        elif step[0] == "copy":
+            runner.launch(step[1], carries=True)
         elif step[0] == "fail":
             runner.fail(step[1])
         else:

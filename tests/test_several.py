@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -412,6 +413,33 @@ def test_a_launch_in_parts_that_reads_poison_runs_in_no_part(device: cl.Device) 
             y[900:].get()
         with contextlib.suppress(acs.AcsError):
             rt.finish()
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "to_come"])
+def test_a_copy_takes_poison_along_byte_by_byte(two: acs.Runtime, is_known: bool) -> None:
+    comes = threading.Event()
+
+    def fails(values: np.ndarray[Any, Any]) -> None:
+        assert comes.wait(10)
+        raise ValueError("no")
+
+    x = two.array(np.arange(1000), "f4")
+    failed = two.call(fails, writes=x[16:24])
+    if is_known:
+        comes.set()
+        with pytest.raises(acs.PoisonedError):
+            failed.wait()
+    engine_of(two).have(x, 1, alone=True)
+    comes.set()
+    assert x[:16].get().tolist() == list(range(16))
+    assert x[24:].get().tolist() == list(range(24, 1000))
+    with pytest.raises(acs.PoisonedError):
+        x[:17].get()
+    engine_of(two).have(x, 0, alone=True)  # and back
+    with pytest.raises(acs.PoisonedError):
+        x[23:].get()
+    x[16:24].set(np.zeros(8))
+    assert x.get().sum() == sum(range(1000)) - sum(range(16, 24))
 
 
 def test_spreading_pays_once_what_it_would_have_gained_is_what_moving_costs() -> None:

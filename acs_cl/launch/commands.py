@@ -74,6 +74,8 @@ class TransferCommand(NamedTuple):
     source: Any
     """Places, or arrays of the host; of a fill, the element that is repeated."""
     on_host: bool = False
+    carries: bool = False
+    """Whether it runs even if bytes are poisoned, and poisons the same ones of its target."""
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Start the transfer."""

@@ -41,7 +41,7 @@ from .dispatch import dispatch, send_what_there_is
 from .ends import pump, retire
 from .gates import Patience, open_events
 from .observers import Recorder
-from .poisoning import meet_poison
+from .poisoning import came_through, meet_poison
 
 _new = tuple.__new__
 """Makes a named tuple without the Python-level call that its constructor is."""
@@ -222,8 +222,7 @@ class Engine(Books):
                 dispatch(self, number, number)
             # only now: what the driver refused overwrites nothing
             if self.failures.any and not self.failures.knows(number):
-                self.failures.poison.overwrite(access.overwrites)
-                self.note_poison()
+                came_through(self, launch)
             self._came(number)
         return Handle(self, number, command.name, access, result)
 

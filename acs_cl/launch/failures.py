@@ -10,7 +10,7 @@ Invariant: every failure surfaces at least once, at the first of: a wait on a la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from ..errors import PoisonedError
@@ -47,13 +47,19 @@ class Failures:
         self.any = False
         """Whether anything ever failed: one test on the way of every launch."""
 
-    def record(self, failure: Failure, access: Access, later: Iterable[Launch]) -> list[int]:
+    def record(
+        self,
+        failure: Failure,
+        access: Access,
+        later: Iterable[Launch],
+        carriers: Container[int] = (),
+    ) -> list[int]:
         """A launch failed. The numbers of the `later` live launches that it poisons."""
         self._untold[failure.number] = failure
         self.count += 1
         self.any = True
         reached = self.poison.follow(
-            ((launch.number, launch.access) for launch in later), failure, access.writes
+            ((launch.number, launch.access) for launch in later), failure, access.writes, carriers
         )
         for number in (failure.number, *reached):
             self.note(number, failure)

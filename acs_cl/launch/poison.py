@@ -7,6 +7,7 @@ failure. Poison is followed in program order, so what completed in which order d
 Invariant: a launch is poisoned exactly if it reads a byte whose last writer before it failed or is
 itself poisoned. Only reads spread poison; only a complete overwrite, or `forget`, ends it. Memory
 that is given to `keep` stays alive until then, so that its number does not come to mean another.
+Copies between devices are the exception: they run, and their bytes are poisoned as at the source.
 """
 
 from __future__ import annotations
@@ -60,6 +61,16 @@ class Poison:
             if span.base in self.bases:
                 self._remove(span)
 
+    def carry(self, access: Access) -> None:
+        """What is read was copied as it is: of what is written the same bytes are poisoned."""
+        (source,), (target,) = access.reads, access.writes
+        self.overwrite((target,))
+        there = target.start - source.start
+        for start, end, failure in list(self.bases.get(source.base, ())):
+            low, high = max(start, source.start), min(end, source.end)
+            if low < high:
+                self.add((Span(target.base, low + there, high - low, 1, high - low),), failure)
+
     def keep(self, span: Span, memory: object) -> None:
         """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
         if self.find((span,)) is not None:
@@ -95,9 +106,14 @@ class Poison:
             del self.bases[span.base]
 
     def follow(
-        self, later: Iterable[tuple[int, Access]], failure: object, written: Iterable[Span]
+        self,
+        later: Iterable[tuple[int, Access]],
+        failure: object,
+        written: Iterable[Span],
+        carriers: Container[int] = (),
     ) -> list[int]:
         """A live launch failed: the launches among `later` (in program order) that it poisons.
+        `carriers`: those that run whatever is poisoned, and carry it.
 
         Afterwards the bytes still poisoned by it at the end of the program so far are added here.
         """
@@ -107,7 +123,9 @@ class Poison:
         for number, access in later:
             if not spreading:
                 break
-            if spreading.find(access.reads) is not None:
+            if number in carriers:
+                spreading.carry(access)
+            elif spreading.find(access.reads) is not None:
                 reached.append(number)
                 spreading.add(access.writes, failure)
             else:

@@ -27,7 +27,9 @@ def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> 
     failure = Failure(launch.number, launch.command.name, site, error)
     later = {other.number: other for other in books.table.later(launch.number)}
     launch = _with_what_is_lost(launch, error)
-    reached = books.failures.record(failure, launch.access, _apart(books, later.values()))
+    # what the driver has already fails with what it waits for
+    carriers = {n for n, one in later.items() if _carries(one) and not books.is_dispatched(n)}
+    reached = books.failures.record(failure, launch.access, _apart(books, later.values()), carriers)
     for number in reached:
         if books.is_dispatched(number):
             books.table.lose(number)
@@ -41,6 +43,8 @@ def fail(books: Books, launch: Launch, error: BaseException, site: str = "") -> 
 
 def meet_poison(books: Books, launch: Launch) -> None:
     """A new launch in a program with failures may read poison."""
+    if _carries(launch):
+        return
     failure = books.failures.reads_poison(launch.access)
     if failure is not None:
         books.failures.note(launch.number, failure)
@@ -48,6 +52,17 @@ def meet_poison(books: Books, launch: Launch) -> None:
         books.failures.poison.add(launch.access.writes, failure)
         books.note_poison()
         _keep_foreign(books, launch)
+
+
+def came_through(books: Books, launch: Launch) -> None:
+    """A new launch in a program with failures will run: what it overwrites is as good as that is
+    from which it comes."""
+    poison = books.failures.poison
+    if _carries(launch):
+        poison.carry(launch.access)
+    else:
+        poison.overwrite(launch.access.overwrites)
+    books.note_poison()
 
 
 def lose(books: Books, access: Access) -> None:
@@ -78,6 +93,11 @@ def may_be_poisoned(books: Books, access: Access) -> bool:
             launch.access.writes and (launch.command.on_host or launch.number in books.gates)
             for launch in books.table.later(0)
         )
+
+
+def _carries(launch: Launch) -> bool:
+    """Whether a launch runs whatever is poisoned, and carries it to what it writes."""
+    return getattr(launch.command, "carries", False)
 
 
 def _parts(launch: Launch) -> tuple[Access, ...] | None:

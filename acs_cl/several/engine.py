@@ -485,11 +485,11 @@ class SeveralEngine(Engine):
             return (Span(real_base(base, device), start, nbytes, 1, nbytes),)
 
         why = f"copies {nbytes:,} bytes of base {base} from device {source} to device {target}"
-        read = TransferCommand("read", host, place(source))
+        read = TransferCommand("read", host, place(source), carries=True)
         self.backend.assign(self.number + 1, source, why)
         number = self.enter(read, Access(real(source), staged, staged), patient=in_use).number
         self._tell_of(number)
-        write = TransferCommand("write", place(target), host)
+        write = TransferCommand("write", place(target), host, carries=True)
         self.backend.assign(self.number + 1, target, why)
         there = real(target)
         self.enter(write, Access(staged, there, there), patient=True)
