@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +224,19 @@ def test_signatures_are_kept_for_the_user_alone(folder: Path) -> None:
     assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
-def test_a_kept_signature_is_used_without_parsing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def no_parser() -> Iterator[None]:
+    """Whoever parses a source here fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
+        yield
+
+
+def test_a_kept_signature_is_used_without_parsing(folder: Path) -> None:
     found = from_source(SOURCE, "advance", "-DSIDE=4", None)
     signatures.forget_programs()
-    monkeypatch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
-    assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
+    with no_parser():
+        assert from_source(SOURCE, "advance", "-DSIDE=4", None) == found
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "\n{}", '{"check": "", "record": {}}', "swap"])
@@ -356,15 +364,14 @@ PART = '%:include "part.h"\n__kernel void k(__global int *a) { BODY }'
 
 
 def test_what_includes_files_is_kept_as_long_as_they_say_the_same(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path
 ) -> None:
     header, option = tmp_path / "part.h", f"-I {tmp_path}"
     header.write_text("#define BODY a[0] = 1;")
     for _ in range(2):  # the first time nobody knows which files they are
         found = from_source(PART, "k", option, None)
     assert found.parameters[0].mode == "w"
-    with monkeypatch.context() as patch:
-        patch.setattr(signatures, "_parse_signature", lambda *_: pytest.fail("parsed again"))
+    with no_parser():
         for _ in range(2):
             assert from_source(PART, "k", option, None) == found
             signatures.forget_programs()

@@ -92,7 +92,7 @@ def _wait_for_builds() -> None:
             while thread.is_alive() and not builds.is_late:
                 thread.join(TICK_S)
     if any(thread.is_alive() for thread, _ in waiting):
-        core.native.end_process(LAST_S, 1, True, waiting)
+        core.native.end_process(LAST_S, 1, True, False, waiting)
 
 
 def _too_late() -> str:
