@@ -187,6 +187,7 @@ def ways(device: cl.Device) -> Iterator[Ways]:
     made.close()
 
 
+@pytest.mark.rotate("configuration", 3)
 @pytest.mark.parametrize("configuration", range(len(CONFIGURATIONS)))
 def test_random_programs_at_random_places_give_what_numpy_gives(
     ways: Ways, configuration: int
