@@ -101,14 +101,20 @@ def sweeps() -> Iterator[tuple[acs.Runtime, acs.Program]]:
         yield rt, rt.build(SWEEP)
 
 
-def test_a_band_of_a_sweep_waits_for_its_neighbours(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
-) -> None:
-    rt, prog = sweeps
+def two_sweeps(rt: acs.Runtime, prog: acs.Program) -> tuple[acs.Graph, acs.Handle]:
+    """There and back, in bands; the handle is of the second one."""
     x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
     with rt.record() as graph:
         prog.sweep((N,), None, x, y, N, bands=4)
         handle = prog.sweep((N,), None, y, x, N, bands=4)
+    return graph, handle
+
+
+def test_a_band_of_a_sweep_waits_for_its_neighbours(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    graph, handle = two_sweeps(rt, prog)
     told = rt.explain(handle)
     assert "bands: 4" in str(told)
     waits = [line.split(": waits for ")[1].split(" of ")[0] for line in bands_of(told)]
@@ -196,11 +202,7 @@ def test_a_wrong_edge_between_bands_is_found(
     device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
 ) -> None:
     """By `verify`, which compares the words on the device with the bytes of each band."""
-    rt, prog = sweeps
-    x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
-    with rt.record() as graph:
-        prog.sweep((N,), None, x, y, N, bands=4)
-        prog.sweep((N,), None, y, x, N, bands=4)
+    graph, _ = two_sweeps(*sweeps)
     (segment,) = graph.pieces
     assert isinstance(segment, Segment)
     other = segment.laid.accesses[2]

@@ -50,10 +50,6 @@ class Several(Backend):
             for number in [one for one in self._device if one < oldest - REMEMBERED]:
                 del self._device[number], self._reasons[number]
 
-    def device_of(self, number: int) -> int | None:
-        """Say on which device a launch is or was; None of one that is forgotten."""
-        return self._device.get(number)
-
     def where(self, number: int) -> str:
         """Say where a launch runs and why."""
         device = self._device.get(number)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import get_ident
 from time import perf_counter
 from typing import NamedTuple
 
@@ -154,7 +153,7 @@ class SeveralEngine(Engine):
         after: Sequence[int] = (),
     ) -> Handle:
         """Place a launch, copy what its device lacks, and launch it there."""
-        if self.recorders and (graph := self.recorders.get(get_ident())) is not None:
+        if (graph := self.recorder()) is not None:
             return graph.take(command, access, wait_for)
         with self.lock:
             self._make_room()
