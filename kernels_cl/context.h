@@ -15,7 +15,7 @@ typedef struct {
     uint work_dim;
 #if ACS_SPAWNS
     __global uint *list;       /* what the items of a tile spawn, for the group to see to */
-    volatile __local uint *listed;
+    volatile __local uint *listed; /* how many, then ACS_LISTED words and ACS_LISTED more: see below */
     uint least;                /* items of a child that is listed */
 #endif
 } acs_context;
@@ -58,11 +58,11 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 /* Children are kept in units: a record is one, and so are the arguments for some of its items. */
 #define ACS_UNIT 16u           /* words */
 #define ACS_LISTED 32u         /* children of a tile that wait for its end */
-#define ACS_C_ITEMS 0          /* in a list: how many there are, 0: seen to */
-#define ACS_C_BODY 1
-#define ACS_C_BEGIN 0          /* in a record: the first item that has these arguments */
-#define ACS_C_END 1            /* and the one behind the last */
-#define ACS_C_KEPT 2           /* of an entry that its group runs itself: ACS_C_BODY */
+#define ACS_L_ITEMS 1u         /* behind their number: the items of each that nobody has seen to */
+#define ACS_L_BODY (1u + ACS_LISTED)
+#define ACS_LIST_WORDS (1u + 2u * ACS_LISTED)
+#define ACS_C_BEGIN 0          /* the first item that has these arguments */
+#define ACS_C_END 1            /* in a record: the one behind the last */
 #define ACS_C_ARGS 4
 
 /* Where the arguments of `n` items go, or 0: the caller runs them now. */
@@ -73,8 +73,9 @@ static __global uchar *acs_offer(ACS_CONTEXT, uint body, uint n) {
     if (place >= ACS_LISTED)
         return 0;
     __global uint *entry = acs_ctx->list + place * ACS_UNIT;
-    entry[ACS_C_ITEMS] = n;
-    entry[ACS_C_BODY] = body;
+    entry[ACS_C_BEGIN] = 0u;
+    acs_ctx->listed[ACS_L_ITEMS + place] = n;
+    acs_ctx->listed[ACS_L_BODY + place] = body;
     return (__global uchar *)(entry + ACS_C_ARGS);
 }
 #endif

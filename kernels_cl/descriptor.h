@@ -101,6 +101,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_ASKED 98         /* slots of the ring that children asked for */
 #define ACS_B_SPAWNED 99       /* items of children that became tasks */
 #define ACS_B_KEPT 100         /* items of children that their group ran itself */
+#define ACS_B_BUSY 101         /* groups of this launch that have work, where tasks spawn */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */

@@ -63,9 +63,9 @@
 
    spawn      when a tile has run, lane 0 of its group goes through what its items listed. A child that
               becomes a task asks for units of the pool and slots of the ring, adds its tiles to left of
-              its root, writes its record, and publishes its tiles. Without units or slots, or if nobody
-              looks for work, the group runs the child's items itself. So does a lane that finds the
-              list full.
+              its root, writes its record, and publishes its tiles. Without units or slots, or if all
+              groups have work, the group runs some of the child's items itself, and then asks again for
+              the rest. A lane that finds the list full runs items at once.
 
    The tile that spawns is counted down after that, so that left[root] is not zero in between. Whoever
    counts it to zero, for a tile of the root or of a child, finishes the root. A record of the pool is
@@ -84,6 +84,8 @@
 #define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
 #define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued, and between */
 #define ACS_RANKS 16u
+#define ACS_SHARE 8u           /* of the items that a group keeps, it runs such a part at most before it looks */
+#define ACS_GIVEN 0x80000000u  /* in the list: its arguments go to a unit, the number of which follows */
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
 #define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
@@ -130,8 +132,10 @@ typedef struct {
     uint n_ready;
     uint ready[ACS_READY];     /* as references */
 #if ACS_SPAWNS
-    uint listed;               /* children that this tile offers; more than there is room for */
-    uint kept;                 /* which of them the group runs next */
+    uint listed[ACS_LIST_WORDS]; /* children that this tile offers; more than there is room for */
+    uint kept, kept_items;     /* which of them the group runs next, and how many items of it */
+    uint child, child_tiles;   /* or a child to be published, and its tiles */
+    uint idle;                 /* the group is not counted as busy */
 #endif
 } acs_shared;
 
@@ -231,6 +235,12 @@ inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls,
     const uint ticket = acs_add(e->block + ACS_B_HEAD, 1u);
     __global uint *slot = acs_slot(e, ticket);
     uint entry = acs_load(slot);
+#if ACS_SPAWNS
+    if (entry == ACS_NONE) {
+        shared->idle = 1;
+        acs_add(e->block + ACS_B_BUSY, 0u - 1u);
+    }
+#endif
     for (uint look = 0; look < polls && entry == ACS_NONE; ++look) {
         if (((look & 15u) == 15u || (look & (look + 1u)) == 0u) &&
             (acs_load(e->block + ACS_B_UNFINISHED) == 0u ||
@@ -248,6 +258,12 @@ inline uint acs_take(const acs_epoch *e, __local acs_shared *shared, uint polls,
         if (!ACS_FORESEE || (ACS_SPAWNS && acs_task_of(entry) >= e->tasks)) /* a child's record is new */
             acs_acquire_late(e, shared);
     }
+#if ACS_SPAWNS
+    if (shared->idle && entry != ACS_NONE) {
+        shared->idle = 0;
+        acs_add(e->block + ACS_B_BUSY, 1u);
+    }
+#endif
     return min(entry, ACS_CLOSES - 1u); /* a damaged slot closes no round */
 }
 
@@ -466,30 +482,31 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
 }
 
 #if ACS_SPAWNS
-/* Whether the items of a child are to become a task: not if all groups have work. Tickets that takers
-   have and publishers have not are those of groups that look for work, or that have left. */
-inline bool acs_is_wanted(const acs_epoch *e, uint controller) {
+/* Whether the items of a child are to become a task: not if all groups have work, or find it in the
+   queue. A group that has not come yet will look for some; on a CPU no more run than ACS_PLACES. */
+inline bool acs_is_wanted(const acs_epoch *e, uint controller, uint groups) {
     if (controller == ACS_ALWAYS)
         return true;
-    const uint beyond = acs_load(e->block + ACS_B_HEAD) - acs_load(e->block + ACS_B_TAIL);
-    return (int)beyond > (int)acs_load(e->block + ACS_B_GONE);
+    const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+    return (int)acs_load(e->block + ACS_B_BUSY) + max((int)queued, 0) < (int)min(groups, ACS_PLACES);
 }
 
-/* Make a task of what is listed from `from` on for the same function, if there is room. By lane 0. */
+/* Make a task of what is listed from `from` on for the same function, if there is room. Its tiles are
+   published by all lanes behind this. By lane 0. */
 ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __global uint *list,
-                        uint from, uint to, uint root, uint word, uint groups) {
+                        __local acs_shared *shared, uint from, uint to, uint root, uint word, uint groups) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    const uint body = list[from * ACS_UNIT + ACS_C_BODY];
-    if (e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS || !acs_is_wanted(e, word & 3u))
+    __local uint *left = shared->listed + ACS_L_ITEMS;
+    __local uint *bodies = shared->listed + ACS_L_BODY;
+    const uint body = bodies[from];
+    if (e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS || !acs_is_wanted(e, word & 3u, groups))
         return false;
     uint items = 0, entries = 0;
-    for (uint i = from; i < to; ++i) {
-        const __global uint *listed = list + i * ACS_UNIT;
-        if (listed[ACS_C_BODY] == body && listed[ACS_C_ITEMS] <= 0x7FFFFFFFu - items) {
-            items += listed[ACS_C_ITEMS];
-            entries += listed[ACS_C_ITEMS] != 0u;
+    for (uint i = from; i < to; ++i)
+        if (bodies[i] == body && left[i] <= 0x7FFFFFFFu - items) {
+            items += left[i];
+            entries += left[i] != 0u;
         }
-    }
     /* as many tiles as keep all groups busy, of no fewer items than a child has */
     const uint most = min(4u * groups, ACS_MOST_CHILD_TILES);
     uint tile_items = max((items - 1u) / most + 1u, max(word >> ACS_CONTROLLER_BITS, 1u));
@@ -500,8 +517,11 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
         acs_load(e->block + ACS_B_ASKED) + tiles > ACS_CHILD_SLOTS)
         return false;
     const uint unit = acs_add(e->block + ACS_B_UNITS, units);
-    if (unit + units > ACS_POOL_UNITS || acs_add(e->block + ACS_B_ASKED, tiles) + tiles > ACS_CHILD_SLOTS)
+    const uint asked = acs_add(e->block + ACS_B_ASKED, tiles);
+    if (unit + units > ACS_POOL_UNITS || asked + tiles > ACS_CHILD_SLOTS)
         return false;
+    acs_add(acs_left(e, root), tiles);
+    acs_add(e->block + ACS_B_SPAWNED, items);
     __global uint *record = pool + unit * ACS_UNIT;
     for (uint i = 0; i < ACS_UNIT; ++i)
         record[i] = 0u;
@@ -515,42 +535,61 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
     __global uint *entry = record + ACS_UNIT;
     uint begin = 0;
     for (uint i = from; i < to; ++i) {
-        __global uint *listed = list + i * ACS_UNIT;
-        const uint n = listed[ACS_C_ITEMS];
-        if (listed[ACS_C_BODY] != body || n == 0u || n > 0x7FFFFFFFu - begin)
+        const uint n = left[i];
+        if (bodies[i] != body || n == 0u || n > 0x7FFFFFFFu - begin)
             continue;
-        for (uint word = ACS_C_ARGS; word < ACS_UNIT; ++word)
-            entry[word] = listed[word];
-        entry[ACS_C_BEGIN] = begin;
+        entry[ACS_C_BEGIN] = begin + list[i * ACS_UNIT + ACS_C_BEGIN]; /* less what its group has run */
         entry[ACS_C_END] = begin += n;
+        bodies[i] = ACS_GIVEN | (uint)(entry - pool) / ACS_UNIT;
         entry += ACS_UNIT;
-        listed[ACS_C_ITEMS] = 0u;
+        left[i] = 0u;
     }
-    acs_add(e->block + ACS_B_SPAWNED, items);
-    acs_add(acs_left(e, root), tiles);
-    for (uint tile = 0; tile < tiles; ++tile)
-        acs_publish(e, tile << ACS_TASK_BITS | (e->tasks + unit + 1u));
+    shared->child = e->tasks + unit + 1u;
+    shared->child_tiles = tiles;
     return true;
 }
 
-/* See to what the items of a tile listed, from `at` on: what does not become a task the group runs
-   itself. The place of the first such entry, ready to be run, or ACS_LISTED. By lane 0. */
-ACS_COLD uint acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *list,
-                         uint at, uint listed, uint root, uint word, uint groups) {
-    const uint to = min(listed, ACS_LISTED);
-    for (; at < to; ++at) {
-        __global uint *entry = list + at * ACS_UNIT;
-        const uint n = entry[ACS_C_ITEMS];
-        if (n == 0u || acs_spawn(region, which, pool, list, at, to, root, word, groups))
+/* Publish the child that acs_spawn has made. By all lanes. */
+inline void acs_publish_child(const acs_epoch *e, __global uint *pool, const __global uint *list,
+                              __local acs_shared *shared, uint lane) {
+    __local uint *bodies = shared->listed + ACS_L_BODY;
+    for (uint i = lane; i < min(shared->listed[0], ACS_LISTED); i += ACS_GROUP) {
+        if (!(bodies[i] & ACS_GIVEN))
             continue;
+        __global uint *entry = pool + (bodies[i] & ~ACS_GIVEN) * ACS_UNIT;
+        for (uint word = ACS_C_ARGS; word < ACS_UNIT; ++word)
+            entry[word] = list[i * ACS_UNIT + word];
+        bodies[i] = 0u;
+    }
+    acs_group_barrier();
+    for (uint i = lane; i < shared->child_tiles; i += ACS_GROUP)
+        acs_publish(e, i << ACS_TASK_BITS | shared->child);
+    acs_group_barrier();
+}
+
+/* See to what the items of a tile listed: make a child that is to be published, or choose items that
+   the group runs itself. These are few at first, then twice as many each time and a share of what is
+   left at most: so it looks again soon whether another group wants the rest. By lane 0. */
+ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *list,
+                         __local acs_shared *shared, uint root, uint word, uint groups) {
+    __local uint *left = shared->listed + ACS_L_ITEMS;
+    const uint to = min(shared->listed[0], ACS_LISTED);
+    uint at = shared->kept;
+    const uint run = shared->kept_items;
+    if (run)
+        list[at * ACS_UNIT + ACS_C_BEGIN] -= run;
+    while (at < to && left[at] == 0u)
+        ++at;
+    shared->kept = at;
+    shared->child_tiles = shared->kept_items = 0;
+    if (at < to && !acs_spawn(region, which, pool, list, shared, at, to, root, word, groups)) {
+        const uint some = max(min(2u * run, left[at] / ACS_SHARE), max(word >> ACS_CONTROLLER_BITS, 2u * ACS_GROUP));
+        const uint n = min((some - 1u) / ACS_GROUP * ACS_GROUP + ACS_GROUP, left[at]);
         const acs_epoch epoch = acs_open(region, which);
         acs_add(epoch.block + ACS_B_KEPT, n);
-        entry[ACS_C_KEPT] = entry[ACS_C_BODY];
-        entry[ACS_C_BEGIN] = 0u;
-        entry[ACS_C_END] = n;
-        return at;
+        left[at] -= n;
+        shared->kept_items = n;
     }
-    return ACS_LISTED;
 }
 #define ACS_POOL , __global uint *pool
 #else
@@ -580,7 +619,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         shared.late = 0;
         shared.over = 0;
 #if ACS_SPAWNS
-        shared.listed = 0;
+        shared.listed[0] = shared.kept = shared.kept_items = shared.idle = 0;
+        if (whole)
+            acs_add(e.block + ACS_B_BUSY, 1u);
 #endif
         const uint loop = whole ? region[ACS_H_LOOP] : 0u;
         if (loop) {
@@ -700,31 +741,35 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             acs_sizes(&context, &work);
 #if ACS_SPAWNS
             context.list = pool + (ACS_POOL_UNITS + get_group_id(0) * ACS_LISTED) * ACS_UNIT;
-            context.listed = &shared.listed;
+            context.listed = shared.listed;
             context.least = spawns ? rooted[ACS_R_PARENT] >> ACS_CONTROLLER_BITS : 0xFFFFFFFFu;
             work.entries = stored + ACS_UNIT;
             work.n_entries = n_entries;
-            uint at = 0, body = record.body & 0xFFu;
-            do {
+            uint body = record.body & 0xFFu;
+            for (;;) {
                 acs_run(body, &work, context, lane, blob, arena);
                 if (!spawns)
                     break;
                 acs_group_barrier();
-                if (lane == 0)
-                    shared.kept = acs_settle(region, which, pool, context.list, at, shared.listed, root,
-                                             rooted[ACS_R_PARENT], groups);
-                acs_group_barrier();
-                at = shared.kept + 1u;
-                const __global uint *kept = context.list + shared.kept * ACS_UNIT;
-                if (at <= ACS_LISTED) {
-                    body = kept[ACS_C_KEPT];
-                    work.shape = 0;
-                    work.first = 0u;
-                    work.end = work.items = kept[ACS_C_END];
-                    work.entries = kept;
-                    work.n_entries = 1u;
-                }
-            } while (at <= ACS_LISTED);
+                bool made;
+                do {
+                    if (lane == 0)
+                        acs_settle(region, which, pool, context.list, &shared, root,
+                                   rooted[ACS_R_PARENT], groups);
+                    acs_group_barrier();
+                    made = shared.child_tiles != 0u;
+                    if (made)
+                        acs_publish_child(&e, pool, context.list, &shared, lane);
+                } while (made);
+                if (!shared.kept_items)
+                    break;
+                body = shared.listed[ACS_L_BODY + shared.kept];
+                work.shape = 0;
+                work.first = 0u;
+                work.end = work.items = shared.kept_items;
+                work.entries = context.list + shared.kept * ACS_UNIT;
+                work.n_entries = 1u;
+            }
 #else
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
 #endif
@@ -754,7 +799,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
         if (lane == 0) {
 #if ACS_SPAWNS
-            shared.listed = 0;
+            shared.listed[0] = shared.kept = shared.kept_items = 0;
 #endif
             acs_end_tile(&e, &shared, &record, task, tile, sane, polls);
             if (shared.last) {
@@ -792,6 +837,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         acs_begin_round(region, e.block, e.tasks, which, &shared);
 #endif
     if (lane == 0 && whole) {
+#if ACS_SPAWNS
+        if (!shared.idle)
+            acs_add(e.block + ACS_B_BUSY, 0u - 1u);
+#endif
         if (finished)
             acs_sub_release_acquire(e.block + ACS_B_UNFINISHED, finished);
         acs_fence();

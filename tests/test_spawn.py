@@ -199,6 +199,19 @@ def test_random_trees_are_like_their_loops(
         assert found["spawned"]
 
 
+def test_a_group_that_has_nothing_to_do_gets_what_another_one_keeps(made: Any, device: Any) -> None:
+    n = 200_000
+    shared, alone = made("hungry"), made("hungry", groups=1)
+    for rt, prog in (shared, alone):
+        out = rt.zeros(n, "u4")
+        prog.rows((1,), None, out, n)
+        assert (out.get() == np.arange(n) + 3).all()
+    assert children(alone[0]) == {"spawned": 0, "kept": n}
+    found = children(shared[0])
+    assert found["spawned"] + found["kept"] == n
+    assert found["spawned"] > n / 2 or device.max_compute_units == 1
+
+
 @pytest.mark.parametrize("spawn", [("always", 1), TINY], ids=str)
 def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
     rt, prog = made(spawn)

@@ -499,6 +499,7 @@ class Schedulers:
             self.tier, group, there.arena_bytes, args,
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
             sorted(children), self._spawn,
+            int(self._device.max_compute_units) if self._loops else layout.MOST_TASKS,
         )  # fmt: skip
         words = build_options(self.tier, options)
         if self._watched:

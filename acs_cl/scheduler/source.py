@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..opencl_c.kernel_files import kernel_source
+from . import layout
 from .children import DEFAULT, Spawn
-from .layout import MOST_CHILD_TILES
 
 TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX", "levels": "ACS_TIER_LEVELS"}
 MOST_BODIES = 256
@@ -34,10 +34,12 @@ def scheduler_source(
     steady: bool,
     children: Sequence[str] = (),
     spawn: Spawn = DEFAULT,
+    places: int = layout.MOST_TASKS,
 ) -> str:
     """The program. `group`: work-items of its groups; `arena_bytes`: local memory of the bodies;
     `steady`: for compilers that turn work-items into loops; `children`: functions whose items
-    become tasks, numbered behind the bodies; `spawn`: how much room these have."""
+    become tasks, numbered behind the bodies; `spawn`: how much room these have; `places`: groups
+    that run at the same time at most."""
     numbers = {child: number for number, child in enumerate(children, len(bodies))}
     space = "__global" if group == 1 else "__local"
     macros = {
@@ -47,7 +49,8 @@ def scheduler_source(
         "ACS_SPAWNS": int(bool(numbers)),
         "ACS_POOL_UNITS": f"{spawn.units}u",
         "ACS_CHILD_SLOTS": f"{spawn.slots}u",
-        "ACS_MOST_CHILD_TILES": f"{MOST_CHILD_TILES}u",
+        "ACS_PLACES": f"{places}u",
+        "ACS_MOST_CHILD_TILES": f"{layout.MOST_CHILD_TILES}u",
         **{f"{child}_number": f"{number}u" for child, number in numbers.items()},
         "ACS_ARENA": max(16, -(-arena_bytes // 16) * 16),
         "ACS_ARGS_WORDS": max(16, -(-args_bytes // 16) * 4),
