@@ -27,6 +27,10 @@
               that moment it goes. The last finisher
               reads the marks in the same atomic operation by which it becomes the last, and publishes
               the tiles of the heir that nobody holds.
+   give       of a band, where there are more chains than groups (acs_bounds.company): a group that holds
+              what is next publishes it and takes from the queue, if there is something, but less than
+              a tile for each group. So chains go on side by side to their end, and nobody is left
+              with one of them alone.
    leave      a group over its slice or its turns publishes what it holds and leaves.
    round      a loop counts as one unfinished task more. Whoever brings `unfinished` down to that one
               closes the round: it reads the flag, and either brings `unfinished` to zero, or puts
@@ -89,6 +93,7 @@
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
 #define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
+#define ACS_COMPANY_AT 8u      /* mode: above are the groups that run at a time, where tasks may be more */
 
 /* ACS_STEADY: compilers that turn work-items into loops want few barriers, none of them under a
    condition. There lane 0 releases alone, and no task is fused. */
@@ -143,6 +148,7 @@ typedef struct {
     ulong slice_ns, started_ns;
     uint turns, polls;
     uint narrow;               /* groups launched, where a group may leave for want of company, or 0 */
+    uint company;              /* groups that run at a time, where more tiles than these may, or 0 */
 } acs_bounds;
 
 typedef struct {
@@ -415,18 +421,25 @@ ACS_COLD bool acs_is_over(ulong slice_ns, ulong started_ns) {
     return acs_clock_ns() - started_ns > slice_ns;
 }
 
+/* Whether what a group holds goes to the end of the queue: if something waits there, but less than a
+   tile for each group. With more, going on with what is held costs nobody's time. */
+inline bool acs_gives(const acs_epoch *e, uint company) {
+    const uint waiting = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+    return waiting - 1u < company - 1u;
+}
+
 /* What the group runs next: what it holds, else what the queue has; ACS_NONE: it leaves. A record that
-   is there already, the heir's, is not fetched any more. By lane 0. */
+   is there already, the heir's, is not fetched any more. `company`: as of acs_bounds, of a band, or 0.
+   By lane 0. */
 inline void acs_choose(const acs_epoch *e, __local acs_shared *shared, const acs_bounds *until,
-                       uint *finished, uint turn, uint heir) {
+                       uint *finished, uint turn, uint heir, uint company) {
     uint next = shared->next;
     if (shared->release && next == ACS_NONE && shared->n_ready)
         next = shared->ready[0] & ACS_TASK_MASK;
     const bool over = turn + 1u == until->turns ||
                       (until->slice_ns && acs_is_over(until->slice_ns, until->started_ns));
-    if (over) {
-        if (next != ACS_NONE)
-            acs_publish(e, next);
+    if (next != ACS_NONE && (over || (company && acs_gives(e, company)))) {
+        acs_publish(e, next);
         next = ACS_NONE;
     }
     if (next == ACS_NONE) {
@@ -604,7 +617,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     const acs_epoch e = acs_open(region, which);
     const uint groups = get_num_groups(0);
     const acs_bounds until = {slice_ns, slice_ns ? acs_clock_ns() : 0, turns, polls,
-                              mode & ACS_MAY_NARROW ? groups : 0u};
+                              mode & ACS_MAY_NARROW ? groups : 0u, mode >> ACS_COMPANY_AT};
     const bool windowed = region[ACS_H_WINDOW] != 0u;
     uint finished = 0;         /* tasks not yet subtracted from `unfinished`; lane 0 counts */
     uint buffer = 0;           /* which half of shared.record is current */
@@ -702,7 +715,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #else
         const bool spawns = false;
 #endif
-        const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) &
+        const uint company = record.body & ACS_F_BAND ? until.company : 0u;
+        const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) & (company == 0u) &
                            (slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) &
                            (turn + 1u < turns);
 #if ACS_FORESEE
@@ -811,19 +825,19 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             }
 #if !ACS_STEADY
             if (!shared.release)
-                acs_choose(&e, &shared, &until, &finished, turn, heir);
+                acs_choose(&e, &shared, &until, &finished, turn, heir, company);
         }
         acs_group_barrier();
         if (shared.release) {
             acs_release(&e, &shared, &record, task, polls);
             if (lane == 0)
-                acs_choose(&e, &shared, &until, &finished, turn, heir);
+                acs_choose(&e, &shared, &until, &finished, turn, heir, company);
             acs_group_barrier();
         }
 #else
             if (shared.release)
                 acs_release(&e, &shared, &record, task, polls);
-            acs_choose(&e, &shared, &until, &finished, turn, heir);
+            acs_choose(&e, &shared, &until, &finished, turn, heir, company);
             if (shared.next == ACS_CLOSES)
                 acs_begin_round(region, e.block, e.tasks, which, &shared);
         }

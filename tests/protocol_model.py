@@ -28,7 +28,8 @@ nothing:
 - Nobody but who closes a round reads the word and the number of rounds, or writes counts, tiles
   left and `unfinished` until entries are published. This is one access.
 - Groups of a launch are alike: a state keeps them sorted. Whether a group is over its slice or its
-  turns, or narrows, is any choice, in all launches but the last.
+  turns, or narrows, is any choice, in all launches but the last. Whether one of bands gives away
+  what it keeps is any choice in all of them.
 
 Order of memory is covered as far as what tiles write is concerned. Each group has the tiles whose
 writes it sees: its own, and what others saw whose releases it has acquired, by way of a slot, of
@@ -149,7 +150,8 @@ class Model:
     """One epoch under the protocol. `tiles` and `edges` are the graph, `launches` the groups of
     each launch; in all but the last, groups may leave whenever they choose what to run next.
     `children`: for each the tile that spawns it, counted through all tasks and then all children,
-    and its own tiles; `room`: slots of the ring that children may take."""
+    and its own tiles; `room`: slots of the ring that children may take. `gives`: its tasks are bands,
+    of which groups may give away what they keep."""
 
     def __init__(
         self,
@@ -166,11 +168,12 @@ class Model:
         rounds: int = -1,
         children: Sequence[tuple[int, int]] = (),
         room: int | None = None,
+        gives: bool = False,
     ) -> None:
         self.moving, self.others = -1, ()
         self.rounds, self.loops = rounds, rounds >= 0
         self.launches, self.broken, self.polls = launches, broken, polls
-        self.ranks, self.keeps = ranks, keeps
+        self.ranks, self.keeps, self.gives = ranks, keeps, gives
         self.n, self.tiles, self.window, self.stale = len(tiles), tiles, window, stale
         self.family = Family(tiles, children)
         recorder = layout.Recorder()
@@ -499,11 +502,20 @@ class Model:
         if not last or self.broken == "leaves the last launch early":
             todo = (kept,) if kept and self.broken != "leaves with what it holds" else ()
             found += self.publish(list(memory), ending, fin, todo, ("leave",))
+        if kept and self.gives:
+            found += self.give(list(memory), ending, fin, kept)
         if kept:
             return found + self.start(memory, ending, fin, kept)
         if self.loops and fin:
             return [*found, (memory, ("count", ending, fin, False))]
         return [*found, (memory, ("head", ending, fin))]
+
+    def give(self, memory: list[Any], ending: int, fin: int, kept: int) -> Any:
+        """It publishes what it keeps and takes from the queue; it looked at what waits before, so
+        that this may be anything."""
+        todo = () if self.broken == "gives away without an entry" else (kept,)
+        goes_on = kept if self.broken == "runs what it gave away" else NONE
+        return self.publish(memory, ending, fin, todo, ("choose", goes_on))
 
     def leave(self, memory: list[Any], ending: int, fin: int) -> Any:
         if self.loops and fin and self.broken != "who leaves does not close":

@@ -98,6 +98,21 @@ def test_a_completion_makes_more_ready_than_it_can_keep() -> None:
             print(explore(Model((1, 2, 2, 2), FORK, launches, keeps=keeps)))
 
 
+@pytest.mark.parametrize("polls", [True, False])
+def test_groups_may_give_away_what_they_hold(polls: bool) -> None:
+    for launches in ((1,), (2,), (1, 2)):
+        explore_all(2, (1, 2, 3), launches, gives=True, polls=polls)
+    explore_all(3, (1,), (3,), gives=True, polls=polls)
+    explore_all(3, (1, 2), (2,), gives=True, polls=polls)
+
+
+@larger
+@pytest.mark.parametrize("launches", [(3,), (2, 2)], ids=str)
+def test_more_that_is_given_away(launches: tuple[int, ...]) -> None:
+    explore_all(3, (1, 2), launches, gives=True)
+    explore_all(2, (1, 2), launches, gives=True, rounds=2)
+
+
 @larger
 @pytest.mark.parametrize("launches", [(3, 1), (2, 2, 2), (3, 2, 1)], ids=str)
 def test_more_of_three_tasks(launches: tuple[int, ...]) -> None:
@@ -188,6 +203,20 @@ def test_mutant_is_found_out(
 
 
 @pytest.mark.parametrize(
+    ("broken", "finds"),
+    [
+        ("gives away without an entry", "B0 is ready and in no slot"),
+        ("runs what it gave away", "B0 is run twice"),
+    ],
+)
+def test_mutant_of_giving_away_is_found_out(broken: str, finds: str) -> None:
+    explore(Model((1, 1), PAIR, (2,), gives=True))
+    with pytest.raises(ProtocolError, match=finds) as found:
+        explore(Model((1, 1), PAIR, (2,), gives=True, broken=broken))
+    print(f"{broken}: {found.value}")
+
+
+@pytest.mark.parametrize(
     "broken", ["drops requests that came meanwhile", "asks before it tells that a task has ended"]
 )
 def test_mutant_of_the_window_is_found_out(broken: str) -> None:
@@ -220,8 +249,8 @@ def test_loops_of_three_tasks(launches: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"polls": False}, {"ranks": 2}, {"keeps": 0}],
-    ids=["groups that do not wait", "more tiles than ranks", "nothing is kept"],
+    [{"polls": False}, {"ranks": 2}, {"keeps": 0}, {"gives": True}],
+    ids=["groups that do not wait", "more tiles than ranks", "nothing is kept", "bands"],
 )
 def test_loops_with_other_settings(options: dict[str, Any]) -> None:
     explore_all(2, (1, 2, 3), (2, 1), rounds=2, **options)

@@ -61,7 +61,8 @@ LOOP_POLLS = 1 << 10
 """The same in loops on a CPU, where groups leave an epoch at once: what a narrow part of a round
 sends away is missing in the wide parts of all rounds behind it."""
 
-CLEANS, MAY_NARROW = 1, 2
+CLEANS, MAY_NARROW, COMPANY_AT = 1, 2, 8
+"""The bits of a launch's mode; above the last one, how many groups run at a time."""
 
 
 class Children(NamedTuple):
@@ -203,6 +204,8 @@ class Sender:
         self._store = store
         self._levels = tier == "levels"
         self._cpu = on_cpu
+        self._units = int(queue.device.max_compute_units) if on_cpu else 0
+        """How many groups run at a time, where that is not all that are launched."""
         self._regions: list[Any] = []
         self._spare_bytes = 0
         self.landings = Landings(pinned=not on_cpu)
@@ -341,6 +344,9 @@ class Sender:
         settings = self.settings
         groups = max(1, min(groups, image.width))
         mode = MAY_NARROW if groups > 1 else 0
+        together = min(groups, self._units or groups)
+        if 1 < together < image.width:  # then bands are given away where few wait
+            mode |= together << COMPANY_AT
         found = []
         polls = max(self.polls, LOOP_POLLS) if stays and settings.polls is None else self.polls
         slices = self._slices(image.tasks * max(rounds, 1), 1 if rounds else groups)
