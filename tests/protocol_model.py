@@ -150,7 +150,7 @@ class Model:
     """One epoch under the protocol. `tiles` and `edges` are the graph, `launches` the groups of
     each launch; in all but the last, groups may leave whenever they choose what to run next.
     `children`: for each the tile that spawns it, counted through all tasks and then all children,
-    and its own tiles; `room`: slots of the ring that children may take. `gives`: its tasks are bands,
+    and its own tiles; `room`: slots of the ring that children may take. `gives`: tasks are bands,
     of which groups may give away what they keep."""
 
     def __init__(

@@ -14,6 +14,7 @@ from random_bands import Machine, random_program
 
 import acs_cl as acs
 from acs_cl.scheduler.segment import Segment
+from acs_cl.testing.scheduler import Scheduler
 
 PROGRAMS = max(24, int(os.environ.get("ACS_CL_FUZZ", "300")) // 12)
 
@@ -228,3 +229,39 @@ def test_a_file_keeps_bands(
     loaded = rt.load(file)
     assert bands_of(rt.explain(handle))
     assert str(rt.explain(loaded.handles[1])).count("  band ") == len(bands_of(rt.explain(handle)))
+
+
+@pytest.mark.parametrize(
+    ("company", "ran"),
+    [
+        (0, [1, 1, 0, 2, 2, 0]),  # it keeps what it made ready
+        (2, [1, 1, 1, 2, 0, 0]),  # it gives that away once one other waits, not two
+    ],
+)
+def test_a_group_gives_bands_away_where_fewer_wait_than_groups_run(
+    device: cl.Device, company: int, ran: list[int]
+) -> None:
+    """One group runs four bands of two launches of three."""
+    with acs.Runtime(backend="device") as rt:
+        prog = rt.build(
+            """kernel void first(global int *x) { x[get_global_id(0)] = 1; }
+            kernel void second(global const int *x, global int *y)
+            { int i = get_global_id(0); y[i] = x[i] + 1; }"""
+        )
+        scheduler = Scheduler(rt)
+        if scheduler.builds.tier == "levels":
+            pytest.skip("level by level nothing is handed over")
+        n = 3 * 256
+        x, y = rt.zeros(n, "i4"), rt.zeros(n, "i4")
+        with rt.record() as graph:
+            prog.first((n,), (256,), x, bands=3)
+            prog.second((n,), (256,), x, y, bands=3)
+        rt.finish()
+        with scheduler.cut_short(4, company), pytest.raises(acs.AcsError, match="left 2 tasks"):
+            graph.replay().wait()
+        queue = cl.CommandQueue(rt.context)
+        found = np.empty((2, n), "i4")
+        for row, array in zip(found, (x, y), strict=True):
+            cl.enqueue_copy(queue, row, array.data)
+        queue.finish()
+        assert found.reshape(6, 256).max(axis=1).tolist() == ran

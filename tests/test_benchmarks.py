@@ -29,6 +29,7 @@ KEYS = {
     "native": {"core", "rows"},
     "reductions": {"launches", "rows", "baseline", "gain", "epochs_of_all_runs"},
     "builds": {"delays", "first_result"},
+    "bands": {"rows", "chains"},
     "first_second": {"rows", "tenth_s"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}
@@ -142,6 +143,11 @@ def test_figures_are_possible_at_all(document: dict[str, Any], device: cl.Device
             for name, us in delays["us"].items():
                 assert 0 < us["p50"] <= us["p99"] <= 1.02 * delays["longest_us"][name]["max"]
         assert result["first_result"]["ratio"]["max"] > 0.2
+    elif name == "bands":
+        for row in (*rows.values(), *result["chains"].values()):
+            sides = row.get("ms") or row["us"]
+            assert set(sides) >= {"whole", "bands"}
+            assert all(took["min"] > 0 for took in sides.values())
     elif name == "first_second":
         for row in rows.values():
             for state in row.values():

@@ -102,7 +102,7 @@ def test_a_completion_makes_more_ready_than_it_can_keep() -> None:
 def test_groups_may_give_away_what_they_hold(polls: bool) -> None:
     for launches in ((1,), (2,), (1, 2)):
         explore_all(2, (1, 2, 3), launches, gives=True, polls=polls)
-    explore_all(3, (1,), (3,), gives=True, polls=polls)
+    explore_all(3, (1, 2), (3,), gives=True, polls=polls)
     explore_all(3, (1, 2), (2,), gives=True, polls=polls)
 
 

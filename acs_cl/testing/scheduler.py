@@ -19,7 +19,8 @@ from ..scheduler import backend as scheduler_backend
 from ..scheduler import policy as choice
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
-from ..scheduler.sender import Sender
+from ..scheduler.compiling import launch_arguments
+from ..scheduler.sender import COMPANY_AT, Sender
 from ..scheduler.status import Landings
 from .changing import changed
 
@@ -198,3 +199,17 @@ class Scheduler:
             changed(sender, "send", sent),
         ):
             yield events
+
+    @contextmanager
+    def cut_short(self, turns: int, company: int) -> Iterator[None]:
+        """Have epochs run by one group for so many tiles, and no more, as if `company` groups ran
+        beside each other."""
+
+        def short(
+            image: object, groups: int, block: int, cleans: int, *rest: object
+        ) -> list[tuple[int, tuple[int | bytes, ...]]]:
+            mode = cleans | company << COMPANY_AT
+            return [(1, launch_arguments(block, turns, 0, 0, mode))]
+
+        with changed(self.sender, "launches_of", short):
+            yield

@@ -32,7 +32,8 @@ from acs_cl.host.progress import duration
 FIRST = {"overlap": 10, "scheduler": 60, "latency": 5, "builds": 60, "overhead": 60}
 FIRST |= {"native": 60, "startup": 60}
 """What nothing is without, and seconds that each takes at most, as far as is known."""
-LATER = {"queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10, "memory": 35}
+LATER = {"bands": 30, "queue": 60, "tiles": 45, "replay": 25, "taskbench": 35, "reductions": 10}
+LATER |= {"memory": 35}
 ON_CPU = {"checking": 45, "dask": 40, "first_second": 280}
 """Whose figures are those of CPU devices."""
 

@@ -48,6 +48,7 @@ BENCHMARKS = {
     "checking": "what checks cost, over the same program without",
     "dask": "recorded graphs on workers of Dask, which are processes of this machine",
     "startup": "time to the first result of a fresh process, against plain PyOpenCL",
+    "bands": "recorded launches in bands, beside whole ones, one queue and CUDA",
     "first_second": "what a fresh process gets done in its first second, against plain PyOpenCL",
 }
 
