@@ -45,7 +45,7 @@ WAVES = 1.5
 STEPS = {"pair": 2, "row of 8": 8}
 CHAINS = (16, 64)
 """Groups of a link."""
-LINKS = {False: 512, True: 64}  # by "is quick"
+LINKS = {False: 256, True: 32}  # by "is quick"
 ROUNDS = {False: 25, True: 3}
 TURNS = {True: 10_000, False: 60_000}  # by "is a CPU"
 
