@@ -265,3 +265,42 @@ def test_a_group_gives_bands_away_where_fewer_wait_than_groups_run(
             cl.enqueue_copy(queue, row, array.data)
         queue.finish()
         assert found.reshape(6, 256).max(axis=1).tolist() == ran
+
+
+def test_chains_of_tasks_that_differ_in_anything_or_nothing(device: cl.Device) -> None:
+    """A group goes through such a chain by itself; what it keeps of one task must hold for the
+    next."""
+    with acs.Runtime(backend="device") as rt:
+        prog = rt.build(
+            """kernel void add(global uint *x, uint a) { x[get_global_id(0)] += a; }
+            kernel void mul(global uint *x, uint a) { x[get_global_id(0)] *= 2 * a + 1; }
+            kernel void big(global uint *x, ulong8 a) { x[get_global_id(0)] += a.s1 ^ a.s7; }
+            kernel void wide(global uint *x, uint a)
+            { x[get_global_id(1) * get_global_size(0) + get_global_id(0)] ^= a; }
+            kernel void take(global const uint *x, global uint *y, uint a)
+            { y[get_global_id(0)] += x[get_global_id(0)] ^ a; }"""
+        )
+        rng = random.Random(7)
+        x, y = rt.zeros(256, "u4"), rt.zeros(256, "u4")
+        with rt.record() as graph:
+            wanted, beside = np.zeros(256, "u4"), np.zeros(256, "u4")
+            for step in range(400):
+                name = rng.choice(("add", "add", "add", "mul", "mul", "big", "wide", "take"))
+                n = rng.choice((256, 256, 256, 128))
+                kernel, some = getattr(prog, name), wanted[:n]
+                if name == "big":
+                    kernel((n,), (64,), x, np.arange(step, step + 8, dtype="u8"))
+                    some += np.uint32((step + 1) ^ (step + 7))
+                elif name == "wide":
+                    kernel((16, n // 16), (16, 4), x, step)
+                    some ^= np.uint32(step)
+                elif name == "take":
+                    kernel((n,), (64,), x, y, step)
+                    beside[:n] += some ^ np.uint32(step)
+                else:
+                    kernel((n,), (64,), x, step)
+                    some[:] = some + step if name == "add" else some * (2 * step + 1)
+        graph.verify()
+        graph.replay()
+        np.testing.assert_array_equal(x.get(), wanted)
+        np.testing.assert_array_equal(y.get(), beside)
