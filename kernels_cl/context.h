@@ -5,6 +5,7 @@
    sizes of 1 and ids of 0. The answers are those of OpenCL for dimensions that do not exist, too.
 
    ACS_CONTEXT, ACS_PASS: how a context is declared as a parameter and handed on.
+   ACS_LISTED: children of a tile that wait for its end.
    ACS_BLOB: the address space that arguments are read from; blobs start at multiples of 16 bytes,
    the arena of local memory at multiples of 128. */
 
@@ -57,12 +58,11 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 #if ACS_SPAWNS
 /* Children are kept in units: a record is one, and so are the arguments for some of its items. */
 #define ACS_UNIT 16u           /* words */
-#define ACS_LISTED 32u         /* children of a tile that wait for its end */
-#define ACS_L_ITEMS 1u         /* behind their number: the items of each that nobody has seen to */
+#define ACS_L_ITEMS 1u         /* behind their number: the items of each, 0: seen to */
 #define ACS_L_BODY (1u + ACS_LISTED)
 #define ACS_LIST_WORDS (1u + 2u * ACS_LISTED)
-#define ACS_C_BEGIN 0          /* the first item that has these arguments */
-#define ACS_C_END 1            /* in a record: the one behind the last */
+#define ACS_C_BEGIN 0          /* the first item that has these arguments, of all in the list or record */
+#define ACS_C_END 1            /* and the one behind the last */
 #define ACS_C_ARGS 4
 
 /* Where the arguments of `n` items go, or 0: the caller runs them now. */
@@ -73,7 +73,6 @@ static __global uchar *acs_offer(ACS_CONTEXT, uint body, uint n) {
     if (place >= ACS_LISTED)
         return 0;
     __global uint *entry = acs_ctx->list + place * ACS_UNIT;
-    entry[ACS_C_BEGIN] = 0u;
     acs_ctx->listed[ACS_L_ITEMS + place] = n;
     acs_ctx->listed[ACS_L_BODY + place] = body;
     return (__global uchar *)(entry + ACS_C_ARGS);

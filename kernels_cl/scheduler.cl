@@ -89,7 +89,7 @@
 #define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued, and between */
 #define ACS_RANKS 16u
 #define ACS_SHARE 8u           /* of the items that a group keeps, it runs such a part at most before it looks */
-#define ACS_GIVEN 0x80000000u  /* in the list: its arguments go to a unit, the number of which follows */
+#define ACS_SPREAD 8u          /* tiles of a child for each group that wants them */
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
 #define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
@@ -148,8 +148,9 @@ typedef struct {
     uint ready[ACS_READY];     /* as references */
 #if ACS_SPAWNS
     uint listed[ACS_LIST_WORDS]; /* children that this tile offers; more than there is room for */
-    uint kept, kept_items;     /* which of them the group runs next, and how many items of it */
-    uint child, child_tiles;   /* or a child to be published, and its tiles */
+    uint at, to, body;         /* those that it sees to, of one function, and others of no items between */
+    uint first, done, items;   /* of their items: those that the group runs lie between the first two */
+    uint child, child_tiles;   /* a child to be published, and its tiles; 0: none */
     uint idle;                 /* the group is not counted as busy */
 #endif
 } acs_shared;
@@ -505,35 +506,56 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
 }
 
 #if ACS_SPAWNS
-/* Whether the items of a child are to become a task: not if all groups have work, or find it in the
-   queue. A group that has not come yet will look for some; on a CPU no more run than ACS_PLACES. */
-inline bool acs_is_wanted(const acs_epoch *e, uint controller, uint groups) {
+/* How many groups want the items of a child: those that neither have work nor find it in the queue. A
+   group that has not come yet will look for some; on a CPU no more run than ACS_PLACES. */
+inline uint acs_wanting(const acs_epoch *e, uint controller, uint groups) {
     if (controller == ACS_ALWAYS)
-        return true;
+        return groups;
     const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
-    return (int)acs_load(e->block + ACS_B_BUSY) + max((int)queued, 0) < (int)min(groups, ACS_PLACES);
+    const int busy = (int)acs_load(e->block + ACS_B_BUSY) + max((int)queued, 0);
+    return (uint)max((int)min(groups, ACS_PLACES) - busy, 0);
 }
 
-/* Make a task of what is listed from `from` on for the same function, if there is room. Its tiles are
-   published by all lanes behind this. By lane 0. */
-ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __global uint *list,
-                        __local acs_shared *shared, uint from, uint to, uint root, uint word, uint groups) {
-    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    __local uint *left = shared->listed + ACS_L_ITEMS;
-    __local uint *bodies = shared->listed + ACS_L_BODY;
-    const uint body = bodies[from];
-    if (e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS || !acs_is_wanted(e, word & 3u, groups))
-        return false;
-    uint items = 0, entries = 0;
-    for (uint i = from; i < to; ++i)
-        if (bodies[i] == body && left[i] <= 0x7FFFFFFFu - items) {
-            items += left[i];
-            entries += left[i] != 0u;
+inline void acs_begin_list(__local acs_shared *shared) {
+    shared->listed[0] = shared->at = shared->to = shared->done = shared->items = shared->child_tiles = 0;
+}
+
+/* See to those of the list that are of one function: give each its items. Whether there are any. */
+inline bool acs_gather(__global uint *list, __local acs_shared *shared) {
+    __local uint *items = shared->listed + ACS_L_ITEMS;
+    const __local uint *bodies = shared->listed + ACS_L_BODY;
+    uint at = shared->at, end = 0;
+    shared->to = min(shared->listed[0], ACS_LISTED);
+    while (at < shared->to && items[at] == 0u)
+        ++at;
+    shared->at = at;
+    if (at < shared->to)
+        shared->body = bodies[at];
+    for (uint i = at; i < shared->to; ++i) {
+        list[i * ACS_UNIT + ACS_C_BEGIN] = end;
+        if (bodies[i] == shared->body && items[i] <= 0x7FFFFFFFu - end) {
+            end += items[i];
+            items[i] = 0u;
         }
-    /* as many tiles as keep all groups busy, of no fewer items than a child has */
-    const uint most = min(4u * groups, ACS_MOST_CHILD_TILES);
+        list[i * ACS_UNIT + ACS_C_END] = end;
+    }
+    shared->first = shared->done = 0;
+    shared->items = end;
+    return end != 0u;
+}
+
+/* Make a task of the items that the group has not run, if there is room. By lane 0. */
+ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __local acs_shared *shared,
+                        uint root, uint word, uint groups) {
+    const acs_epoch epoch = acs_open(region, which), *e = &epoch;
+    const uint items = shared->items - shared->done, wanting = acs_wanting(e, word & 3u, groups);
+    if (wanting == 0u || e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS)
+        return false;
+    /* as many tiles as keep those busy, of no fewer items than a child has */
+    const uint most = min(ACS_SPREAD * wanting, ACS_MOST_CHILD_TILES);
     uint tile_items = max((items - 1u) / most + 1u, max(word >> ACS_CONTROLLER_BITS, 1u));
     tile_items = ((min(tile_items, items) - 1u) / ACS_GROUP + 1u) * ACS_GROUP;
+    const uint entries = shared->to - shared->at;
     const uint tiles = (items - 1u) / tile_items + 1u, units = entries + 1u;
     /* looked at first, so that what is asked for in vain does not add up */
     if (acs_load(e->block + ACS_B_UNITS) + units > ACS_POOL_UNITS ||
@@ -548,71 +570,54 @@ ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, 
     __global uint *record = pool + unit * ACS_UNIT;
     for (uint i = 0; i < ACS_UNIT; ++i)
         record[i] = 0u;
-    record[ACS_R_BODY] = body | ACS_F_PLAIN;
+    record[ACS_R_BODY] = shared->body | ACS_F_PLAIN;
     record[ACS_R_TILES] = tiles;
     record[ACS_R_ITEMS] = items;
     record[ACS_R_TILE_ITEMS] = tile_items;
     record[ACS_R_LOCAL] = 1u;
     record[ACS_R_UPTO] = entries;
     record[ACS_R_PARENT] = root;
-    __global uint *entry = record + ACS_UNIT;
-    uint begin = 0;
-    for (uint i = from; i < to; ++i) {
-        const uint n = left[i];
-        if (bodies[i] != body || n == 0u || n > 0x7FFFFFFFu - begin)
-            continue;
-        entry[ACS_C_BEGIN] = begin + list[i * ACS_UNIT + ACS_C_BEGIN]; /* less what its group has run */
-        entry[ACS_C_END] = begin += n;
-        bodies[i] = ACS_GIVEN | (uint)(entry - pool) / ACS_UNIT;
-        entry += ACS_UNIT;
-        left[i] = 0u;
-    }
-    shared->child = e->tasks + unit + 1u;
+    shared->child = unit;
     shared->child_tiles = tiles;
     return true;
 }
 
 /* Publish the child that acs_spawn has made. By all lanes. */
 inline void acs_publish_child(const acs_epoch *e, __global uint *pool, const __global uint *list,
-                              __local acs_shared *shared, uint lane) {
-    __local uint *bodies = shared->listed + ACS_L_BODY;
-    for (uint i = lane; i < min(shared->listed[0], ACS_LISTED); i += ACS_GROUP) {
-        if (!(bodies[i] & ACS_GIVEN))
-            continue;
-        __global uint *entry = pool + (bodies[i] & ~ACS_GIVEN) * ACS_UNIT;
+                              const __local acs_shared *shared, uint lane) {
+    for (uint i = shared->at + lane; i < shared->to; i += ACS_GROUP) {
+        const __global uint *listed = list + i * ACS_UNIT;
+        __global uint *entry = pool + (shared->child + 1u + i - shared->at) * ACS_UNIT;
+        entry[ACS_C_BEGIN] = listed[ACS_C_BEGIN] - shared->done; /* below zero where some have run */
+        entry[ACS_C_END] = max(listed[ACS_C_END], shared->done) - shared->done;
         for (uint word = ACS_C_ARGS; word < ACS_UNIT; ++word)
-            entry[word] = list[i * ACS_UNIT + word];
-        bodies[i] = 0u;
+            entry[word] = listed[word];
     }
     acs_group_barrier();
     for (uint i = lane; i < shared->child_tiles; i += ACS_GROUP)
-        acs_publish(e, i << ACS_TASK_BITS | shared->child);
+        acs_publish(e, i << ACS_TASK_BITS | (e->tasks + shared->child + 1u));
     acs_group_barrier();
 }
 
-/* See to what the items of a tile listed: make a child that is to be published, or choose items that
-   the group runs itself. These are few at first, then twice as many each time and a share of what is
+/* What the group does next with what its tile listed: publish a child, run more items itself, or nothing
+   if all is seen to. It runs few items at first, then twice as many each time and a share of what is
    left at most: so it looks again soon whether another group wants the rest. By lane 0. */
 ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *list,
                          __local acs_shared *shared, uint root, uint word, uint groups) {
-    __local uint *left = shared->listed + ACS_L_ITEMS;
-    const uint to = min(shared->listed[0], ACS_LISTED);
-    uint at = shared->kept;
-    const uint run = shared->kept_items;
-    if (run)
-        list[at * ACS_UNIT + ACS_C_BEGIN] -= run;
-    while (at < to && left[at] == 0u)
-        ++at;
-    shared->kept = at;
-    shared->child_tiles = shared->kept_items = 0;
-    if (at < to && !acs_spawn(region, which, pool, list, shared, at, to, root, word, groups)) {
-        const uint some = max(min(2u * run, left[at] / ACS_SHARE), max(word >> ACS_CONTROLLER_BITS, 2u * ACS_GROUP));
-        const uint n = min((some - 1u) / ACS_GROUP * ACS_GROUP + ACS_GROUP, left[at]);
-        const acs_epoch epoch = acs_open(region, which);
-        acs_add(epoch.block + ACS_B_KEPT, n);
-        left[at] -= n;
-        shared->kept_items = n;
-    }
+    if (shared->child_tiles)
+        shared->done = shared->items;
+    shared->child_tiles = 0;
+    shared->first = shared->done;
+    if (shared->done == shared->items && !acs_gather(list, shared))
+        return;
+    if (acs_spawn(region, which, pool, shared, root, word, groups))
+        return;
+    const acs_epoch epoch = acs_open(region, which);
+    const uint left = shared->items - shared->done;
+    const uint some = max(min(shared->done, left / ACS_SHARE), max(word >> ACS_CONTROLLER_BITS, 2u * ACS_GROUP));
+    const uint n = min((some - 1u) / ACS_GROUP * ACS_GROUP + ACS_GROUP, left);
+    acs_add(epoch.block + ACS_B_KEPT, n);
+    shared->done += n;
 }
 #define ACS_POOL , __global uint *pool
 #else
@@ -663,7 +668,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         shared.late = 0;
         shared.over = 0;
 #if ACS_SPAWNS
-        shared.listed[0] = shared.kept = shared.kept_items = shared.idle = 0;
+        shared.idle = 0;
+        acs_begin_list(&shared);
         if (whole)
             acs_add(e.block + ACS_B_BUSY, 1u);
 #endif
@@ -810,14 +816,14 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
                     if (made)
                         acs_publish_child(&e, pool, context.list, &shared, lane);
                 } while (made);
-                if (!shared.kept_items)
+                if (shared.items == 0u)
                     break;
-                body = shared.listed[ACS_L_BODY + shared.kept];
+                body = shared.body;
                 work.shape = 0;
-                work.first = 0u;
-                work.end = work.items = shared.kept_items;
-                work.entries = context.list + shared.kept * ACS_UNIT;
-                work.n_entries = 1u;
+                work.first = shared.first;
+                work.end = work.items = shared.done;
+                work.entries = context.list + shared.at * ACS_UNIT;
+                work.n_entries = shared.to - shared.at;
             }
 #else
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
@@ -883,7 +889,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
         if (lane == 0) {
 #if ACS_SPAWNS
-            shared.listed[0] = shared.kept = shared.kept_items = 0;
+            acs_begin_list(&shared);
 #endif
             acs_end_tile(&e, &shared, &record, task, tile, sane, polls);
             if (shared.last) {

@@ -42,7 +42,7 @@ MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
 MOST_ARGS_BYTES = 1024
 
-POOL_UNITS = 1 << 14
+POOL_UNITS = 1 << 16
 """Of 64 bytes, for the children of one run of an epoch, or one round of a loop. With none left a
 group runs the items itself."""
 
@@ -52,7 +52,7 @@ CHILD_SLOTS = 1 << 12
 MOST_CHILD_TILES = 1 << 10
 """Tiles of a child at most."""
 
-LISTED = 32
+LISTED = 256
 """Children of a tile that wait for its end."""
 
 UNIT_BYTES = 64

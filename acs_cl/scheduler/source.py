@@ -49,6 +49,7 @@ def scheduler_source(
         "ACS_SPAWNS": int(bool(numbers)),
         "ACS_POOL_UNITS": f"{spawn.units}u",
         "ACS_CHILD_SLOTS": f"{spawn.slots}u",
+        "ACS_LISTED": f"{layout.LISTED}u",
         "ACS_PLACES": f"{places}u",
         "ACS_MOST_CHILD_TILES": f"{layout.MOST_CHILD_TILES}u",
         **{f"{child}_number": f"{number}u" for child, number in numbers.items()},
