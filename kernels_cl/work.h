@@ -159,11 +159,14 @@ inline const __global uint *acs_entry_of(const acs_tile *t, uint item) {
     return t->entries + low * ACS_UNIT;
 }
 
-/* For functions whose items are spawned. */
+/* For functions whose items are spawned: from entry to entry. What is called runs every item of one
+   that is this lane's. */
 #define ACS_CHILD(function)                                                                        \
-    for (uint item = tile->first + lane; item < tile->end; item += ACS_GROUP) {                    \
+    for (uint item = tile->first + lane; item < tile->end;) {                                      \
         const __global uint *entry = acs_entry_of(tile, item);                                     \
-        function(&context, (const __global uchar *)(entry + ACS_C_ARGS), item - entry[ACS_C_BEGIN]); \
+        const uint begin = entry[ACS_C_BEGIN], end = min(entry[ACS_C_END], tile->end);             \
+        function(&context, (const __global uchar *)(entry + ACS_C_ARGS), item - begin, end - begin, ACS_GROUP); \
+        item += ((end - item - 1u) / ACS_GROUP + 1u) * ACS_GROUP;                                  \
     }
 #endif
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import acs_cl as acs
+from acs_cl.benchmarks.workloads import spawning
 from acs_cl.opencl_c.kernel_files import with_spawn_header
 from acs_cl.scheduler.children import Spawn
 
@@ -231,6 +232,20 @@ def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
     assert (handle.rounds, "the device itself reads" in str(handle.explain())) == (20, True)
     assert sums.get().tolist() == (25 * wanted).tolist()
     assert children(rt)["spawned"]
+
+
+def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
+    rt, _ = made(Spawn("always", 1, slots=200))
+    prog = spawning.build(rt)
+    for make, sizes in spawning.UNEVEN.values():
+        program = make(rt, prog, sizes.tiny)
+        for _ in range(2):
+            program.launch()
+        program.check()
+    found = children(rt)
+    assert min(found.values()) > 0
+    (about,) = [one for one in rt.stats()["scheduler"]["schedulers"] if "queens" in one["kernels"]]
+    assert about["loops"] == ()
 
 
 @pytest.mark.parametrize(

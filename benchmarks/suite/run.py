@@ -44,6 +44,7 @@ BENCHMARKS = {
     "tiles": "a wavefront and a factorisation of tiles by groups of the scheduler, beside CUDA",
     "native": "hazard checks, launches for the scheduler and on the host backends, from Python",
     "prediction": "launches of steps that repeat, with prediction and without",
+    "spawn": "kernels that give work away, flat and with each controller, and what a child costs",
     "queue": "unmodified programs on acs.Queue, against their own in-order queue",
     "checking": "what checks cost, over the same program without",
     "dask": "recorded graphs on workers of Dask, which are processes of this machine",

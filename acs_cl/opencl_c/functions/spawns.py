@@ -46,7 +46,7 @@ class Child(NamedTuple):
     offer: str
     """The text of the function that offers them."""
     entry: str
-    """The text of the function that runs one."""
+    """The text of the function that runs those of a lane."""
 
 
 def sites(tokens: Tokens) -> list[Site]:
@@ -144,7 +144,10 @@ def _child(survey: Survey, name: str, prefix: str) -> Child:
         if kind == "pointer":
             given.append(f"const volatile __global void *a{number}")
             puts.append(f"*(__global ulong *)(acs_to + {at}) = (ulong)a{number};")
-            gets.append(f"(__global void *)*(const __global ulong *)(acs_from + {at})")
+            gets.append(
+                f"__global void *a{number} ="
+                f" (__global void *)*(const __global ulong *)(acs_from + {at});"
+            )
             continue
         canonical = cursor.type.get_canonical()
         if kind != "value" or n.shape_of(canonical) not in (n.NUMBER, n.BOOL, n.VECTOR):
@@ -154,7 +157,7 @@ def _child(survey: Survey, name: str, prefix: str) -> Child:
         spelled = type_name(canonical, prefix, survey.names)
         given.append(f"{spelled} a{number}")
         puts.append(f"*(__global {spelled} *)(acs_to + {at}) = a{number};")
-        gets.append(f"*(const __global {spelled} *)(acs_from + {at})")
+        gets.append(f"const {spelled} a{number} = *(const __global {spelled} *)(acs_from + {at});")
     if end > MOST_BYTES:
         raise CannotTranslate(f"takes {end} bytes of arguments, more than {MOST_BYTES}")
     return Child(_offer_text(name, given, puts, prefix), _entry_text(name, gets, prefix))
@@ -173,9 +176,13 @@ def _offer_text(name: str, given: Sequence[str], puts: Sequence[str], prefix: st
 
 def _entry_text(name: str, gets: Sequence[str], prefix: str) -> str:
     # {handed}: what the function itself is given before its own arguments, once that is known
+    lines = "\n".join(f"    {line}" for line in gets)
+    arguments = ", ".join(f"a{number}" for number in range(len(gets)))
     return (
         f"static void {symbol_of(name, prefix)}(ACS_CONTEXT, const __global uchar *acs_from,"
-        f" uint acs_item) {{\n    {prefix}{name}({{handed}}acs_item, {', '.join(gets)});\n}}\n"
+        f" uint acs_item, uint acs_end, uint acs_step) {{\n{lines}\n"
+        "    for (; acs_item < acs_end; acs_item += acs_step)\n"
+        f"        {prefix}{name}({{handed}}acs_item, {arguments});\n}}\n"
     )
 
 

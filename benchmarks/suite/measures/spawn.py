@@ -1,0 +1,175 @@
+"""Work that creates work: what a child costs, and programs of uneven size in several ways.
+
+In: a device. Out: microseconds that a child adds to its launch, where 1, 64 or 1,024 work-items
+spawn one each; and of each program of `workloads.spawning` the microseconds of a replay. Its ways
+are `queue` (the flat program, each launch by the driver), `never` (the flat program in the
+scheduler) and the controllers. Every way has to have NumPy's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import acs_cl as acs
+from acs_cl.benchmarks.suite.bars import target
+from acs_cl.benchmarks.suite.settings import Settings
+from acs_cl.benchmarks.suite.statistics import differences, geomean, ratios, spread, spreads
+from acs_cl.benchmarks.suite.timing import interleave
+from acs_cl.benchmarks.workloads.spawning import UNEVEN, build
+
+ROUNDS = {False: 15, True: 3}  # by "is quick"
+PARENTS = (1, 64, 1024)
+LAUNCHES, TASKS = 50, 2048
+"""Launches of a graph at most, and parents in it."""
+ITEMS = 256
+"""Of a child."""
+CONTROLLERS = ("hungry", "always")
+CHILD_US, LONE_CHILD_US, GAIN, LEAST_GAIN = 0.1, 2.0, 1.69, 0.97
+SOURCE = """
+#include <acs_spawn.h>
+void fill(uint item, global uint *out, uint at) { out[256u * at + item] = item; }
+kernel void give(global uint *out, uint n) {
+    const uint at = get_global_id(0);
+    ACS_SPAWN(fill, n, out, at);
+}
+"""
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """All of it; or why the device has no scheduler of its own."""
+    *_, found = growing(settings)
+    return found
+
+
+def growing(settings: Settings) -> Iterator[dict[str, Any]]:
+    """All of it so far, after each row."""
+    context = settings.context()
+    found: dict[str, Any] = {"children": {}, "rows": {}}
+    try:
+        with acs.Runtime(context=context, backend="device", spawn=("always", 1)) as rt:
+            prog = rt.build(SOURCE)
+            rt.prebuild(prog.give)
+            for parents in PARENTS:
+                found["children"][str(parents)] = child(rt, prog, parents, ROUNDS[settings.quick])
+                yield found
+    except acs.UsageError as error:
+        yield {"refused": str(error)}
+        return
+    runtimes = {
+        "queue": acs.Runtime(context=context, backend="lanes"),
+        **{
+            way: acs.Runtime(context=context, backend="device", spawn=way)
+            for way in ("never", *CONTROLLERS)
+        },
+    }
+    programs = {way: build(runtime) for way, runtime in runtimes.items()}
+    for name in UNEVEN:
+        found["rows"][name] = uneven(name, runtimes, programs, settings)
+        yield found
+    for runtime in runtimes.values():
+        runtime.close()
+
+
+def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict[str, Any]:
+    """What a launch takes whose items spawn one child each, and one whose items spawn nothing."""
+    launches = max(1, min(LAUNCHES, TASKS // parents))
+    out = rt.zeros(ITEMS * parents, "u4")
+
+    def recorded(n: int) -> Callable[[], float]:
+        with rt.record() as graph:
+            for _ in range(launches):
+                prog.give((parents,), None, out, n)
+
+        def sample() -> float:
+            rt.finish()
+            start = perf_counter()
+            graph.replay()
+            rt.finish()
+            return (perf_counter() - start) * 1e6 / launches
+
+        sample()
+        return sample
+
+    samplers = {"spawning": recorded(ITEMS), "nothing": recorded(0)}
+    if not np.array_equal(out.get(), np.tile(np.arange(ITEMS, dtype="u4"), parents)):
+        raise RuntimeError("items of children have not run")
+    before = spawned(rt)
+    us = interleave(samplers, rounds)
+    each = [one / parents for one in differences(us["spawning"], us["nothing"])]
+    return {
+        "us": spreads(us), "child_us": spread(each, 4),
+        "spawned": (spawned(rt) - before) / (rounds * launches * parents * ITEMS),
+    }  # fmt: skip
+
+
+def spawned(rt: acs.Runtime) -> int:
+    """Items that became children until now."""
+    found: int = rt.stats()["scheduler"]["children"]["spawned"]
+    return found
+
+
+def uneven(
+    name: str,
+    runtimes: Mapping[str, acs.Runtime],
+    programs: Mapping[str, acs.Program],
+    settings: Settings,
+) -> dict[str, Any]:
+    """One program in all ways."""
+    make, sizes = UNEVEN[name]
+    size = sizes.tiny if settings.quick else sizes.cpu if settings.on_cpu else sizes.gpu
+    samplers = {}
+    for way, runtime in runtimes.items():
+        program = make(runtime, programs[way], size)
+        with runtime.record() as graph:
+            program.launch()
+        graph.replay()
+        program.check()
+        samplers[way] = _sampler(runtime, graph)
+        samplers[way]()
+    before = {way: spawned(runtimes[way]) for way in CONTROLLERS}
+    rounds = ROUNDS[settings.quick]
+    us = interleave(samplers, rounds)
+    return {
+        "size": size, "us": spreads(us),
+        "gain": {
+            f"{way} over {flat}": spread(ratios(us[flat], us[way]))
+            for way in CONTROLLERS for flat in ("queue", "never")
+        },
+        "spawned": {way: (spawned(runtimes[way]) - before[way]) / rounds for way in CONTROLLERS},
+    }  # fmt: skip
+
+
+def _sampler(runtime: acs.Runtime, graph: acs.Graph) -> Callable[[], float]:
+    def sample() -> float:
+        runtime.finish()
+        start = perf_counter()
+        graph.replay()
+        runtime.finish()
+        return (perf_counter() - start) * 1e6
+
+    return sample
+
+
+def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a child may cost, and what programs have to gain."""
+    found = []
+    for parents, row in result.get("children", {}).items():
+        most, took = LONE_CHILD_US if parents == "1" else CHILD_US, row["child_us"]
+        what = f"a child, where {parents} work-items spawn one each"
+        found.append(target(what, took["median"], "at most", most, "us", took))
+    gains = []
+    for name, row in result.get("rows", {}).items():
+        for gain, took in row["gain"].items():
+            if gain.startswith(CONTROLLERS[0]):
+                gains.append(took["median"])
+                found.append(
+                    target(f"{name}, {gain}", took["median"], "at least", LEAST_GAIN, "x", took)
+                )
+    if gains:
+        what = f"mean of all, {CONTROLLERS[0]} over the queue"
+        found.append(target(what, geomean(gains[::2]), "at least", GAIN, "x"))
+    return found
