@@ -1,6 +1,7 @@
 """The pytest plugin, by pytest's own tester: a user's tests run over backends, policies and seeds.
 
-The runs are processes of their own, as a user's are, where the entry point brings the plugin along.
+Runs with `--acs` are processes of their own, as a user's are, where the entry point brings the
+plugin along. So is one of the others. The rest run in this process, which saves their imports.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pyopencl as cl
 import pytest
+
+import acs_cl as acs
 
 pytest_plugins = ("pytester",)
 
@@ -32,9 +35,27 @@ def test_add(acs_runtime):
 """
 
 
+@pytest.fixture(scope="module")
+def loaded(device: cl.Device) -> None:
+    """Whatever a checked launch imports is there, since pytester takes away what its runs import."""
+    with acs.Runtime(device, backend="serial", check="access,uninitialised") as rt:
+        x, y = rt.array(range(64), "f4"), rt.zeros(64)
+        rt.build("kernel void add(global const float *x, global float *y) { *y += *x; }").add(
+            (64,), None, x, y
+        )
+
+
+OPTIONS = ("-p", "no:cacheprovider", "-v")
+
+
 def run(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
     pytester.makepyfile(text)
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-v", *options, timeout=120)
+    return pytester.runpytest_subprocess(*OPTIONS, *options, timeout=120)
+
+
+def run_here(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(text)
+    return pytester.runpytest_inprocess(*OPTIONS, *options)
 
 
 def test_a_test_runs_over_backends_policies_and_seeds(
@@ -104,25 +125,23 @@ def test_without_the_option_queues_are_pyopencls(
     done.stdout.no_fnmatch_line("*= acs_cl =*")
 
 
-def test_all_backends_by_default(pytester: pytest.Pytester, device: cl.Device) -> None:
-    done = run(pytester, TEST % "", "--acs-cl-seeds=1")
+def test_all_backends_by_default(pytester: pytest.Pytester, loaded: None) -> None:
+    done = run_here(pytester, TEST % "", "--acs-cl-seeds=1")
     outcomes = done.parseoutcomes()
     assert outcomes.get("passed", 0) + outcomes.get("skipped", 0) == 6
     assert outcomes.get("passed", 0) >= 5
 
 
-def test_other_backends_run_where_they_are_named(
-    pytester: pytest.Pytester, device: cl.Device
-) -> None:
-    done = run(pytester, TEST % "", "--acs-cl-backends=auto,emulated", "--acs-cl-seeds=1")
+def test_other_backends_run_where_they_are_named(pytester: pytest.Pytester, loaded: None) -> None:
+    done = run_here(pytester, TEST % "", "--acs-cl-backends=auto,emulated", "--acs-cl-seeds=1")
     done.assert_outcomes(passed=2)
     done.stdout.fnmatch_lines(["*test_add?emulated-eager-0? PASSED*"])
 
 
 def test_a_wrong_reads_fails_with_launch_argument_and_line(
-    pytester: pytest.Pytester, device: cl.Device
+    pytester: pytest.Pytester, loaded: None
 ) -> None:
-    done = run(pytester, TEST % ", reads=x[:32]", "--acs-cl-backends=lanes:eager")
+    done = run_here(pytester, TEST % ", reads=x[:32]", "--acs-cl-backends=lanes:eager")
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
         ["*CheckError: launch 3 of kernel 'add', at *test_a_wrong_reads*.py:12: its outcome "
@@ -130,30 +149,30 @@ def test_a_wrong_reads_fails_with_launch_argument_and_line(
     )  # fmt: skip
 
 
-def test_checks_are_chosen_and_can_be_off(pytester: pytest.Pytester, device: cl.Device) -> None:
+def test_checks_are_chosen_and_can_be_off(pytester: pytest.Pytester, loaded: None) -> None:
     wrong = TEST % ", reads=x[:32]"
-    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=off")
+    done = run_here(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=off")
     done.assert_outcomes(passed=1)
-    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=access")
+    done = run_here(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=access")
     done.assert_outcomes(failed=1)
-    done = run(pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=order,uninitialised")
+    done = run_here(
+        pytester, wrong, "--acs-cl-backends=serial", "--acs-cl-check=order,uninitialised"
+    )
     done.assert_outcomes(passed=2)
 
 
-def test_what_is_found_at_close_fails_the_test(
-    pytester: pytest.Pytester, device: cl.Device
-) -> None:
+def test_what_is_found_at_close_fails_the_test(pytester: pytest.Pytester, loaded: None) -> None:
     text = TEST.replace("assert y.get()[3] == 4", "f = cl.Buffer(rt.context, RW, 256)").replace(
         "import numpy as np", "import numpy as np, pyopencl as cl\nRW = cl.mem_flags.READ_WRITE"
     )
     text = text % "" + "    rt.launch(prog.add.native, (64,), None, f, y)\n    f.release()\n"
-    done = run(pytester, text, "--acs-cl-backends=serial", "--acs-cl-check=access")
+    done = run_here(pytester, text, "--acs-cl-backends=serial", "--acs-cl-check=access")
     done.assert_outcomes(passed=1, errors=1)
     done.stdout.fnmatch_lines(["*was released before anybody waited*"])
 
 
 def test_wrong_options_are_usage_errors(pytester: pytest.Pytester) -> None:
-    done = run(pytester, TEST % "", "--acs-cl-backends=vulkan")
+    done = run_here(pytester, TEST % "", "--acs-cl-backends=vulkan")
     assert done.ret == pytest.ExitCode.USAGE_ERROR or done.ret == pytest.ExitCode.INTERRUPTED
     done.stdout.fnmatch_lines(["*there is no 'vulkan'*"])
 

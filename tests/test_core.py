@@ -138,7 +138,7 @@ class Both:
 def test_edges_of_random_programs_are_the_same(part: int) -> None:
     for seed in range(part, FUZZ, EACH):
         both = Both(seed)
-        for _ in range(3000 if seed % 10 == 0 else 300):
+        for _ in range(1500 if seed % 10 == 0 else 200):
             both.step()
 
 

@@ -24,6 +24,9 @@ from tests.test_queue import READ_WRITE, ROUNDS, N, buffer, edges, kernels_of, v
 
 pytestmark = pytest.mark.usefixtures("without_sections")
 
+LONG = 20 * ROUNDS
+"""Of one work-item: most of a second."""
+
 
 @pytest.fixture
 def long_way() -> Iterator[list[str]]:
@@ -114,10 +117,10 @@ def test_a_write_does_not_wait_for_the_device(context: cl.Context, long_way: lis
     """What it copies is kept until the device has it."""
     queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
     a = buffer(queue, np.zeros(N))
-    kernels["slow"](queue, (N,), None, a, np.int32(1), np.int32(1))
+    kernels["slow"](queue, (1,), None, a, np.int32(1), np.int32(1))
     queue.finish()
     del long_way[:]
-    slow = kernels["slow"](queue, (N,), None, a, np.int32(7), np.int32(ROUNDS))
+    slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(LONG))
     for step in range(50):  # each behind the kernel, with other bytes
         cl.enqueue_copy(queue, a, np.full(N, step, np.int32))
         junk = [np.full(N, -1, np.int32) for _ in range(4)]
@@ -148,7 +151,7 @@ def test_a_long_write_is_copied_only_where_it_would_wait(context: cl.Context) ->
         queue.finish()
         assert cl.enqueue_copy(queue, large, host).get_ward() is host
         assert np.array_equal(values_of(queue, large, host.size), host)
-        slow = kernels["slow"](queue, (N,), None, a, np.int32(7), np.int32(ROUNDS))
+        slow = kernels["slow"](queue, (1,), None, a, np.int32(7), np.int32(LONG))
         assert cl.enqueue_copy(queue, large, host).get_ward() is not host
         assert testing.in_flight(queue.runtime), "the kernel was to be slower than this"
         host += 1  # whose old values the device gets
@@ -275,7 +278,7 @@ def test_a_host_task_may_not_read(context: cl.Context) -> None:
     queue, kernels = acs.Queue(context, backend="lanes"), kernels_of(context)
     a = buffer(queue, np.zeros(N))
     told: list[str] = []
-    kernels["slow"](queue, (N,), None, a, np.int32(5), np.int32(ROUNDS))
+    kernels["slow"](queue, (1,), None, a, np.int32(5), np.int32(ROUNDS))
 
     def task() -> None:
         try:

@@ -2,8 +2,8 @@
 
 In: the names of traps, a device, how closely to look. Out: a result for each. A process gets one
 job after the other as lines of JSON, and says what it begins. Where it dies, the jobs that are left
-go to a new process. Its own traps are tried again one by one, and the one that kills a process
-alone has "crashed" for a result.
+go to a new process. Its own traps are tried again in halves, down to one by one, and the one that
+kills a process alone has "crashed" for a result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 LIMIT_S = 300.0
 """Seconds for one step of a job; what takes longer is ended and counts as hung."""
-TRAPS_A_PROCESS = 64
+TRAPS_A_PROCESS = 128
 """A process is then replaced, so that what drivers never give back does not pile up."""
 
 NOT_WELL = 3
@@ -160,9 +160,10 @@ def run(
 
 
 def _after_death(job: Job, died: str, left: deque[Job], lock: Any) -> list[Result]:
-    if len(job.names) > 1:
+    if half := len(job.names) // 2:
         with lock:
-            left.extend(Job((name,), {name: job.forms[name]}, job.step) for name in job.names)
+            for names in (job.names[:half], job.names[half:]):
+                left.append(job._replace(names=names))
         return []
     name = job.names[0]
     form = died.split()[0]

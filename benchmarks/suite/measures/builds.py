@@ -33,9 +33,9 @@ from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import no_collection, rounds_in_time
 
-KERNELS = 15
+KERNELS = {False: 15, True: 4}  # by "is quick"
 """New kernels that become hot while launches are timed: with the one before, all that a scheduler
-takes."""
+takes, unless a look will do."""
 
 CHUNK = 2000
 """Launches between two looks whether the build has ended."""
@@ -50,7 +50,7 @@ DELAYS, DELAYS_S = {False: 9, True: 1}, 34.0
 """Rounds at most, and for how long."""
 
 
-QUIET_CHUNKS = 50
+QUIET_CHUNKS = {False: 50, True: 5}
 EDGES_US = np.geomspace(0.01, 1e8, 2001)
 """Between which times are counted: one is 1.2 % above the one before."""
 
@@ -72,7 +72,7 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
     the longest of all rounds; the middle of the rounds stands beside it for comparison."""
     delays, ratio = result["delays"], result["first_result"]["ratio"]
     found = [
-        target(f"first result of {MANY} kernels over plain PyOpenCL", ratio["median"],
+        target(f"first result of {MANY[False]} kernels over plain PyOpenCL", ratio["median"],
                "at most", MOST_RATIO, "x", ratio),
     ]  # fmt: skip
     if delays is None:
@@ -192,7 +192,7 @@ class _Warm:
 def _quiet(settings: Settings) -> _Took:
     """With nothing beside."""
     with acs.Runtime(settings.device) as runtime:
-        return _Warm(runtime).timed(lambda chunk: chunk == QUIET_CHUNKS)
+        return _Warm(runtime).timed(lambda chunk: chunk == QUIET_CHUNKS[settings.quick])
 
 
 def _one_round(settings: Settings) -> _Round | None:
@@ -204,7 +204,7 @@ def _one_round(settings: Settings) -> _Round | None:
         text = "\n".join(
             f"kernel void k{i}(global float *x, float a) {{ /* {mark} */ int n = get_global_id(0);"
             f" for (int j = 0; j < {i} + 2; ++j) x[n] = x[n] * a + {i}.5f / (x[n] + 2.0f); }}"
-            for i in range(KERNELS)
+            for i in range(KERNELS[settings.quick])
         )
         program = runtime.build(text)
         fresh = {name: getattr(program, name) for name in program.kernels}

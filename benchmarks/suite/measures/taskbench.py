@@ -34,7 +34,7 @@ from acs_cl.benchmarks.workloads.workload import building_once
 
 BACKENDS = ("device", "auto", "lanes")
 ROUNDS = {False: 15, True: 3}  # by "is quick"
-WIDTH = {False: 64, True: 16}
+WIDTH = {False: 64, True: 8}
 CUDASTF_US = (3.0, 7.5)
 """Of its quickest and of its slowest pattern."""
 
