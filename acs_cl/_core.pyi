@@ -133,6 +133,12 @@ def call_to_the_end(call: Callable[[bool], None]) -> None:
 
     It is told whether it was interrupted before."""
 
+def mark_host_task() -> None:
+    """Note that this thread runs host tasks."""
+
+def on_host_task() -> bool:
+    """Say whether this thread runs host tasks."""
+
 def wait_for_event(event: int, seconds: float = -1) -> bool:
     """Wait until the event with this handle has ended; False after so many seconds.
 
@@ -634,7 +640,7 @@ class Queues:
 
         True: `host` has the values. False: the driver failed. None: Python has to make the launch.
         A number: that launch exists, and Python has to wait for it."""
-    def transfer(self, engine: Any, name: str, target: Any, source: Any) -> Any:
+    def transfer(self, engine: Any, target: Any, source: Any) -> Any:
         """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern.
 
         Returns a handle; None: Python has to make the launch."""
@@ -773,12 +779,11 @@ def use_events(events: tuple[Any, ...]) -> None:
 def use_kinds(
     kinds: tuple[Any, ...],
     native_error: Callable[[AcsError], BaseException],
-    on_host_task: Callable[[], bool],
     call: Callable[[str, Callable[..., Any], tuple[Any, ...]], Any],
     /,
 ) -> None:
-    """Say how PyOpenCL names what joins; which error a program expects for one of ours; who must
-    not wait; and what makes the record of a transfer."""
+    """Say how PyOpenCL names what joins; which error a program expects for one of ours; and what
+    makes the record of a transfer."""
 
 def teach_kernel(
     joining: Joining,

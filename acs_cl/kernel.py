@@ -36,7 +36,7 @@ from .errors import UsageError
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
 from .plans import MOST_RUNS, plan_launches
-from .records import Access, Sizes, Span
+from .records import Access, Sizes, Span, interval
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -454,7 +454,7 @@ class Kernel(core.native.Caller):
         not known."""
         if self._program is None:
             return arguments.ALL[0]
-        return Span(-int(self._program.int_ptr), 0, 1, 1, 1)
+        return interval(-int(self._program.int_ptr), 0, 1)
 
     def native_for(self, offsets: tuple[int, ...], kinds: tuple[bool, ...]) -> Any:
         """Return the OpenCL kernel for some arguments. NVIDIA's driver refuses a buffer where the

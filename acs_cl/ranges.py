@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import prod
 
-from .records import Span
+from .records import Span, interval
 
 Rectangle = tuple[int, int, int, int]
 """Start, pitch, rows and width, of whatever base."""
@@ -40,8 +40,7 @@ def overlap(a: Span, b: Span) -> bool:
     if a.rows > EXACT_ROWS:
         return True
     return any(
-        _meet(Span(a.base, a.start + row * a.pitch, a.width, 1, a.width), b)
-        for row in range(a.rows)
+        _meet(interval(a.base, a.start + row * a.pitch, a.width), b) for row in range(a.rows)
     )
 
 
@@ -115,11 +114,11 @@ def spans_of_view(
         else:
             outer.append((stride, length))
     if not outer:
-        return (Span(base, offset, width, 1, width),)
+        return (interval(base, offset, width),)
     (pitch, rows), planes = outer[0], outer[1:]
     if prod(length for _, length in planes) > MAX_SPANS or width > pitch:
         hull = width + sum(stride * (length - 1) for stride, length in outer)
-        return (Span(base, offset, hull, 1, hull),)
+        return (interval(base, offset, hull),)
     starts = [offset]
     for stride, length in planes:
         starts = [start + step * stride for start in starts for step in range(length)]
@@ -158,7 +157,7 @@ def _merged(spans: list[Span]) -> list[Span]:
         if flat and span.start <= flat[-1].end:
             base, start = span.base, flat[-1].start
             width = max(span.end, flat[-1].end) - start
-            flat[-1] = Span(base, start, width, 1, width)
+            flat[-1] = interval(base, start, width)
         else:
             flat.append(span)
     whole = flat + [
@@ -169,4 +168,4 @@ def _merged(spans: list[Span]) -> list[Span]:
     if len(whole) <= MOST_APART:
         return whole
     start, end = min(span.start for span in whole), max(span.end for span in whole)
-    return [Span(whole[0].base, start, end - start, 1, end - start)]
+    return [interval(whole[0].base, start, end - start)]

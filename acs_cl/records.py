@@ -63,6 +63,11 @@ class Span(NamedTuple):
         return text
 
 
+def interval(base: int, start: int, nbytes: int) -> Span:
+    """Make a plain interval."""
+    return Span(base, start, nbytes, 1, nbytes)
+
+
 class Access(NamedTuple):
     """The bytes a launch reads, the bytes it writes, and those it is sure to write completely."""
 

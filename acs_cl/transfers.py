@@ -71,7 +71,7 @@ def _move(
     """Copy what is in one piece, to an array or from one; a source of fewer bytes is a pattern."""
     queues = engine.backend.core_queues
     if queues is not None and result is None:
-        handle: Handle | None = queues.transfer(engine, name, target, source)
+        handle: Handle | None = queues.transfer(engine, target, source)
         if handle is not None:
             return handle
     if isinstance(target, Array):

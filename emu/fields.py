@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from acs_cl.records import EVERYTHING, Span
+from acs_cl.records import EVERYTHING, Span, interval
 
 MOST = (1 << 63) - 1
 """Of any number: nanoseconds and bytes of more are those of a broken file."""
@@ -89,7 +89,7 @@ def spans(found: dict[str, Any], key: str) -> tuple[Span, ...]:
 def _span(key: str, values: Any) -> Span:
     """A span from five numbers, or from [0] for memory that nobody can name."""
     if values == [EVERYTHING]:
-        return Span(EVERYTHING, 0, 1, 1, 1)
+        return interval(EVERYTHING, 0, 1)
     if not isinstance(values, list) or len(values) != 5 or not all(map(_is_number, values)):
         raise ValueError(f"'{key}': a span is [base, start, pitch, rows, width], got {values!r}")
     span = Span(*values)

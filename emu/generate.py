@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from acs_cl.emu.trace import Entry, Trace
 from acs_cl.errors import UsageError
-from acs_cl.records import Span
+from acs_cl.records import Span, interval
 
 MOST_LAUNCHES = 1 << 24
 """Of a graph: each takes half a kilobyte."""
@@ -193,4 +193,4 @@ def _by_size(least: int, most: int, rng: Random) -> int:
 
 
 def _own_bytes(number: int) -> Span:
-    return Span(1, 256 * number, 256, 1, 256)
+    return interval(1, 256 * number, 256)

@@ -54,6 +54,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def little_to_collect() -> None:
+    """What lives from one file to the next, as caches do, is not visited again either."""
+    gc.collect()
+    gc.freeze()
+
+
 def all_devices() -> list[cl.Device]:
     """Every device of the machine, or of the platforms that the environment names a part of."""
     platform = os.environ.get("ACS_CL_TEST_PLATFORM", "")

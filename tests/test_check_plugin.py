@@ -37,7 +37,7 @@ def test_add(acs_runtime):
 
 @pytest.fixture(scope="module")
 def loaded(device: cl.Device) -> None:
-    """Whatever a checked launch imports is there, since pytester takes away what its runs import."""
+    """What a checked launch imports is there: pytester takes away what its runs import."""
     with acs.Runtime(device, backend="serial", check="access,uninitialised") as rt:
         x, y = rt.array(range(64), "f4"), rt.zeros(64)
         rt.build("kernel void add(global const float *x, global float *y) { *y += *x; }").add(

@@ -20,12 +20,12 @@ import pyopencl as cl
 from ..errors import UsageError
 from ..memory.array import Array, Home
 from ..ranges import spans_of_view
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, Span, interval
 
 ADDRESS_SPACE = -1
 """Base number of foreign shared virtual memory; its spans start at addresses."""
 
-ALL = (Span(EVERYTHING, 0, 1, 1, 1),)
+ALL = (interval(EVERYTHING, 0, 1),)
 
 
 class Resolved(NamedTuple):
@@ -103,11 +103,11 @@ def _object_span(memory: cl.MemoryObjectHolder) -> Span:
     except cl.Error:
         return ALL[0]
     if parent is None:
-        return Span(_number(memory), 0, size, 1, size)
+        return interval(_number(memory), 0, size)
     whole = _object_span(parent)
     if whole is ALL[0] or not isinstance(memory, cl.Buffer):  # its rows may be apart
         return whole
-    return Span(whole.base, int(memory.offset), size, 1, size)
+    return interval(whole.base, int(memory.offset), size)
 
 
 def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
@@ -119,8 +119,8 @@ def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
 def _svm_span(pointer: cl.SVMPointer) -> Span:
     size = pointer.size
     if size is None:  # an address without an extent may reach anything foreign
-        return Span(ADDRESS_SPACE, 0, 1 << 63, 1, 1 << 63)
-    return Span(ADDRESS_SPACE, int(pointer.svm_ptr), int(size), 1, int(size))
+        return interval(ADDRESS_SPACE, 0, 1 << 63)
+    return interval(ADDRESS_SPACE, int(pointer.svm_ptr), int(size))
 
 
 def _number(memory: cl.MemoryObjectHolder) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ranges import Rectangle, covers
-from ..records import EVERYTHING, Span
+from ..records import EVERYTHING, Span, interval
 
 
 def cut(spans: Sequence[Span], reached: Sequence[Rectangle] | None) -> list[Span]:
@@ -33,9 +33,7 @@ def _clipped(whole: Span, start: int, pitch: int, rows: int, width: int) -> list
     limit = whole.width
     if rows == 1:
         low, high = max(start, 0), min(start + width, limit)
-        return (
-            [Span(whole.base, whole.start + low, high - low, 1, high - low)] if low < high else []
-        )
+        return [interval(whole.base, whole.start + low, high - low)] if low < high else []
     if start < 0 or start + (rows - 1) * pitch + width > limit:
         first = max(0, -(start // pitch))  # rows that begin at 0 or later
         last = min(rows, (limit - width - start) // pitch + 1)  # and end in the view

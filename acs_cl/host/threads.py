@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager
 from queue import Empty, SimpleQueue
 from time import perf_counter, sleep
 
+from .. import core
+
 SHORTEST_SLEEP_S = 50e-6
 LONGEST_SLEEP_S = 2e-3
 IDLE_S = 0.2
@@ -25,8 +27,6 @@ HOST_THREADS = 4
 
 LAST_S = 1.0
 """How long a program that ends waits for each thread."""
-
-_marks = threading.local()
 
 _threads: set[threading.Thread] = set()
 _pools: weakref.WeakSet[HostTasks] = weakref.WeakSet()
@@ -46,7 +46,7 @@ def _end_threads() -> None:
 
 def on_host_task() -> bool:
     """Whether the calling thread runs a host task: it must not wait for launches."""
-    return getattr(_marks, "host_task", False)
+    return core.native.on_host_task()
 
 
 class Progress:
@@ -172,7 +172,7 @@ class HostTasks:
             _threads.discard(threading.current_thread())
 
     def _work(self) -> None:
-        _marks.host_task = True
+        core.native.mark_host_task()
         while True:
             try:
                 task = self._queue.get(timeout=IDLE_S)

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from ..ranges import intervals
-from ..records import EVERYTHING, Access, Span
+from ..records import EVERYTHING, Access, Span, interval
 
 
 class Poison:
@@ -69,7 +69,7 @@ class Poison:
         for start, end, failure in list(self.bases.get(source.base, ())):
             low, high = max(start, source.start), min(end, source.end)
             if low < high:
-                self.add((Span(target.base, low + there, high - low, 1, high - low),), failure)
+                self.add((interval(target.base, low + there, high - low),), failure)
 
     def keep(self, span: Span, memory: object) -> None:
         """Hold `memory`, which `span` is in, for as long as any of these bytes are poisoned."""
@@ -131,9 +131,7 @@ class Poison:
             else:
                 spreading.overwrite(access.overwrites)
         for base, poisoned in spreading.bases.items():
-            self.add(
-                (Span(base, low, high - low, 1, high - low) for low, high, _ in poisoned), failure
-            )
+            self.add((interval(base, low, high - low) for low, high, _ in poisoned), failure)
         return reached
 
 
@@ -147,7 +145,7 @@ def lost(accesses: Iterable[Access], failed: Container[int]) -> tuple[Span, ...]
         else:
             poison.overwrite(access.overwrites)
     return tuple(
-        Span(base, low, high - low, 1, high - low)
+        interval(base, low, high - low)
         for base, poisoned in poison.bases.items()
         for low, high, _ in poisoned
     )

@@ -24,7 +24,6 @@ from pyopencl import _cl
 
 from .. import core
 from ..devices.driver import status, wait_for_event
-from ..host.threads import on_host_task
 from .calls import Given, Original, Parameters, call_of
 from .events import QueueEvent, native_error
 
@@ -77,7 +76,7 @@ def begin_noting() -> None:
             kinds.NDRANGE_KERNEL, kinds.READ_BUFFER, kinds.WRITE_BUFFER, kinds.COPY_BUFFER,
             kinds.FILL_BUFFER, kinds.SVM_MEMCPY, kinds.SVM_MEMFILL,
         ),
-        native_error, on_host_task, call_of,
+        native_error, call_of,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
 from ..program import adopted_kernel, key_of
-from ..records import Access, Command, HostArray, Sizes, Span
+from ..records import Access, Command, HostArray, Sizes, Span, interval
 from .bypass import Arguments, arguments_of
 from .calls import COMMANDS, Call, Given, Original
 from .events import Ordered, QueueEvent
@@ -367,7 +367,7 @@ def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Spa
     width = whole.width - offset if nbytes is None else nbytes
     if width <= 0 or offset < 0 or offset + width > whole.width:
         return whole  # the driver will refuse it
-    return Span(whole.base, whole.start + offset, width, 1, width)
+    return interval(whole.base, whole.start + offset, width)
 
 
 def host_array(host: Any) -> HostArray:
@@ -384,7 +384,7 @@ def host_array(host: Any) -> HostArray:
 def host_span(host: HostArray) -> Span:
     """Memory of the program, as hazards name it."""
     address, _ = host.__array_interface__["data"]
-    return Span(ADDRESS_SPACE, address, max(1, host.nbytes), 1, max(1, host.nbytes))
+    return interval(ADDRESS_SPACE, address, max(1, host.nbytes))
 
 
 # ---- copies and fills ----------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from ..launch.engine import Engine
 from ..launch.gates import all_held
 from ..launch.registry import promised
 from ..launch.waits import TICK_S, refuse_on_host_task, wait
-from ..records import Access, Command, HostArray, Span
+from ..records import Access, Command, HostArray, Span, interval
 from ..runtime import Runtime
 from . import patch
 from .calls import Call, Given, Original, Watched
@@ -281,7 +281,7 @@ class Queue(cl.CommandQueue):
             raise cl.MemoryError(record) from None
         slab = Slab(base.place(0, nbytes).memory.mem)
         slab.acs_base = base
-        slab.acs_span = Span(base.number, 0, nbytes, 1, nbytes), False, engine.store
+        slab.acs_span = interval(base.number, 0, nbytes), False, engine.store
         return slab
 
     # ---- the way of a command --------------------------------------------------------------------
@@ -393,8 +393,11 @@ class Queue(cl.CommandQueue):
         """Have memory know its bytes."""
         span_of(self, memory)
 
-    def _due(self, is_sampled: bool, has_waited: bool) -> None:
-        """Enough launches were looked at, the host has waited for results, or lists are long."""
+    def _due(self, settles: int | None, is_sampled: bool, has_waited: bool) -> None:
+        """A launch has to be waited for, enough launches were looked at, the host has waited for
+        results, or lists are long."""
+        if settles is not None:
+            self.settle(settles)
         with self._books:
             self._forget_ended()
         if is_sampled and self.section is not None and self.section.decides():

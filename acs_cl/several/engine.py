@@ -36,7 +36,7 @@ from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..memory.array import Array, HostArray
 from ..memory.blocks import Base
-from ..records import EVERYTHING, Access, Command, Span
+from ..records import EVERYTHING, Access, Command, Span, interval
 from . import binding, placement
 from .backend import Several
 from .coherence import Coherence, Piece, is_widened
@@ -481,7 +481,7 @@ class SeveralEngine(Engine):
             return self.store.stores[device].place(block, start, nbytes)
 
         def real(device: int) -> tuple[Span, ...]:
-            return (Span(real_base(base, device), start, nbytes, 1, nbytes),)
+            return (interval(real_base(base, device), start, nbytes),)
 
         why = f"copies {nbytes:,} bytes of base {base} from device {source} to device {target}"
         read = TransferCommand("read", host, place(source), carries=True)
@@ -554,7 +554,7 @@ def _needed(access: Access) -> tuple[Span, ...]:
 
 
 def _span_of(piece: Piece) -> Span:
-    return Span(piece.base, piece.start, piece.nbytes, 1, piece.nbytes)
+    return interval(piece.base, piece.start, piece.nbytes)
 
 
 def _key(command: Command) -> Key:

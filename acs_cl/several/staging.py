@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..memory.array import HostArray
-from ..records import Span
+from ..records import Span, interval
 
 CHUNK = 4 << 20
 """Bytes of a chunk."""
@@ -38,7 +38,7 @@ class Slot:
 
     def span(self, nbytes: int) -> Span:
         """The first bytes of it."""
-        return Span(self.base, 0, nbytes, 1, nbytes)
+        return interval(self.base, 0, nbytes)
 
 
 class Staging:

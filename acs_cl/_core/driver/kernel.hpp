@@ -91,6 +91,35 @@ inline bool is_a(nb::handle object, const nb::object &type) {
     return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr()));
 }
 
+// The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
+inline void *handle_of(PyObject *object) {
+    static PyObject *name = PyUnicode_InternFromString("int_ptr");
+    PyObject *number = PyObject_GetAttr(object, name);
+    void *found = number ? PyLong_AsVoidPtr(number) : nullptr;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return found;
+}
+
+// Memory of the driver's behind one of PyOpenCL's objects: the handle of a buffer, or an address. Null:
+// it is neither.
+struct DriverMemory {
+    void *start = nullptr;
+    bool is_svm = false;
+
+    DriverMemory() = default;
+    DriverMemory(const Classes &classes, PyObject *object) : is_svm(is_a(object, classes.svm)) {
+        static PyObject *const name = PyUnicode_InternFromString("svm_ptr");
+        if (!is_svm) {
+            if (is_a(object, classes.memory)) start = handle_of(object);
+            return;
+        }
+        const nb::object number = nb::steal(PyObject_GetAttr(object, name));
+        if (number.is_valid()) start = PyLong_AsVoidPtr(number.ptr());
+        if (PyErr_Occurred()) PyErr_Clear();
+    }
+};
+
 // A `commands.KernelCommand`. Plain: its sizes are one to three numbers, as many in each.
 struct KernelFields {
     explicit KernelFields(nb::handle command)

@@ -1,5 +1,5 @@
-// Transfers of arrays as launches of the core's own; and reads that the program waits for at once, with
-// the wait, in one call. acs_cl/transfers.py and acs_cl/calls.py say when.
+// Transfers: one binder for those of arrays and those of an `acs.Queue`, which also waits for them.
+// acs_cl/transfers.py and acs_cl/calls.py say when arrays take it, queue/transfers.cpp when a queue does.
 
 #pragma once
 
@@ -39,36 +39,112 @@ inline bool wait_for(Queues &queues, nb::handle engine, std::int64_t number, voi
     return has_ended_well;
 }
 
-// The host's side of a transfer.
-struct HostSide {
-    PyObject *object;  // null: there is none
+// A transfer on its way into or out of the program's memory. Who leaves before it has ended, by an
+// exception, waits for it all the same: that memory may be anything then.
+struct UnderWay : Queues::Waited {
+    UnderWay() = default;
+    ~UnderWay() {
+        if (!event) return;
+        nb::gil_scoped_release others;
+        driver.wait_for_events(1, &event);
+        driver.release_event(event);
+    }
+    UnderWay(const UnderWay &) = delete;
+    UnderWay &operator=(const UnderWay &) = delete;
+
+    void *take() { return std::exchange(event, nullptr); }
+};
+
+// The bytes of some object, while this lives.
+struct Bytes {
     Py_buffer view = {};
 
-    HostSide(PyObject *of, bool is_written) : object(of) {
-        const int flags = PyBUF_C_CONTIGUOUS | (is_written ? PyBUF_WRITABLE : 0);
-        if (of && PyObject_GetBuffer(of, &view, flags))
-            PyErr_Clear();  // a type of elements that buffers do not have
+    Bytes() = default;
+    ~Bytes() { PyBuffer_Release(&view); }
+    Bytes(const Bytes &) = delete;
+    Bytes &operator=(const Bytes &) = delete;
+
+    bool take(PyObject *object, int flags) {
+        if (!PyObject_GetBuffer(object, &view, flags)) return true;
+        PyErr_Clear();  // a type of elements that buffers do not have
+        return false;
     }
-    ~HostSide() { PyBuffer_Release(&view); }
-    HostSide(const HostSide &) = delete;
-    HostSide &operator=(const HostSide &) = delete;
+};
+
+// A transfer, and what it touches of the device's memory: its two sides are taken, and then it is
+// launched. A side is memory of the driver's, or the program's; one of them is the driver's. Bytes that
+// are repeated over the target are a pattern.
+class BoundTransfer {
+public:
+    Transfer plain{};
+    Touched touched;
+    Bytes program;    // the program's side, or the pattern
+    nb::object keeps;  // lives as long as a lane has the transfer
+
+    explicit BoundTransfer(Queues &of) : queues(of), table(*of.table()) {}
+
+    // Bytes of the driver's memory from `offset` on, whose node somebody holds. False where there is none.
+    bool take(const DriverMemory &memory, Node *node, std::size_t offset, std::size_t nbytes, bool written) {
+        (written ? plain.target : plain.source) = memory.start;
+        (written ? plain.to : plain.from) = offset;
+        (written ? has_target_ : has_source_) = true;
+        is_svm_ |= memory.is_svm;
+        plain.nbytes = nbytes;
+        touched.add(node, !written, written);
+        return memory.start;
+    }
+
+    // The other side of the only one so far: all of the program's bytes, or those that stand for them.
+    void take_program(void *bytes = nullptr) {
+        (has_target_ ? plain.source : plain.target) = bytes ? bytes : program.view.buf;
+    }
+    void take_pattern() {
+        plain.pattern = {static_cast<const char *>(program.view.buf), std::size_t(program.view.len)};
+    }
+
+    // Both sides are there.
+    void finish() {
+        const bool fills = !plain.pattern.empty();
+        what_ = fills ? Transfer::FILL : !has_target_ ? Transfer::READ : has_source_ ? Transfer::COPY : Transfer::WRITE;
+        plain.kind = !is_svm_ ? what_ : fills ? Transfer::SVM_FILL : Transfer::SVM_COPY;
+    }
+
+    PyObject *name() const {
+        static PyObject *const all[] = {
+            PyUnicode_InternFromString("read"), PyUnicode_InternFromString("write"),
+            PyUnicode_InternFromString("copy"), PyUnicode_InternFromString("fill")};
+        return all[what_];
+    }
+
+    // With the runtime's lock. `command` makes its record. False: no lane took it, and it is in the table.
+    template <typename Command>
+    bool launch(Queues::Waited *waited, Command &&command) const {
+        static PyObject *const reasons[] = {PyUnicode_InternFromString("a read runs on a lane"),
+                                            PyUnicode_InternFromString("a write runs on a lane"),
+                                            PyUnicode_InternFromString("a copy runs on a lane"),
+                                            PyUnicode_InternFromString("a fill runs on a lane")};
+        return queues.launch(touched, plain, name(), keeps.ptr(), waited, command, reasons[what_]);
+    }
+
+    Queues &queues;
+    Table &table;
+
+private:
+    Transfer::Kind what_ = Transfer::READ;
+    bool has_source_ = false, has_target_ = false, is_svm_ = false;
 };
 
 // A transfer from `source` to `target`; each is an array in one piece or memory of the host, and one is an
 // array. A source of fewer bytes than the target has is a pattern.
-class ArrayTransfer {
+class ArrayTransfer : public BoundTransfer {
 public:
-    Transfer plain{};
-    Touched touched;
-
-    ArrayTransfer(Queues &queues, nb::handle engine, nb::object target, nb::object source)
-        : queues_(queues), table_(*queues.table()), engine_(engine), target_(std::move(target)),
-          source_(std::move(source)), to_(view_of(target_.ptr())), from_(view_of(source_.ptr())),
-          host_(to_ && from_ ? nullptr : to_ ? source_.ptr() : target_.ptr(), !to_) {
-        plain.kind = Transfer::COPY;
-        is_plain_ = (!from_ || take(from_, false)) && (!to_ || take(to_, true)) &&
-                    (!host_.object || take_host());
+    ArrayTransfer(Queues &of, nb::handle engine, nb::object target, nb::object source)
+        : BoundTransfer(of), engine_(engine), target_(std::move(target)), source_(std::move(source)),
+          to_(view_of(target_.ptr())), from_(view_of(source_.ptr())) {
+        is_plain_ = (!from_ || take_view(from_, false)) && (!to_ || take_view(to_, true)) &&
+                    ((to_ && from_) || take_host());
         touched.overwrites = to_;
+        finish();
     }
 
     // Whether it is one that the core makes.
@@ -76,100 +152,82 @@ public:
     PyObject *result() const { return to_ ? nullptr : target_.ptr(); }
 
     // With the runtime's lock. False: no lane took it, and it is in the table.
-    bool launch(PyObject *name, Queues::Waited *waited) const {
-        static PyObject *const reasons[] = {PyUnicode_InternFromString("a read runs on a lane"),
-                                            PyUnicode_InternFromString("a write runs on a lane"),
-                                            PyUnicode_InternFromString("a copy runs on a lane"),
-                                            PyUnicode_InternFromString("a fill runs on a lane")};
-        const int kind = !to_ ? 0 : from_ ? 2 : plain.pattern.empty() ? 1 : 3;
-        auto command = [&]() -> nb::object {
-            return queues_.classes().transfer(nb::handle(name), to_ ? nb::handle(to_->place) : nb::handle(target_),
-                                              from_ ? nb::handle(from_->place) : nb::handle(source_));
-        };
-        return queues_.launch(touched, plain, name, kind < 2 ? host_.object : nullptr, waited, command,
-                              reasons[kind]);
+    bool launch(Queues::Waited *waited) const {
+        return BoundTransfer::launch(waited, [&]() -> nb::object {
+            return queues.classes().transfer(nb::handle(name()),
+                                             to_ ? nb::handle(to_->place) : nb::handle(target_),
+                                             from_ ? nb::handle(from_->place) : nb::handle(source_));
+        });
     }
 
 private:
-    bool take(View *view, bool written) {
+    bool take_view(View *view, bool written) {
         const nb::handle place = view->place;
         if (view->engine != engine_.ptr() || !PyTuple_Check(place.ptr())) return false;
-        const nb::handle memory = PyTuple_GET_ITEM(place.ptr(), 0);
-        const bool is_svm = is_a(memory, queues_.classes().svm);
-        if (!is_svm && !is_a(memory, queues_.classes().memory)) return false;
-        Node *node = view->node_in(*table_.hazards);
-        if (!node || node->span.rows != 1 || node->span.width != view->nbytes) return false;
-        void *const start = address(memory.attr(is_svm ? "svm_ptr" : "int_ptr"));
-        (written ? plain.target : plain.source) = start;
-        (written ? plain.to : plain.from) = PyLong_AsSize_t(PyTuple_GET_ITEM(place.ptr(), 1));
-        if (is_svm) plain.kind = Transfer::SVM_COPY;
-        plain.nbytes = std::size_t(view->nbytes);
-        touched.add(node, !written, written);
-        return true;
+        Node *node = view->node_in(*table.hazards);
+        return node && node->span.rows == 1 && node->span.width == view->nbytes &&
+               take(DriverMemory(queues.classes(), PyTuple_GET_ITEM(place.ptr(), 0)), node,
+                    PyLong_AsSize_t(PyTuple_GET_ITEM(place.ptr(), 1)), std::size_t(view->nbytes), written);
     }
 
     bool take_host() {
-        const auto nbytes = std::size_t(host_.view.len);
-        if (!host_.view.buf || (nbytes != plain.nbytes && (!to_ || nbytes > plain.nbytes)))
+        PyObject *const host = to_ ? source_.ptr() : target_.ptr();
+        if (!program.take(host, PyBUF_C_CONTIGUOUS | (to_ ? 0 : PyBUF_WRITABLE))) return false;
+        const auto nbytes = std::size_t(program.view.len);
+        if (!program.view.buf || (nbytes != plain.nbytes && (!to_ || nbytes > plain.nbytes)))
             return false;
         if (nbytes < plain.nbytes) {
-            plain.pattern = {static_cast<const char *>(host_.view.buf), nbytes};
-            plain.kind = plain.kind == Transfer::COPY ? Transfer::FILL : Transfer::SVM_FILL;
-            return true;
+            take_pattern();
+        } else {
+            take_program();
+            keeps = nb::borrow(host);
         }
-        (to_ ? plain.source : plain.target) = host_.view.buf;
-        if (plain.kind == Transfer::COPY) plain.kind = to_ ? Transfer::WRITE : Transfer::READ;
         return true;
     }
 
-    Queues &queues_;
-    Table &table_;
     nb::handle engine_;
     nb::object target_, source_;
     View *to_, *from_;
-    const HostSide host_;
     bool is_plain_;
 };
 
 // True: `host` has the values of `array`, which is in one piece. False: the driver has failed. None:
 // it is no plain read, and nothing has changed. A number: it is a launch, and has to be waited for.
 inline nb::object read_now(Queues &queues, nb::handle engine, nb::object array, nb::object host) {
-    static PyObject *const name = PyUnicode_InternFromString("read");
     Table *table = queues.table();
     if (!table || !table->is_plain() || !view_of(array.ptr())) return nb::none();
     const ArrayTransfer bound(queues, engine, host, array);
-    Queues::Waited waited;
-    waited.may_block = false;  // a signal is heard meanwhile
+    UnderWay under_way;
+    under_way.may_block = false;  // a signal is heard meanwhile
     std::int64_t number;
     {
         // again, for whoever made the buffer may have run code
         if (!bound.is_plain() || !table->is_plain() || !table->lock->try_take()) return nb::none();
         const Taken taken(table->lock);
-        const bool is_on_lane = bound.launch(name, &waited);
+        const bool is_on_lane = bound.launch(&under_way);
         number = table->number;
         if (!is_on_lane) {
             if (!completed(engine.ptr(), nullptr, number)) throw PythonError();
             return nb::int_(number);
         }
     }
-    const bool has_ended_well = wait_for(queues, engine, number, waited.event, host);
+    const bool has_ended_well = wait_for(queues, engine, number, under_way.take(), host);
     if (table->should_look() && !completed(engine.ptr(), nullptr)) throw PythonError();
     return nb::bool_(has_ended_well);
 }
 
 // A transfer that nobody waits for now: a handle; or None, and nothing has changed.
-inline nb::object transfer(Queues &queues, nb::handle engine, nb::object name, nb::object target,
-                           nb::object source) {
+inline nb::object transfer(Queues &queues, nb::handle engine, nb::object target, nb::object source) {
     Table *table = queues.table();
     if (!table || !table->is_plain()) return nb::none();
     const ArrayTransfer bound(queues, engine, target, source);
     if (!bound.is_plain() || !table->is_plain()) return nb::none();
     const nb::object handle = nb::steal(
-        new_handle(engine.ptr(), name.ptr(), 0, bound.touched, bound.result()));
+        new_handle(engine.ptr(), bound.name(), 0, bound.touched, bound.result()));
     if (!handle.is_valid()) throw PythonError();
     if (!table->lock->try_take()) return nb::none();
     const Taken taken(table->lock);
-    const bool is_on_lane = bound.launch(name.ptr(), nullptr);
+    const bool is_on_lane = bound.launch(nullptr);
     const std::int64_t number = reinterpret_cast<Handle *>(handle.ptr())->number = table->number;
     if (!is_on_lane && !completed(engine.ptr(), nullptr, number)) throw PythonError();
     return handle;

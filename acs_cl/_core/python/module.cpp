@@ -101,7 +101,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 49;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 50;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -171,6 +171,9 @@ NB_MODULE(_core, module) {
         return found == Wait::ENDED;
     }, "event"_a, "seconds"_a = -1);
 
+    module.def("mark_host_task", [] { runs_host_task = true; });
+    module.def("on_host_task", [] { return runs_host_task; });
+
     add_table(module);
     add_caller(module);
     add_plans(module);
@@ -216,7 +219,7 @@ NB_MODULE(_core, module) {
         .def("submit", &Queues::submit, "launch"_a, "behind"_a = nb::none())
         .def("join", &Queues::join, "table"_a)
         .def("read_now", &read_now, "engine"_a, "array"_a, "host"_a)
-        .def("transfer", &transfer, "engine"_a, "name"_a, "target"_a, "source"_a)
+        .def("transfer", &transfer, "engine"_a, "target"_a, "source"_a)
         .def("event", &Queues::event, "number"_a)
         .def("oldest", &Queues::oldest)
         .def("poll", &Queues::poll, "most"_a = 64)

@@ -20,6 +20,9 @@ constexpr double SLICE_S = 0.05;
 // How long an event of a GPU, and of a CPU, is asked first.
 constexpr double ASKED_S = 0.0002, ASKED_ON_CPU_S = 0.00002;
 
+// Whether this thread runs host tasks: it must not wait for launches, which may wait for it.
+inline thread_local bool runs_host_task = false;
+
 enum class Wait { ENDED, LATE, RAISED };  // the last one with an error of Python's
 
 // Until the driver's event has ended; in the main thread for so many seconds at most, where that is not

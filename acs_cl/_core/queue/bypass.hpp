@@ -24,16 +24,6 @@ inline double now_s() {
         .count();
 }
 
-// The driver's handle of one of PyOpenCL's objects; null where it has none, and no error then.
-inline void *handle_of(PyObject *object) {
-    static PyObject *name = PyUnicode_InternFromString("int_ptr");
-    PyObject *number = PyObject_GetAttr(object, name);
-    void *found = number ? PyLong_AsVoidPtr(number) : nullptr;
-    Py_XDECREF(number);
-    if (PyErr_Occurred()) PyErr_Clear();
-    return found;
-}
-
 // PyOpenCL's two classes of events, that of queues of ours with the places of its slots, and what
 // makes one of the first from a handle.
 enum EventSlot { QUEUE, NUMBER, KIND, KEEPS, TIMED, SETTLED, EVENT_SLOTS };
@@ -92,8 +82,9 @@ struct Passing {
 };
 
 // Tells Python that a sample of a queue's commands is complete, that the host has waited for results, or
-// only that the lists of what is in flight have become long. False with an error.
-bool due(PyObject *queue, bool is_sampled, bool has_waited);
+// only that the lists of what is in flight have become long. `settles`, if not null: the number of a launch
+// that has to be waited for first, with all that the host can look behind. False with an error.
+bool due(PyObject *queue, PyObject *settles, bool is_sampled, bool has_waited);
 // The host has waited for a read: Python is told of a stretch. False with an error.
 bool waited(Passing *way);
 

@@ -192,13 +192,14 @@ bool wait_here(PyObject *event) {
 
 }  // namespace
 
-bool due(PyObject *queue, bool is_sampled, bool has_waited) {
+bool due(PyObject *queue, PyObject *settles, bool is_sampled, bool has_waited) {
     static PyObject *const name = PyUnicode_InternFromString("_due");
-    PyObject *all[] = {queue, is_sampled ? Py_True : Py_False, has_waited ? Py_True : Py_False};
-    return nb::steal(PyObject_VectorcallMethod(name, all, 3, nullptr)).is_valid();
+    PyObject *all[] = {queue, settles ? settles : Py_None, is_sampled ? Py_True : Py_False,
+                       has_waited ? Py_True : Py_False};
+    return nb::steal(PyObject_VectorcallMethod(name, all, 4, nullptr)).is_valid();
 }
 
-bool waited(Passing *way) { return !way->ends_stretch() || due(way->queue, false, true); }
+bool waited(Passing *way) { return !way->ends_stretch() || due(way->queue, nullptr, false, true); }
 
 namespace {
 

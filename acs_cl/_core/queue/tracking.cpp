@@ -22,7 +22,7 @@ std::unordered_map<PyObject *, Joining *> joinings;
 
 }  // namespace
 
-Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
+const Joining::Known *known_of(Joining *self, PyObject *memory) {
     nb::object known = nb::steal(PyObject_GetAttr(memory, span_name));
     if (!known.is_valid()) {
         PyErr_Clear();
@@ -45,8 +45,7 @@ Node *node_of(Joining *self, PyObject *memory, bool &is_host) {
         kept.node = hazards.node(span);
         kept.span = std::move(known);
     }
-    is_host = kept.is_host;
-    return kept.node.get();
+    return &kept;
 }
 
 namespace {
@@ -69,10 +68,11 @@ bool put_object(Joining *self, Taught &to, std::size_t index, PyObject *object) 
         return true;
     if (code_of(self->queues->classes(), object) != code) return false;
     if (code != 'L') {
-        Node *node = node_of(self, object, argument.is_host);
+        const Joining::Known *known = known_of(self, object);
         // memory that is only Python's has to be held until the launch has ended
-        if (!node || (argument.is_host && code == 'S')) return false;
-        argument.node = NodePointer(node);
+        if (!known || (known->is_host && code == 'S')) return false;
+        argument.node = known->node;
+        argument.is_host = known->is_host;
     }
     argument.object = nb::borrow(object);
     return true;
@@ -196,9 +196,10 @@ bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
         if (parameter.code != 'P' && parameter.code != 'S') continue;
         Argument &argument = to.arguments[index];
         if (!hazards.has(*argument.node)) {
-            Node *node = node_of(self, argument.object.ptr(), argument.is_host);
-            if (!node) return false;
-            argument.node = NodePointer(node);
+            const Joining::Known *known = known_of(self, argument.object.ptr());
+            if (!known) return false;
+            argument.node = known->node;
+            argument.is_host = known->is_host;
         }
         is_seen |= argument.is_host;
         touched.add(argument.node.get(), parameter.read, parameter.written);
@@ -339,8 +340,10 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
 }  // namespace
 
 bool after(Joining *self, const Launched &launched) {
-    return !((self->table->should_look() && !completed(self->engine, nullptr)) ||
-             ((launched.trims || launched.looked) && !due(self->queue, launched.looked, false)));
+    if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
+    if (!launched.settles && !launched.trims && !launched.looked && !launched.waited) return true;
+    return due(self->queue, launched.settles ? launched.number_object.ptr() : nullptr, launched.looked,
+               launched.waited);
 }
 
 PyObject *told(nb::object event, Launched &launched) {
@@ -513,10 +516,10 @@ void add_joining(nb::module_ &module) {
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
     module.def("use_kinds",
-               [](nb::tuple kinds, nb::object native_error, nb::object on_host_task, nb::object call) {
+               [](nb::tuple kinds, nb::object native_error, nb::object call) {
                    Py_XSETREF(event_kinds, kinds.release().ptr());
                    Py_XSETREF(error_of, native_error.release().ptr());
-                   use_transfers(std::move(on_host_task), std::move(call));
+                   use_transfers(std::move(call));
                });
     add_transfers();
     module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),

@@ -64,7 +64,8 @@ struct Joining {
     Lock *books;
     Passing *section;  // null where it has none
 
-    // By the place of what tells the bytes of memory: that, and their node.
+    // By the place of what tells the bytes of memory: that, their node, and whether the host may look at
+    // them without another command.
     struct Known {
         nb::object span;
         NodePointer node;
@@ -105,11 +106,12 @@ struct Launched {
     std::int64_t number = 0;
     nb::object number_object;
     bool looked = false, trims = false;
+    bool settles = false;  // the program waits for it, and for what the host can look behind, in Python
+    bool waited = false;   // a stretch of commands has ended with a wait
 };
 
-// The bytes of memory, and whether the host may look at them without another command; null where
-// that is not known, or these are all memory.
-Node *node_of(Joining *self, PyObject *memory, bool &is_host);
+// The bytes of memory; null where they are not known, or all memory. It is good until the next one.
+const Joining::Known *known_of(Joining *self, PyObject *memory);
 // Whether nothing is unusual about a queue now.
 bool is_plain(const Joining *self);
 // Whether nothing in a wait list says more than the order of the queue does.
@@ -123,9 +125,8 @@ bool after(Joining *self, const Launched &launched);
 // The event of a launch, for the program.
 PyObject *told(nb::object event, Launched &launched);
 
-// `on_host_task` tells whether this thread runs one, which must not wait; `call` makes the record of a
-// transfer.
-void use_transfers(nb::object on_host_task, nb::object call);
+// `call` makes the record of a transfer.
+void use_transfers(nb::object call);
 void add_transfers();
 void add_joining(nb::module_ &module);
 

@@ -21,14 +21,8 @@ constexpr std::int64_t MOST_COPIED = 1 << 20, SHORT = 64 << 10;
 constexpr std::size_t MOST_PATTERN = 128;
 constexpr int MOST_TURNS = 4;  // waits for what is ahead of a transfer
 
-PyObject *settle_name, *complete_name, *address_name;
-PyObject *host_task, *make_call;  // as `use_transfers` has them
-
-bool is_on_host_task() {
-    const nb::object found = nb::steal(PyObject_CallNoArgs(host_task));
-    if (!found.is_valid()) throw PythonError();
-    return found.is(Py_True);
-}
+PyObject *complete_name;
+PyObject *make_call;  // as `use_transfers` has it
 
 // Whether a launch that the host can look behind has not been seen to end; those that have are
 // forgotten.
@@ -39,20 +33,16 @@ bool has_seen(Joining *self) {
     return false;
 }
 
-// The bytes of some object, while this lives.
-struct Bytes {
-    Py_buffer view = {};
+// ---- what is asked for -----------------------------------------------------------------------------
 
-    Bytes() = default;
-    ~Bytes() { PyBuffer_Release(&view); }
-    Bytes(const Bytes &) = delete;
-    Bytes &operator=(const Bytes &) = delete;
+constexpr std::int64_t ALL = -1;
 
-    bool take(PyObject *object, int flags) {
-        if (!PyObject_GetBuffer(object, &view, flags)) return true;
-        PyErr_Clear();
-        return false;
-    }
+// A call of one of PyOpenCL's functions. The sides that are null are the program's memory in `host`, which
+// is a pattern for a fill.
+struct Sides {
+    PyObject *source = nullptr, *target = nullptr, *host = nullptr;
+    std::int64_t from = 0, to = 0, nbytes = ALL;
+    bool blocks = false, fills = false, is_svm = false;
 };
 
 // Any whole number, NumPy's own too; `otherwise` where it was left out. False: it is none, or below 0.
@@ -64,193 +54,162 @@ bool take_number(PyObject *object, std::int64_t otherwise, std::int64_t &to) {
     return to >= 0;
 }
 
-// A transfer, what it touches, and what has to live as long as it is under way.
-struct Bound {
-    Transfer transfer;
-    Touched touched;
+// The same, where all may be said by a number.
+bool take_nbytes(PyObject *object, std::int64_t &to) { return take_number(object, ALL, to) || to == ALL; }
+
+bool take_truth(PyObject *object, bool &to) {
+    to = object == Py_True;
+    return to || object == Py_False;
+}
+
+// False where it is not plain.
+bool take(int joins, PyObject *const *args, Sides &to) {
+    to.is_svm = joins >= SVM_COPY;
+    to.fills = joins == FILL || joins == SVM_FILL;
+    switch (joins) {
+    case READ:
+        to.source = args[1];
+        to.host = args[2];
+        return take_number(args[3], 0, to.from) && take_truth(args[5], to.blocks);
+    case WRITE:
+        to.target = args[1];
+        to.host = args[2];
+        return take_number(args[3], 0, to.to) && take_truth(args[5], to.blocks);
+    case COPY:
+        to.source = args[1];
+        to.target = args[2];
+        return take_nbytes(args[3], to.nbytes) && take_number(args[4], 0, to.from) &&
+               take_number(args[5], 0, to.to);
+    case FILL:
+        to.target = args[1];
+        to.host = args[2];
+        return take_number(args[3], 0, to.to) && take_number(args[4], 0, to.nbytes);
+    case SVM_COPY:
+        to.target = args[2];
+        to.source = args[3];
+        return take_truth(args[1], to.blocks) && take_number(args[5], ALL, to.nbytes);
+    default:
+        to.target = args[1];
+        to.host = args[2];
+        return take_nbytes(args[3], to.nbytes);
+    }
+}
+
+// ---- what it touches -------------------------------------------------------------------------------
+
+// A transfer of a queue. Other commands may use the program's memory meanwhile, so that its bytes count.
+struct QueueTransfer : BoundTransfer {
     bool is_seen = false;  // the host can look behind it
     bool waits = false;    // and the program waits for it
     bool is_copy = false;  // of memory that is the program's own again at once
-    PyObject *program = Py_None;  // its memory, which the event keeps
-    nb::object keeps;      // as long as a lane has it
-    Bytes host;
+    PyObject *kept = Py_None;  // the program's memory, which the event keeps
     nb::object copied;
 
-    // Some bytes of memory; below 0: all from `offset` on. False where that is left to Python.
-    bool add(Joining *self, PyObject *memory, std::int64_t offset, std::int64_t nbytes, bool written) {
-        bool is_host = false;
-        Node *whole = node_of(self, memory, is_host);
-        if (!whole || whole->span.rows != 1) return false;
-        const Span all = whole->span;
-        if (nbytes < 0) nbytes = all.width - offset;
-        if (nbytes <= 0 || offset > all.width - nbytes) return false;
-        add(nbytes == all.width ? NodePointer(whole)
-                                : self->table->hazards->node({all.base, all.start + offset, nbytes, 1, nbytes}),
-            written);
-        is_seen |= is_host && written;
-        transfer.nbytes = std::size_t(nbytes);
+    QueueTransfer(Joining *of, const Sides &sides)
+        : BoundTransfer(*of->queues), self_(of), sides_(sides), nbytes_(sides.nbytes) {}
+
+    // False where that is left to Python.
+    bool bind() {
+        waits = sides_.blocks;
+        if (sides_.host && !take_host()) return false;
+        if (nbytes_ == ALL && !take_least()) return false;
+        if (sides_.source && !add(sides_.source, sides_.from, false)) return false;
+        if (sides_.target && !add(sides_.target, sides_.to, true)) return false;
+        if (sides_.is_svm) keep_both();
+        else if (sides_.host && !sides_.fills && !use_host()) return false;
+        finish();
         return true;
     }
 
-    // All of the program's memory in `host`.
-    void add_host(Joining *self, bool written) {
-        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(host.view.buf));
-        const std::int64_t nbytes = host.view.len;
-        add(self->table->hazards->node(bounded({HOST, address, nbytes, 1, nbytes})), written);
+private:
+    // The program's bytes, or the pattern, which the driver copies.
+    bool take_host() {
+        const int flags = PyBUF_ANY_CONTIGUOUS | (sides_.target ? 0 : PyBUF_WRITABLE);
+        if (!program.take(sides_.host, flags) || program.view.len <= 0) return false;
+        if (!sides_.fills) return nbytes_ = program.view.len, true;
+        take_pattern();
+        return plain.pattern.size() <= MOST_PATTERN;
+    }
+
+    // As many bytes as the shorter side has.
+    bool take_least() {
+        for (PyObject *memory : {sides_.source, sides_.target}) {
+            if (!memory) continue;
+            const Joining::Known *known = known_of(self_, memory);
+            if (!known) return false;
+            const std::int64_t width = known->node->span.width;
+            nbytes_ = nbytes_ == ALL ? width : std::min(nbytes_, width);
+        }
+        return true;
+    }
+
+    // Some bytes of memory.
+    bool add(PyObject *memory, std::int64_t offset, bool written) {
+        const Joining::Known *known = known_of(self_, memory);
+        if (!known || known->node->span.rows != 1) return false;
+        const Span all = known->node->span;
+        if (nbytes_ <= 0 || offset > all.width - nbytes_) return false;
+        const DriverMemory driven(queues.classes(), memory);
+        if (driven.is_svm != sides_.is_svm) return false;
+        is_seen |= known->is_host && written;
+        hold(nbytes_ == all.width
+                 ? known->node
+                 : table.hazards->node({all.base, all.start + offset, nbytes_, 1, nbytes_}));
+        return take(driven, nodes_[touched.many].get(), std::size_t(offset), std::size_t(nbytes_), written);
+    }
+
+    // The program's memory as it is, or a copy of it.
+    bool use_host() {
+        const bool writes = sides_.target;
+        is_copy = writes && waits && nbytes_ <= MOST_COPIED && (nbytes_ <= SHORT || table.in_flight());
+        if (is_copy) {
+            keeps = copied = nb::bytes(program.view.buf, std::size_t(nbytes_));
+            waits = false;
+            take_program(PyBytes_AS_STRING(copied.ptr()));
+            return true;
+        }
+        const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
+        hold(table.hazards->node(bounded({HOST, address, nbytes_, 1, nbytes_})));
+        touched.add(nodes_[touched.many].get(), writes, !writes);
+        is_seen = true;
+        take_program();
+        kept = sides_.host;
+        if (!waits) keeps = nb::steal(PyMemoryView_FromObject(sides_.host));
+        return !PyErr_Occurred() || (PyErr_Clear(), false);
+    }
+
+    // Shared memory is Python's objects, which the event of a copy keeps, too.
+    void keep_both() {
+        if (sides_.fills) {
+            keeps = nb::borrow(sides_.target);
+            return;
+        }
+        keeps = nb::make_tuple(nb::handle(sides_.target), nb::handle(sides_.source));
+        kept = keeps.ptr();
         is_seen = true;
     }
 
-private:
-    NodePointer nodes_[2];  // which this holds
+    void hold(NodePointer node) { nodes_[touched.many] = std::move(node); }
 
-    void add(NodePointer node, bool written) {
-        touched.add(node.get(), !written, written);
-        nodes_[touched.many - 1] = std::move(node);
-    }
+    Joining *self_;
+    const Sides &sides_;
+    std::int64_t nbytes_;
+    NodePointer nodes_[2];  // of what it touches
 };
 
-void *buffer_of(Joining *self, PyObject *memory) {
-    return is_a(memory, self->queues->classes().memory) ? handle_of(memory) : nullptr;
-}
-
-void *address_of(Joining *self, PyObject *memory) {
-    if (!is_a(memory, self->queues->classes().svm)) return nullptr;
-    const nb::object number = nb::steal(PyObject_GetAttr(memory, address_name));
-    void *found = number.is_valid() ? PyLong_AsVoidPtr(number.ptr()) : nullptr;
-    if (PyErr_Occurred()) PyErr_Clear();
-    return found;
-}
-
-// `_enqueue_read_buffer`, `_enqueue_write_buffer`.
-bool bind_host(Joining *self, bool writes, PyObject *const *args, Bound &to) {
-    std::int64_t offset = 0;
-    void *buffer = buffer_of(self, args[1]);
-    if ((args[5] != Py_True && args[5] != Py_False) || !buffer || !take_number(args[3], 0, offset) ||
-        !to.host.take(args[2], PyBUF_ANY_CONTIGUOUS | (writes ? 0 : PyBUF_WRITABLE)))
-        return false;
-    const std::int64_t nbytes = to.host.view.len;
-    if (nbytes <= 0 || !to.add(self, args[1], offset, nbytes, writes)) return false;
-    Transfer &transfer = to.transfer;
-    to.waits = args[5] == Py_True;
-    to.is_copy = writes && to.waits && nbytes <= MOST_COPIED &&
-                 (nbytes <= SHORT || self->table->in_flight());
-    if (to.is_copy) {
-        to.keeps = to.copied = nb::bytes(to.host.view.buf, std::size_t(nbytes));
-        to.waits = to.is_seen = false;
-    } else {
-        to.add_host(self, !writes);
-        to.program = args[2];
-        if (!to.waits) to.keeps = nb::steal(PyMemoryView_FromObject(args[2]));
-        if (PyErr_Occurred()) return PyErr_Clear(), false;
-    }
-    void *host = to.is_copy ? PyBytes_AS_STRING(to.copied.ptr()) : to.host.view.buf;
-    transfer.kind = writes ? Transfer::WRITE : Transfer::READ;
-    transfer.source = writes ? host : buffer;
-    transfer.target = writes ? buffer : host;
-    (writes ? transfer.to : transfer.from) = std::size_t(offset);
-    return true;
-}
-
-// `_enqueue_copy_buffer`.
-bool bind_copy(Joining *self, PyObject *const *args, Bound &to) {
-    std::int64_t nbytes = -1, from = 0, into = 0;
-    bool is_host = false;
-    Transfer &transfer = to.transfer;
-    transfer.kind = Transfer::COPY;
-    transfer.source = buffer_of(self, args[1]);
-    transfer.target = buffer_of(self, args[2]);
-    if (!transfer.source || !transfer.target || !take_number(args[4], 0, from) ||
-        !take_number(args[5], 0, into))
-        return false;
-    if (!take_number(args[3], -1, nbytes) && nbytes != -1) return false;
-    if (nbytes < 0) {  // the shorter one
-        for (PyObject *memory : {args[1], args[2]}) {
-            Node *whole = node_of(self, memory, is_host);
-            if (!whole) return false;
-            nbytes = nbytes < 0 ? whole->span.width : std::min(nbytes, whole->span.width);
-        }
-    }
-    transfer.from = std::size_t(from);
-    transfer.to = std::size_t(into);
-    return to.add(self, args[1], from, nbytes, false) && to.add(self, args[2], into, nbytes, true);
-}
-
-// The pattern of a fill, which the driver copies.
-bool take_pattern(PyObject *object, Bound &to) {
-    if (!to.host.take(object, PyBUF_ANY_CONTIGUOUS) || to.host.view.len <= 0) return false;
-    to.transfer.pattern = {static_cast<const char *>(to.host.view.buf), std::size_t(to.host.view.len)};
-    return to.transfer.pattern.size() <= MOST_PATTERN;
-}
-
-// `_enqueue_fill_buffer`.
-bool bind_fill(Joining *self, PyObject *const *args, Bound &to) {
-    std::int64_t offset = 0, nbytes = 0;
-    Transfer &transfer = to.transfer;
-    transfer.kind = Transfer::FILL;
-    transfer.target = buffer_of(self, args[1]);
-    if (!transfer.target || !take_pattern(args[2], to) || !take_number(args[3], 0, offset) ||
-        !take_number(args[4], 0, nbytes))
-        return false;
-    transfer.to = std::size_t(offset);
-    return to.add(self, args[1], offset, nbytes, true);
-}
-
-// `_enqueue_svm_memcpy`.
-bool bind_svm_copy(Joining *self, PyObject *const *args, Bound &to) {
-    std::int64_t nbytes = 0;
-    Transfer &transfer = to.transfer;
-    transfer.kind = Transfer::SVM_COPY;
-    transfer.target = address_of(self, args[2]);
-    transfer.source = address_of(self, args[3]);
-    const int blocks = PyObject_IsTrue(args[1]);
-    bool is_host = false;
-    Node *source = node_of(self, args[3], is_host), *target = node_of(self, args[2], is_host);
-    if (blocks < 0) PyErr_Clear();
-    if (blocks < 0 || !transfer.target || !transfer.source || !source || !target ||
-        !take_number(args[5], std::min(source->span.width, target->span.width), nbytes))
-        return false;
-    to.waits = blocks;
-    to.is_seen = true;
-    to.keeps = nb::make_tuple(nb::handle(args[2]), nb::handle(args[3]));
-    to.program = to.keeps.ptr();
-    return to.add(self, args[3], 0, nbytes, false) && to.add(self, args[2], 0, nbytes, true);
-}
-
-// `_enqueue_svm_memfill`.
-bool bind_svm_fill(Joining *self, PyObject *const *args, Bound &to) {
-    std::int64_t nbytes = -1;
-    Transfer &transfer = to.transfer;
-    transfer.kind = Transfer::SVM_FILL;
-    transfer.target = address_of(self, args[1]);
-    to.keeps = nb::borrow(args[1]);
-    return transfer.target && take_pattern(args[2], to) &&
-           (take_number(args[3], -1, nbytes) || nbytes == -1) && to.add(self, args[1], 0, nbytes, true);
-}
-
-bool bind(Joining *self, int joins, PyObject *const *args, Bound &to) {
-    switch (joins) {
-    case READ:
-    case WRITE: return bind_host(self, joins == WRITE, args, to);
-    case COPY: return bind_copy(self, args, to);
-    case FILL: return bind_fill(self, args, to);
-    case SVM_COPY: return bind_svm_copy(self, args, to);
-    default: return bind_svm_fill(self, args, to);
-    }
-}
-
 // The record of a transfer: a call of `original`, which the driver gets when its turn comes.
-nb::object record_of(int joins, PyObject *name, PyObject *original, PyObject *const *args,
-                     const Bound &bound) {
+nb::object record_of(int joins, PyObject *original, PyObject *const *args, const Sides &sides,
+                     const QueueTransfer &bound) {
     nb::list all;
     for (int at = 0; at < FORMS[joins].all; at++) {
-        const bool is_host = (joins == READ || joins == WRITE) && at == 2;
         nb::object one = args[at] ? nb::borrow(args[at]) : nb::none();
-        if (is_host && bound.copied.is_valid()) one = bound.copied;
-        if ((joins == FILL || joins == SVM_FILL) && at == 2)
-            one = nb::bytes(bound.transfer.pattern.data(), bound.transfer.pattern.size());
+        if (sides.host && one.is(sides.host)) {
+            if (bound.copied.is_valid()) one = bound.copied;
+            else if (sides.fills) one = nb::bytes(bound.plain.pattern.data(), bound.plain.pattern.size());
+        }
         all.append(one);
     }
-    return nb::borrow(make_call)(nb::handle(name), nb::handle(original), nb::tuple(all));
+    return nb::borrow(make_call)(nb::handle(bound.name()), nb::handle(original), nb::tuple(all));
 }
 
 // The program believes from now on that everything up to this launch is complete: `Queue.pretend`.
@@ -262,22 +221,6 @@ bool pretend(Joining *self, const nb::object &number) {
     word_given = true;
     return !PyObject_SetAttr(self->queue, complete_name, number.ptr());
 }
-
-// A transfer on its way into or out of the program's memory. Who leaves before it has ended, by an
-// exception, waits for it all the same: that memory may be anything then.
-struct UnderWay : Queues::Waited {
-    UnderWay() = default;
-    ~UnderWay() {
-        if (!event) return;
-        nb::gil_scoped_release others;
-        driver.wait_for_events(1, &event);
-        driver.release_event(event);
-    }
-    UnderWay(const UnderWay &) = delete;
-    UnderWay &operator=(const UnderWay &) = delete;
-
-    void *take() { return std::exchange(event, nullptr); }
-};
 
 // The newest launch that a lane has, of those that touched these bytes before; 0: there is none.
 std::int64_t newest_ahead(const Joining *self, const Touched &touched) {
@@ -315,16 +258,11 @@ void wait_ahead(Joining *self, const Touched &touched) {
     }
 }
 
-// The wait of the program for a transfer. False with an error.
-bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObject *program,
-            bool has_others) {
-    const bool has_event = under_way.event;
-    const bool is_well =
-        under_way.has_ended ||
-        (has_event && wait_for(*self->queues, self->engine, launched.number, under_way.take(), program));
-    if (is_well && !has_others) return true;  // or it says what failed, and waits for those, too
-    PyObject *turns[] = {self->queue, launched.number_object.ptr()};
-    return nb::steal(PyObject_VectorcallMethod(settle_name, turns, 2, nullptr)).is_valid();
+// The wait of the program for a transfer; false where it has to be waited for again, which says what failed.
+bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObject *kept) {
+    return under_way.has_ended ||
+           (under_way.event &&
+            wait_for(*self->queues, self->engine, launched.number, under_way.take(), kept));
 }
 
 }  // namespace
@@ -332,18 +270,17 @@ bool settle(Joining *self, const Launched &launched, UnderWay &under_way, PyObje
 // A transfer that nobody has to plan. Of a blocking write of a few bytes what has to be seen is that the
 // program's memory is its own again, so that these are copied.
 PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *const *args) {
-    static PyObject *const names[] = {PyUnicode_InternFromString("read"),
-                                      PyUnicode_InternFromString("write"),
-                                      PyUnicode_InternFromString("copy"),
-                                      PyUnicode_InternFromString("fill")};
     Table &table = *self->table;
     if (!table.is_plain() || !is_plain(self) || !waits_for_nothing(self, args[FORMS[joins].waits]))
         return nullptr;
     const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
-    Bound bound;
-    if (!bind(self, joins, args, bound) || ((bound.waits || bound.is_copy) && is_on_host_task()))
-        return nullptr;
-    nb::object event = new_event(self, joins, bound.program);
+    Sides sides;
+    if (!take(joins, args, sides)) return nullptr;
+    QueueTransfer bound(self, sides);
+    if (!bound.bind()) return nullptr;
+    const bool is_told = bound.waits || bound.is_copy;
+    if (is_told && runs_host_task) return nullptr;
+    nb::object event = new_event(self, joins, bound.kept);
     if (bound.waits && self->waits_first) wait_ahead(self, bound.touched);
     Launched launched;
     UnderWay under_way;
@@ -354,31 +291,24 @@ PyObject *join_transfer(Joining *self, int joins, PyObject *original, PyObject *
         Taken taken(table.lock);
         if (!self->books->try_take()) return nullptr;
         Taken books(self->books);
-        has_others = (bound.waits || bound.is_copy) && has_seen(self);
+        has_others = is_told && has_seen(self);
         if (bound.is_copy && has_others) return nullptr;  // which are waited for first
-        PyObject *name = names[joins >= SVM_COPY ? joins - COPY : joins - READ];
-        const bool is_on_lane =
-            self->queues->launch(bound.touched, bound.transfer, name, bound.keeps.ptr(),
-                                 bound.waits ? &under_way : nullptr,
-                                 [&] { return record_of(joins, name, original, args, bound); });
+        const bool is_on_lane = bound.launch(bound.waits ? &under_way : nullptr, [&] {
+            return record_of(joins, original, args, sides, bound);
+        });
         if (!note(self, is_on_lane, bound.is_seen, launched)) return nullptr;
     }
-    if (bound.waits && !settle(self, launched, under_way, bound.program, has_others)) return nullptr;
-    if ((bound.waits || bound.is_copy) && !pretend(self, launched.number_object)) return nullptr;
-    if (!after(self, launched)) return nullptr;
-    if (bound.waits && self->section && !waited(self->section)) return nullptr;
+    if (bound.waits) {
+        const bool is_well = settle(self, launched, under_way, bound.kept);
+        launched.settles = !is_well || has_others;
+        launched.waited = self->section && self->section->ends_stretch();
+    }
+    if (!after(self, launched) || (is_told && !pretend(self, launched.number_object))) return nullptr;
     return told(std::move(event), launched);
 }
 
-void use_transfers(nb::object on_host_task, nb::object call) {
-    Py_XSETREF(host_task, on_host_task.release().ptr());
-    Py_XSETREF(make_call, call.release().ptr());
-}
+void use_transfers(nb::object call) { Py_XSETREF(make_call, call.release().ptr()); }
 
-void add_transfers() {
-    settle_name = PyUnicode_InternFromString("settle");
-    complete_name = PyUnicode_InternFromString("complete");
-    address_name = PyUnicode_InternFromString("svm_ptr");
-}
+void add_transfers() { complete_name = PyUnicode_InternFromString("complete"); }
 
 }  // namespace acs_cl

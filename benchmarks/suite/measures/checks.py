@@ -25,7 +25,7 @@ from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import spread
 from acs_cl.benchmarks.suite.timing import interleave
-from acs_cl.records import Access, Span
+from acs_cl.records import Access, Span, interval
 
 WINDOWS = ((16, 6), (32, 10), (64, 6), (256, 6), (1024, 6))
 LIMITS_NS = {(16, 6): 100, (32, 10): 200}
@@ -146,4 +146,4 @@ def _prepared(numbers: range) -> Access:
 
 
 def _span(number: int) -> Span:
-    return Span(number + 1, 0, 4096, 1, 4096)
+    return interval(number + 1, 0, 4096)
