@@ -24,6 +24,8 @@ from .records import Access, Launch, Span
 
 Spans: TypeAlias = Iterable[Span]
 Sizes: TypeAlias = tuple[int, ...]
+Rectangles: TypeAlias = tuple[tuple[int, int, int, int], ...] | None
+"""Start, pitch, rows and width of each, from the first byte of an argument on; None: all of it."""
 Edges: TypeAlias = dict[int, str]
 """Launches that one follows, with the first reason for each: RAW, WAR, WAW, reuse or any."""
 
@@ -36,6 +38,26 @@ INTERFACE: Final[int]
 
 SOURCES: Final[str]
 """Tells the sources that it was built from: a digest."""
+
+# ---- bodies -----------------------------------------------------------------------------------
+
+class Outline:
+    """What of a kernel's body decides where it touches its arguments.
+
+    Raises a `ValueError` for what is none, or is nested too deeply."""
+
+    def __init__(self, functions: Sequence[Any]) -> None: ...
+    def reach(
+        self,
+        sizes: tuple[int, ...],
+        local: tuple[int, ...] | None,
+        offset: tuple[int, ...] | None,
+        numbers: dict[int, int],
+        groups: tuple[tuple[int, int], ...] | None,
+    ) -> dict[int, tuple[Rectangles, Rectangles, str]] | None:
+        """Say which bytes of each parameter a launch may read and write (None: all), and why.
+
+        None where that takes too long."""
 
 # ---- hazards ----------------------------------------------------------------------------------
 

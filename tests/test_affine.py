@@ -497,3 +497,29 @@ def test_only_numbers_that_reach_an_address_or_a_branch_matter() -> None:
     assert made is not None
     names = [signature.parameters[index].name for index in made.numbers]
     assert names == ["n", "m", "far", "by"]
+
+
+def test_numbers_of_more_than_64_bits_are_any_number() -> None:
+    source = """kernel void k(global int *x, global int *y, ulong far)
+        {
+            ulong i = get_global_id(0), wild = i * 0x9E3779B97F4A7C15UL + far * far;
+            if (wild < 8) x[wild] = 1;
+            y[(i << 62) >> 62] = 1;
+        }"""
+    found = reached(source, "k", (4,), far=2**64 - 1)
+    assert found["x"].writes == ((0, 32, 1, 32),)
+    assert found["y"].writes == ((0, 16, 1, 16),)
+
+
+@pytest.mark.parametrize("deep", [100, 300])
+def test_a_body_that_is_nested_too_deeply_counts_with_whole_views(deep: int) -> None:
+    index: list[object] = ["q", "get_global_id", ["k", 0], -64]
+    for _ in range(deep):
+        index = ["b", "+", -64, index, ["k", 1]]
+    body = [["w", ["+", ["p", 0], index, 4], 4]]
+    source = "kernel void k(global int *x) { x[get_global_id(0)] = 1; }"
+    signature = from_source(source, "k", None, None)
+    made = narrow(signature._replace(outline={"functions": [[[0], body, True, []]]}))
+    assert made is not None
+    found = made.reached((4,), None, None, [None])
+    assert found[0].writes == (None if deep > 250 else ((400, 16, 1, 16),))

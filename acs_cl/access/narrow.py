@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import pyopencl as cl
 
-from acs_cl.opencl_c.outlines import Outline
+from acs_cl import core
 
 from ..host.environment import variable
 from ..memory.array import Array
@@ -22,7 +22,7 @@ from ..ranges import Rectangle
 from ..records import Access, Sizes, Span
 from .clipping import cut
 from .needed import needed
-from .reach import Groups, Launch, Reached, TooMuch, reach
+from .reach import Groups, Launch, Reached, reach
 from .signature import Signature
 
 MOST_KEPT = 4096
@@ -66,9 +66,12 @@ class Narrow:
     """Narrows the launches of one kernel."""
 
     def __init__(self, signature: Signature) -> None:
-        self._outline: Outline = signature.outline or {}
+        functions = (signature.outline or {})["functions"]
+        self._outline: core.native.Outline | None = None
+        with contextlib.suppress(ValueError):  # operations that are nested too deeply
+            self._outline = core.native.Outline(functions)
         self._group = signature.group_size
-        self.numbers = sorted(needed(self._outline["functions"]))
+        self.numbers = sorted(needed(functions))
         """The parameters whose numbers matter."""
         memory = [
             (index, parameter)
@@ -219,22 +222,19 @@ class Narrow:
         self.runs += 1
         group = local_size or self._group
         axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
-        try:
-            return reach(
-                self._outline,
-                Launch(
-                    tuple(int(size) for size in global_size),
-                    None if group is None else _of_axes(group, axes, 1),
-                    None if offset is None else _of_axes(offset, axes, 0),
-                    numbers,
-                    groups,
-                ),
-            )
-        except (TooMuch, RecursionError):
-            return dict.fromkeys(self.memory, Reached(None, None, "the body is too long to run"))
+        launch = Launch(
+            tuple(int(size) for size in global_size),
+            None if group is None else _of_axes(group, axes, 1),
+            None if offset is None else _of_axes(offset, axes, 0),
+            numbers,
+            groups,
+        )
+        found = None if self._outline is None else reach(self._outline, launch)
+        return dict.fromkeys(self.memory, _TOO_LONG) if found is None else found
 
 
 _UNTOUCHED = Reached((), ())
+_TOO_LONG = Reached(None, None, "the body is too long to run")
 
 
 def _from_the_start(rectangles: Sequence[Rectangle]) -> int:

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #ifdef _MSC_VER
+#include <__msvc_int128.hpp>
 #include <intrin.h>
 #endif
 
@@ -16,6 +17,13 @@
 #endif
 
 namespace acs_cl {
+
+// A whole number of 128 bits, with a sign.
+#ifdef _MSC_VER
+using Wide = std::_Signed128;
+#else
+__extension__ typedef __int128 Wide;
+#endif
 
 // The place of the lowest bit that is set, from 0. One is.
 inline int lowest_bit(std::uint64_t bits) {

@@ -23,9 +23,9 @@ constexpr std::size_t MOST_FOUND = 1024;  // launches of which the spans are kep
 constexpr std::size_t MOST_NUMBERS = 4096;
 
 // Bytes of an argument, counted from its first one; no base. Nothing: all of them.
-using Rectangles = std::optional<std::vector<Span>>;
+using Part = std::optional<std::vector<Span>>;
 
-inline Rectangles rectangles_of(nb::handle reached) {
+inline Part part_of(nb::handle reached) {
     if (reached.is_none()) return std::nullopt;
     std::vector<Span> made;
     for (nb::handle one : reached) {
@@ -61,7 +61,7 @@ inline void clip(const Span &whole, const Span &part, std::vector<Span> &to) {
 }
 
 // Of the bytes of an argument those that are reached.
-inline std::vector<Span> cut(const Span &whole, const Rectangles &reached) {
+inline std::vector<Span> cut(const Span &whole, const Part &reached) {
     if (!reached) return {whole};
     std::vector<Span> found;
     if (whole.rows > 1 && !reached->empty()) return {whole};
@@ -135,9 +135,9 @@ public:
     // `reached`: what is read and what is written of each argument in memory.
     explicit Reach(nb::handle reached) {
         for (nb::handle one : reached) {
-            arguments_.push_back({rectangles_of(one[0]), rectangles_of(one[1])});
+            arguments_.push_back({part_of(one[0]), part_of(one[1])});
             std::int64_t least = FARTHEST;
-            for (const Rectangles *some : {&arguments_.back().reads, &arguments_.back().writes})
+            for (const Part *some : {&arguments_.back().reads, &arguments_.back().writes})
                 if (*some) least = std::min(least, from_the_start(**some));
             covers_.push_back(least);
         }
@@ -158,7 +158,7 @@ public:
 
 private:
     struct Argument {
-        Rectangles reads, writes;
+        Part reads, writes;
     };
 
     // Holds the arrays' nodes, too, since they are what it is found by.

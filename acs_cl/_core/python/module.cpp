@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "access/outline.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
@@ -177,6 +178,7 @@ NB_MODULE(_core, module) {
     add_table(module);
     add_caller(module);
     add_plans(module);
+    access::add_outlines(module);
     add_many(module);
     add_way(module);
     add_given(module);

@@ -1,0 +1,103 @@
+// Outlines of kernels: what of a body decides where it touches its arguments. opencl_c/modes/outline.py
+// makes them, as lists; here they are operations that are run for the sizes and numbers of a launch.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "access/rectangles.hpp"
+
+namespace acs_cl::access {
+
+namespace nb = nanobind;
+
+enum class Rule : std::uint8_t {
+    CONSTANT, SLOT, UNKNOWN, ARGUMENT, CAST, BINARY, NEGATIVE, COMPLEMENT, COMPARE, NOT, AND, OR, CHOICE,
+    EXTREME, PRODUCT24, QUERY, SEQUENCE, PARAMETER, MOVED, INSIDE, TOUCH, TOUCH_SEVERAL, ESCAPE, ASSIGN,
+    NEW, POST, IF, LOOP, AGAIN, SWITCH, CASE, MAYBE, RETURN, LEAVE, CALL,
+};
+
+enum class Query : std::uint8_t {
+    GLOBAL_ID, LOCAL_ID, GROUP_ID, GLOBAL_SIZE, LOCAL_SIZE, ENQUEUED_SIZE, GROUPS, OFFSET, AXES, OTHER,
+};
+
+// Variables that a loop, a switch or an expression may assign, each with its type; 0: a pointer.
+struct Assigned {
+    std::size_t slot;
+    int type;
+};
+
+// A counter of a loop: its variable, its type, and the sign of its step, which is a part of the operation.
+struct Induction {
+    std::size_t slot;
+    int type, sign;
+};
+
+struct Operation {
+    Rule rule = Rule::SEQUENCE;
+    std::string text;        // a sign, flags, or why
+    Query query{};
+    int type = 0;            // bits, negative where unsigned
+    std::size_t place = 0;   // a slot, a parameter or a function
+    Wide number = 0;         // a constant, or bytes
+    std::vector<Operation> parts;
+    std::vector<Assigned> assigned;
+    std::optional<Induction> induction;
+};
+
+struct OutlinedFunction {
+    std::vector<std::optional<std::size_t>> parameters;
+    std::vector<Operation> body;
+    std::vector<std::size_t> own;
+};
+
+// What of a launch an outline may ask for.
+struct Launched {
+    using Three = std::array<Wide, 3>;
+
+    std::size_t axes = 0;
+    Three sizes{}, offset{};
+    std::optional<Three> local;  // none: the driver picks it
+    std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // those that run; none: all
+    std::map<std::size_t, Wide> numbers;  // of parameters; what is missing is any
+};
+
+// What a launch may do to one argument; `is_whole`: all of it, for the reason given.
+struct Reached {
+    bool is_whole = false;
+    std::string why;
+    Rectangles reads, writes;
+};
+
+struct TooMuch {};  // the outline takes too long to run
+
+class Outline {
+public:
+    // As `outlines.py` has them. Throws `std::invalid_argument`.
+    explicit Outline(nb::handle functions);
+
+    // What a launch may touch of each argument that it touches at all. Throws `TooMuch`.
+    std::map<std::size_t, Reached> reach(const Launched &launch) const;
+
+    const OutlinedFunction &function(std::size_t at) const { return functions_[at]; }
+    std::size_t slots() const { return slots_; }
+
+private:
+    friend class OutlineReader;
+
+    std::vector<OutlinedFunction> functions_;
+    std::size_t slots_ = 0;
+};
+
+void add_outlines(nb::module_ &module);
+
+}  // namespace acs_cl::access

@@ -1,0 +1,755 @@
+// How far a launch reaches into each argument: an outline run for its sizes and numbers, for all
+// work-items at once.
+//
+// An integer is a sum of a constant and multiples of variables, each of which has a range: work-item
+// numbers, turns of loops, and whatever is not known. What is no such sum gets a variable of its own with
+// the range that it must be in. A condition narrows ranges where it holds. Invariants: the values that a
+// work-item can have are among those that the sum has for some values of its variables in their ranges;
+// arithmetic that may leave its type gives any value of the type; what a loop changes is anything when a
+// turn begins, but a counter that is proven not to leave its type. So no access is missed, and the
+// rectangles are exact where the sums are.
+
+// Long because: values, conditions and statements of one interpreter.
+
+#include <string_view>
+
+#include "access/outline.hpp"
+
+namespace acs_cl::access {
+
+namespace {
+
+constexpr int MOST_STEPS = 20000;  // operations that are run for one launch before it is given up
+constexpr int DEEPEST = 250;       // of them within one another
+
+using Maybe = std::optional<State>;  // none: no work-item comes here
+using Operations = std::vector<Operation>;
+
+Wide shifted(Wide by) { return Wide(1) << int(by); }
+
+class Run {
+public:
+    Run(const Outline &outline, const Launched &launch) : outline_(outline), launch_(launch) {
+        state_.emplace().slots.assign(outline.slots(), Value{Value::MISSING, 0, {}});
+        depths_.assign(outline.slots(), 0);
+        returns_.emplace_back();
+        number_work_items();
+        block(outline.function(0).body);
+    }
+
+    std::map<std::size_t, Reached> outcome() {
+        std::map<std::size_t, Reached> made;
+        for (auto &[index, why] : whole_) made[index] = {true, why, {}, {}};
+        for (auto &[index, found] : found_)
+            if (!whole_.count(index))
+                made[index] = {false, "", merged(std::move(found.first)), merged(std::move(found.second))};
+        return made;
+    }
+
+private:
+    struct Way {
+        Maybe state;
+        Value value;
+    };
+
+    // ---- values ----
+
+    Sum fresh(Wide low, Wide high) {
+        if (low == high) return {low, {}};
+        if (low > high) std::swap(low, high);  // no work-item comes here
+        const std::int32_t variable = variables_++;
+        if (state_) state_->limit(variable, {low, high});
+        return {0, {{variable, 1}}};
+    }
+    Sum fresh(Interval range) { return fresh(range.low, range.high); }
+    Sum any_of(int type) { return fresh(limits_of(type)); }
+    Interval interval(const Sum &value) const { return state_->interval(value); }
+
+    // The value where it is sure to be one of its type, else any.
+    Sum fitting(int type, Sum value) {
+        const Interval limits = limits_of(type);
+        if (limits.holds(interval(value))) return value;
+        if (value.is_constant() && type < 0) return {rest_of(value.constant, limits.high + 1), {}};
+        return any_of(type);
+    }
+    Sum between(int type, Interval range) {
+        return limits_of(type).holds(range) ? fresh(range) : any_of(type);
+    }
+
+    // ---- running ----
+
+    static bool begins_anew(const Operation &op) {
+        return op.rule == Rule::CASE || op.rule == Rule::AGAIN;
+    }
+
+    Value block(const Operations &operations, std::size_t from = 0, std::size_t to = SIZE_MAX) {
+        Value last;
+        for (std::size_t at = from; at < std::min(to, operations.size()); at++)
+            if (state_ || begins_anew(operations[at])) last = value(operations[at]);
+        return last;
+    }
+
+    Value value(const Operation &op) {
+        if (!state_ && !begins_anew(op)) return zero();
+        if (++steps_ > MOST_STEPS || deep_ > DEEPEST) throw TooMuch();
+        deep_++;
+        Value found = evaluate(op);
+        deep_--;
+        return found;
+    }
+
+    Sum number(const Operation &op) {
+        Value found = value(op);
+        if (found.kind == Value::NUMBER) return std::move(found.sum);
+        return state_ ? any_of(64) : Sum();
+    }
+
+    Value evaluate(const Operation &op) {
+        switch (op.rule) {
+        case Rule::CONSTANT: return Value::number({op.number, {}});
+        case Rule::SLOT: return known(op.place);
+        case Rule::UNKNOWN: return op.type ? Value::number(any_of(op.type)) : Value();
+        case Rule::ARGUMENT: return Value::number(argument(op));
+        case Rule::CAST: case Rule::NEGATIVE: case Rule::COMPLEMENT: return unary(op);
+        case Rule::BINARY: case Rule::EXTREME: case Rule::PRODUCT24: return binary(op);
+        case Rule::COMPARE: case Rule::NOT: case Rule::AND: case Rule::OR: return truth(op);
+        case Rule::CHOICE: return choice(op);
+        case Rule::QUERY: return Value::number(query(op));
+        case Rule::SEQUENCE: return block(op.parts);
+        case Rule::PARAMETER: return Value::pointer(int(op.place), {});
+        case Rule::MOVED: case Rule::INSIDE: return moved(op);
+        case Rule::TOUCH: return touch(op.text, value(op.parts[0]), op.number), Value();
+        case Rule::TOUCH_SEVERAL: return touch_several(op);
+        case Rule::ESCAPE: return widen(value(op.parts[0]), op.text), Value();
+        case Rule::ASSIGN: return assign(op);
+        case Rule::NEW: return make(op);
+        case Rule::POST: return post(op);
+        case Rule::IF: return choose(op);
+        case Rule::LOOP: return loop(op);
+        case Rule::AGAIN: return again(op);
+        case Rule::SWITCH: return pick(op);
+        case Rule::CASE: return enter(op);
+        case Rule::MAYBE: return maybe(op);
+        case Rule::RETURN: return leave_with(op);
+        case Rule::LEAVE: return state_.reset(), Value();
+        case Rule::CALL: return call(op);
+        }
+        throw TooMuch();
+    }
+
+    static Value zero() { return Value::number({}); }
+
+    Value known(std::size_t slot) const {
+        const Value &found = state_->slots[slot];
+        return found.kind == Value::MISSING ? Value() : found;
+    }
+
+    // ---- what is touched ----
+
+    void widen(const Value &value, const std::string &why) {
+        if (value.kind == Value::POINTER) whole_.emplace(std::size_t(value.parameter), why);
+    }
+
+    void touch(const std::string &flags, const Value &pointer, Wide width) {
+        if (!state_ || pointer.kind != Value::POINTER) return;
+        const std::size_t index = std::size_t(pointer.parameter);
+        if (whole_.count(index)) return;
+        const Interval ends = interval(pointer.sum);
+        if (width <= 0 || ends.low < -FAR || ends.high > FAR)
+            return widen(pointer, width > 0 ? "an index that may be any number" : "no size");
+        width = std::min(width, FAR);
+        Wide first = pointer.sum.constant, last = plus(first, width);
+        std::vector<Step> steps;
+        for (const Term &term : pointer.sum.terms) {
+            const Interval range = state_->range(term.variable), one = state_->range(term);
+            first = plus(first, one.low);
+            last = plus(last, one.high);
+            if (range.high > range.low)
+                steps.push_back({size_of(term.factor), range.high - range.low + 1});
+        }
+        const Rectangle found =
+            within(rectangle(first, last, width, std::move(steps)), ends.low, ends.high + width);
+        auto &[reads, writes] = found_[index];
+        for (char flag : flags) (flag == 'r' ? reads : writes).push_back(found);
+    }
+
+    Value touch_several(const Operation &op) {
+        const Value pointer = value(op.parts[0]);
+        const Sum count = number(op.parts[1]);
+        if (!state_) return {};
+        const Wide most = interval(count).high;
+        if (most > 0) touch(op.text, pointer, times(most, op.number));
+        return {};
+    }
+
+    Value moved(const Operation &op) {
+        Value pointer = value(op.parts[0]);
+        const bool is_inside = op.rule == Rule::INSIDE;
+        const Sum index = is_inside ? Sum() : number(op.parts[1]);
+        if (!state_ || pointer.kind != Value::POINTER) return {};
+        if (is_inside ? op.number <= 0 : op.number == 0) return widen(pointer, "no size"), Value();
+        pointer.sum = added(pointer.sum, is_inside ? fresh(0, op.number - 1) : scaled(index, op.number));
+        return pointer;
+    }
+
+    // ---- states ----
+
+    // What holds in whichever of the states it comes from.
+    Maybe join(Maybe a, Maybe b) {
+        if (!a) return b;
+        if (!b) return a;
+        State made = a->either(*b);
+        made.slots.assign(a->slots.size(), Value{Value::MISSING, 0, {}});
+        for (std::size_t slot = 0; slot < made.slots.size(); slot++) {
+            const Value &one = a->slots[slot], &two = b->slots[slot];
+            if (one.kind != Value::MISSING && two.kind != Value::MISSING)
+                made.slots[slot] = either(made, *a, one, *b, two);
+        }
+        return made;
+    }
+
+    Value either(State &made, const State &a, const Value &one, const State &b, const Value &two) {
+        if (one == two) return one;
+        const bool is_alike = one.kind == two.kind && one.parameter == two.parameter;
+        if (is_alike && one.kind >= Value::NUMBER) {
+            const Interval range = hull(a.interval(one.sum), b.interval(two.sum));
+            made.limit(variables_, range);
+            return {one.kind, one.parameter, {0, {{variables_++, 1}}}};
+        }
+        widen(one, "a pointer that is one or the other");
+        widen(two, "a pointer that is one or the other");
+        return {};
+    }
+
+    // Joins states, each of which comes with a value.
+    Value settle(std::vector<Way> ways) {
+        std::optional<Way> made;
+        for (Way &way : ways) {
+            if (!way.state) continue;
+            way.state->slots.push_back(std::move(way.value));
+            if (!made) made.emplace(Way{std::move(way.state), {}});
+            else made->state = join(std::move(made->state), std::move(way.state));
+        }
+        state_.reset();
+        if (!made) return zero();
+        state_ = std::move(made->state);
+        Value found = std::move(state_->slots.back());
+        state_->slots.pop_back();
+        return found;
+    }
+
+    // Variables that were assigned any number of times.
+    void forget(const std::vector<Assigned> &assigned, const std::string &why,
+                std::size_t but = SIZE_MAX) {
+        for (const auto &[slot, type] : assigned) {
+            if (slot == but || state_->slots[slot].kind == Value::MISSING) continue;
+            if (!type) widen(state_->slots[slot], why);
+            Value found = type ? Value::number(any_of(type)) : Value();
+            state_->slots[slot] = std::move(found);
+        }
+    }
+
+    // ---- conditions ----
+
+    struct Branches {
+        Maybe yes, no;
+    };
+
+    // The states where a condition holds, and where it does not; there is none then.
+    Branches branch(const Operation &op) {
+        if (!state_) return {};
+        switch (op.rule) {
+        case Rule::NOT: {
+            auto [yes, no] = branch(op.parts[0]);
+            return {std::move(no), std::move(yes)};
+        }
+        case Rule::AND: {
+            auto [yes, no] = branch(op.parts[0]);
+            state_ = std::move(yes);
+            auto [both, other] = branch(op.parts[1]);
+            return {std::move(both), join(std::move(no), std::move(other))};
+        }
+        case Rule::OR: {
+            auto [yes, no] = branch(op.parts[0]);
+            state_ = std::move(no);
+            auto [other, none] = branch(op.parts[1]);
+            return {join(std::move(yes), std::move(other)), std::move(none)};
+        }
+        case Rule::COMPARE: {
+            const Sum a = number(op.parts[0]), b = number(op.parts[1]);
+            return compared(op.text, a, b);
+        }
+        case Rule::CAST: {
+            const Rule inner = op.parts[0].rule;
+            if (inner == Rule::NOT || inner == Rule::AND || inner == Rule::OR || inner == Rule::COMPARE)
+                return branch(op.parts[0]);
+            break;
+        }
+        case Rule::SEQUENCE:
+            if (op.parts.empty()) break;
+            block(op.parts, 0, op.parts.size() - 1);
+            return branch(op.parts.back());
+        default: break;
+        }
+        const Value found = value(op);
+        if (!state_) return {};
+        if (found.kind == Value::NUMBER) return compared("!=", found.sum, {});
+        Maybe no = state_;
+        return {std::exchange(state_, std::nullopt), std::move(no)};
+    }
+
+    Branches compared(std::string_view sign, const Sum &a, const Sum &b) {
+        if (!state_) return {};
+        const bool turns = sign == ">" || sign == ">=";
+        const Sum distance = turns ? added(b, a, -1) : added(a, b, -1), back = scaled(distance, -1);
+        State yes = *state_, no = *std::exchange(state_, std::nullopt);
+        const auto some = [](bool holds, State &state) {
+            return holds ? Maybe(std::move(state)) : std::nullopt;
+        };
+        if (sign == "==" || sign == "!=") {
+            const bool is_same = yes.at_most(distance, 0) && yes.at_most(back, 0);
+            Branches made{some(is_same, yes), {}};
+            made.no = some(no.differs(distance), no);
+            if (sign == "!=") std::swap(made.yes, made.no);
+            return made;
+        }
+        const Wide limit = sign == "<" || sign == ">" ? -1 : 0;
+        const bool holds = yes.at_most(distance, limit), fails = no.at_most(back, -limit - 1);
+        return {some(holds, yes), some(fails, no)};
+    }
+
+    Value truth(const Operation &op) {
+        auto [yes, no] = branch(op);
+        const bool never = !yes, always = !no;
+        state_ = join(std::move(yes), std::move(no));
+        return Value::number(never ? Sum() : always ? Sum{1, {}} : fresh(0, 1));
+    }
+
+    // ---- operations ----
+
+    Sum argument(const Operation &op) {
+        const auto found = launch_.numbers.find(op.place);
+        const bool fits = found != launch_.numbers.end() &&
+                          limits_of(op.type).holds({found->second, found->second});
+        return fits ? Sum{found->second, {}} : any_of(op.type);
+    }
+
+    Value unary(const Operation &op) {
+        Sum a = number(op.parts[0]);
+        if (!state_) return zero();
+        if (op.rule == Rule::CAST) return Value::number(cast(op.type, std::move(a)));
+        a = scaled(a, -1);
+        if (op.rule == Rule::COMPLEMENT)
+            a.constant = plus(a.constant, op.type < 0 ? shifted(-op.type) - 1 : Wide(-1));
+        return Value::number(fitting(op.type, std::move(a)));
+    }
+
+    Sum cast(int type, Sum a) {
+        const Interval range = interval(a), limits = limits_of(type);
+        if (type == -1) {
+            if (range.low > 0 || range.high < 0) return {1, {}};
+            const Wide farthest = std::max(size_of(range.low), size_of(range.high));
+            return fresh(0, std::min<Wide>(1, farthest));
+        }
+        if (limits.holds(range)) return a;
+        if (!a.is_constant()) return any_of(type);
+        return {rest_of(a.constant - limits.low, limits.high - limits.low + 1) + limits.low, {}};
+    }
+
+    Value binary(const Operation &op) {
+        const Sum a = number(op.parts[0]), b = number(op.parts[1]);
+        if (!state_) return zero();
+        if (op.rule == Rule::EXTREME) return Value::number(extreme(op.text == "max", op.type, a, b));
+        if (op.rule == Rule::PRODUCT24) {
+            const Interval limits = limits_of(op.type > 0 ? 24 : -24);
+            const bool fits = limits.holds(interval(a)) && limits.holds(interval(b));
+            return Value::number(fits ? product(op.type, a, b) : any_of(op.type));
+        }
+        return Value::number(arithmetic(op.text, op.type, a, b));
+    }
+
+    Sum arithmetic(const std::string &sign, int type, const Sum &a, const Sum &b) {
+        if (sign == "+") return fitting(type, added(a, b));
+        if (sign == "-") return fitting(type, added(a, b, -1));
+        if (sign == "*") return product(type, a, b);
+        if (sign == "/") return divide(type, a, b);
+        if (sign == "%") return remainder(type, a, b);
+        if (sign == "<<") return left(type, a, b);
+        if (sign == ">>") return right(type, a, b);
+        if (sign == "&") return both_bits(type, a, b);
+        return any_bits(type, a, b);
+    }
+
+    Sum product(int type, const Sum &a, const Sum &b) {
+        try {
+            if (b.is_constant()) return fitting(type, scaled(a, b.constant));
+            if (a.is_constant()) return fitting(type, scaled(b, a.constant));
+            return between(type, corners(interval(a), interval(b), times));
+        } catch (const TooWide &) {  // far beyond its type
+            return any_of(type);
+        }
+    }
+
+    template <typename Of>
+    static Interval corners(const Interval &a, const Interval &b, Of of) {
+        return hull_of({of(a.low, b.low), of(a.low, b.high), of(a.high, b.low), of(a.high, b.high)});
+    }
+
+    struct Split {
+        Sum outer, rest;
+    };
+
+    // `a` as `by` times the first plus the second, which is from 0 to `by` - 1; `a` is not below zero.
+    std::optional<Split> split(const Sum &a, Wide by) const {
+        Split made{{floored(a.constant, by), {}}, {rest_of(a.constant, by), {}}};
+        for (const Term &term : a.terms) {
+            if (term.factor % by == 0) made.outer.terms.push_back({term.variable, term.factor / by});
+            else made.rest.terms.push_back(term);
+        }
+        const Interval rest = interval(made.rest);
+        if (rest.low < 0 || rest.high >= by) return std::nullopt;
+        return made;
+    }
+
+    Sum divide(int type, const Sum &a, const Sum &b) {
+        const Interval over = interval(a);
+        Interval under = interval(b);
+        if (under.low <= 0 && 0 <= under.high) {
+            if (under.high <= 0 || under.low < 0) return any_of(type);
+            under.low = 1;  // dividing by zero has no meaning
+        }
+        if (under.low == under.high && under.low > 0 && over.low >= 0)
+            if (auto parts = split(a, under.low)) return std::move(parts->outer);
+        return between(type, corners(over, under, [](Wide x, Wide y) -> Wide { return x / y; }));
+    }
+
+    Sum remainder(int type, const Sum &a, const Sum &b) {
+        const Interval over = interval(a), under = interval(b);
+        if (under.high <= 0 || under.low < 0) return any_of(type);
+        if (over.low >= 0 && over.high < under.low) return a;
+        if (under.low == under.high && over.low >= 0)
+            if (auto parts = split(a, under.low)) return std::move(parts->rest);
+        const Wide least = over.low < 0 ? std::max(over.low, 1 - under.high) : Wide(0);
+        return between(type, {least, std::max<Wide>(0, std::min(over.high, under.high - 1))});
+    }
+
+    static bool is_shift(int type, const Sum &by) {
+        return by.is_constant() && by.constant >= 0 && by.constant < (type < 0 ? -type : type);
+    }
+
+    Sum left(int type, const Sum &a, const Sum &b) {
+        if (!is_shift(type, b)) return any_of(type);
+        return product(type, a, {shifted(b.constant), {}});
+    }
+
+    Sum right(int type, const Sum &a, const Sum &b) {
+        const Interval range = interval(a);
+        if (!is_shift(type, b)) return range.low >= 0 ? between(type, {0, range.high}) : any_of(type);
+        const Wide by = shifted(b.constant);
+        if (range.low >= 0)
+            if (auto parts = split(a, by)) return std::move(parts->outer);
+        return between(type, {floored(range.low, by), floored(range.high, by)});
+    }
+
+    Sum both_bits(int type, const Sum &a, const Sum &b) {
+        const Interval one = interval(a), two = interval(b);
+        const bool is_mask = b.is_constant() && b.constant >= 0 && is_power(b.constant + 1);
+        if (one.low >= 0 && is_mask) return remainder(type, a, {b.constant + 1, {}});
+        if (one.low < 0 && two.low < 0) return any_of(type);
+        const Wide first = one.low >= 0 ? one.high : two.high;
+        const Wide second = two.low >= 0 ? two.high : one.high;
+        return between(type, {0, std::min(first, second)});
+    }
+
+    static bool is_power(Wide value) {
+        while (value > 1 && value % 2 == 0) value = value / 2;
+        return value == 1;
+    }
+
+    Sum any_bits(int type, const Sum &a, const Sum &b) {
+        const Interval one = interval(a), two = interval(b);
+        if (one.low < 0 || two.low < 0) return any_of(type);
+        Wide above = 1;
+        while (above <= std::max(one.high, two.high)) above = above * 2;
+        return between(type, {0, above - 1});
+    }
+
+    Sum extreme(bool is_max, int type, const Sum &a, const Sum &b) {
+        const Interval distance = interval(added(a, b, -1));
+        if (distance.low >= 0) return is_max ? a : b;
+        if (distance.high <= 0) return is_max ? b : a;
+        const Interval one = interval(a), two = interval(b);
+        if (is_max) return between(type, {std::max(one.low, two.low), std::max(one.high, two.high)});
+        return between(type, {std::min(one.low, two.low), std::min(one.high, two.high)});
+    }
+
+    Value choice(const Operation &op) {
+        auto [yes, no] = branch(op.parts[0]);
+        state_ = std::move(yes);
+        Value first = value(op.parts[1]);
+        yes = std::exchange(state_, std::move(no));
+        Value second = value(op.parts[2]);
+        if (!yes) return second;
+        if (!state_) return state_ = std::move(yes), first;
+        std::vector<Way> ways;
+        ways.push_back({std::move(yes), std::move(first)});
+        ways.push_back({std::move(state_), std::move(second)});
+        return settle(std::move(ways));
+    }
+
+    // ---- statements ----
+
+    Value assign(const Operation &op) {
+        Value found = value(op.parts[0]);
+        if (!state_) return zero();
+        if (found.kind == Value::POINTER && depths_[op.place] < depth_) {
+            widen(found, "a pointer that a loop changes");
+            found = Value();
+        }
+        return state_->slots[op.place] = std::move(found);
+    }
+
+    Value make(const Operation &op) {
+        Value found = value(op.parts[0]);
+        if (!state_) return {};
+        depths_[op.place] = depth_;
+        state_->slots[op.place] = std::move(found);
+        return {};
+    }
+
+    Value post(const Operation &op) {
+        Value before = known(op.place);
+        assign(op);
+        return before;
+    }
+
+    Value choose(const Operation &op) {
+        auto [yes, no] = branch(op.parts[0]);
+        state_ = std::move(yes);
+        if (state_) value(op.parts[1]);
+        yes = std::exchange(state_, std::move(no));
+        if (state_) value(op.parts[2]);
+        state_ = join(std::move(yes), std::exchange(state_, std::nullopt));
+        return {};
+    }
+
+    Value loop(const Operation &op) {
+        const Operation &condition = op.parts[0], &body = op.parts[1], &step = op.parts[2];
+        const Induction *counter = op.induction ? &*op.induction : nullptr;
+        const Value begin = counter ? known(counter->slot) : Value();
+        depth_++;
+        forget(op.assigned, "a pointer that a loop changes");
+        State after = *state_;
+        Maybe top;
+        if (begin.kind == Value::NUMBER) top = counting(begin.sum, after, condition, op);
+        if (!top) {
+            state_ = after;
+            top = branch(condition).yes;
+            counter = nullptr;
+        }
+        if (top) {
+            entries_.push_back(*top);
+            state_ = *top;
+            block(body.parts);
+            entries_.pop_back();
+            state_ = std::move(top);
+            forget(op.assigned, "", counter ? counter->slot : SIZE_MAX);
+            value(step);
+        }
+        depth_--;
+        state_ = std::move(after);
+        return {};
+    }
+
+    // The state at the top of a turn, with the counter as a sum that starts at `begin`; none if that is
+    // not proven.
+    Maybe counting(const Sum &begin, const State &after, const Operation &condition, const Operation &op) {
+        const auto &[slot, type, sign] = *op.induction;
+        state_ = after;
+        const Sum distance = number(op.parts[3]);
+        if (!state_ || !distance.is_constant() || distance.constant == 0) return std::nullopt;
+        const Wide by = sign * distance.constant;
+        const Interval limits = limits_of(type), first = interval(begin);
+        Sum counter;
+        if (is_dense(begin, size_of(by))) {
+            counter = by > 0 ? fresh(first.low, limits.high) : fresh(limits.low, first.high);
+        } else {
+            const Wide turns = by > 0 ? floored(limits.high - first.low, by)
+                                      : floored(first.high - limits.low, -by);
+            counter = added(begin, scaled(fresh(0, std::max<Wide>(turns, 0)), by));
+        }
+        state_->slots[slot] = Value::number(counter);
+        Maybe top = branch(condition).yes;
+        if (!top) return top;
+        const Interval range = top->interval(counter);
+        const bool stays = top->slots[slot] == Value::number(counter) &&
+                           range.high + by <= limits.high && range.low + by >= limits.low;
+        return stays ? std::move(top) : std::nullopt;
+    }
+
+    // Whether a sum of several values leaves no gap and spans a step of a loop.
+    bool is_dense(const Sum &value, Wide width) const {
+        std::vector<Step> steps;
+        for (const Term &term : value.terms) {
+            const Interval &range = state_->range(term.variable);
+            steps.push_back({size_of(term.factor), range.high - range.low + 1});
+        }
+        if (steps.empty()) return false;
+        const Rectangle found = rectangle(0, 0, 1, std::move(steps));
+        return found.rows == 1 && found.width >= width;
+    }
+
+    Value again(const Operation &op) {
+        state_ = entries_.back();
+        forget(op.assigned, "a pointer that a loop changes");
+        return {};
+    }
+
+    Value pick(const Operation &op) {
+        value(op.parts[0]);
+        if (!state_) return {};
+        depth_++;
+        forget(op.assigned, "a pointer that a switch changes");
+        entries_.push_back(*state_);
+        state_.reset();
+        block(op.parts[1].parts);
+        state_ = std::move(entries_.back());
+        entries_.pop_back();
+        depth_--;
+        return {};
+    }
+
+    Value enter(const Operation &) {
+        const State &entry = entries_.back();
+        if (state_)
+            for (std::size_t slot = 0; slot < entry.slots.size(); slot++)
+                if (!(state_->slots[slot] == entry.slots[slot]))
+                    widen(state_->slots[slot], "a pointer that a switch changes");
+        state_ = entry;
+        return {};
+    }
+
+    Value maybe(const Operation &op) {
+        depth_++;
+        forget(op.assigned, "a pointer that is changed in an expression");
+        entries_.push_back(*state_);
+        const std::size_t at = entries_.size() - 1;
+        for (const Operation &part : op.parts) {
+            state_ = entries_[at];
+            value(part);
+        }
+        state_ = std::move(entries_.back());
+        entries_.pop_back();
+        depth_--;
+        return {};
+    }
+
+    Value leave_with(const Operation &op) {
+        Value found = value(op.parts[0]);
+        if (state_)
+            returns_.back().push_back({std::exchange(state_, std::nullopt), std::move(found)});
+        return {};
+    }
+
+    Value call(const Operation &op) {
+        const OutlinedFunction &function = outline_.function(op.place);
+        std::vector<Value> values;
+        for (const Operation &part : op.parts) values.push_back(value(part));
+        if (!state_) return zero();
+        if (values.size() != function.parameters.size()) throw TooMuch();
+        for (std::size_t at = 0; at < values.size(); at++) {
+            if (const auto &slot = function.parameters[at]) {
+                depths_[*slot] = depth_;
+                state_->slots[*slot] = std::move(values[at]);
+            }
+        }
+        returns_.emplace_back();
+        block(function.body);
+        std::vector<Way> ways = std::move(returns_.back());
+        returns_.pop_back();
+        if (state_) {
+            Value any = op.type ? Value::number(any_of(op.type)) : Value();
+            ways.push_back({std::exchange(state_, std::nullopt), std::move(any)});
+        }
+        for (Way &way : ways)
+            for (std::size_t slot : function.own) way.state->slots[slot] = {Value::MISSING, 0, {}};
+        return settle(std::move(ways));
+    }
+
+    // ---- the launch ----
+
+    Sum query(const Operation &op) {
+        const Sum axis = number(op.parts[0]);
+        if (!state_) return {};
+        if (!axis.is_constant() || axis.constant < 0 || axis.constant >= 3) return any_of(op.type);
+        return work_item(op.query, std::size_t(std::int64_t(axis.constant)));
+    }
+
+    Sum work_item(Query query, std::size_t axis) {
+        const bool is_inside = axis < launch_.axes;
+        const Wide size = is_inside ? launch_.sizes[axis] : Wide(1);
+        const bool is_open = is_inside && !launch_.local;  // the driver picks the groups
+        const Wide group = is_inside && launch_.local ? (*launch_.local)[axis] : Wide(1);
+        switch (query) {
+        case Query::GLOBAL_ID: return ids_[0][axis];
+        case Query::LOCAL_ID: return ids_[1][axis];
+        case Query::GROUP_ID: return ids_[2][axis];
+        case Query::GLOBAL_SIZE: return {size, {}};
+        case Query::OFFSET: return {is_inside ? launch_.offset[axis] : Wide(0), {}};
+        case Query::AXES: return {Wide(launch_.axes), {}};
+        case Query::LOCAL_SIZE:
+            if (is_open) return fresh(1, size);
+            return size % group == 0 ? Sum{group, {}} : fresh(1, group);
+        case Query::ENQUEUED_SIZE: return is_open ? fresh(1, size) : Sum{group, {}};
+        case Query::GROUPS: return is_open ? fresh(1, size) : Sum{-floored(-size, group), {}};
+        case Query::OTHER: break;
+        }
+        return {};
+    }
+
+    void number_work_items() {
+        for (std::size_t axis = 0; axis < launch_.axes; axis++) {
+            const Wide size = launch_.sizes[axis], begin = launch_.offset[axis];
+            Wide first = 0, last = size - 1;  // work-items and groups that run
+            Wide low = 0, high = size - 1, inside = last;
+            if (launch_.local) {
+                const Wide group = (*launch_.local)[axis];
+                high = -floored(-size, group) - 1;
+                if (launch_.groups) {
+                    low = (*launch_.groups)[axis].first, high = (*launch_.groups)[axis].second - 1;
+                    first = low * group, last = std::min((high + 1) * group, size) - 1;
+                }
+                inside = std::min(group - 1, last - first);
+            }
+            ids_[0][axis] = fresh(plus(begin, first), plus(begin, last));
+            ids_[1][axis] = fresh(0, inside);
+            ids_[2][axis] = fresh(low, high);
+        }
+    }
+
+    const Outline &outline_;
+    const Launched &launch_;
+    Maybe state_;
+    std::map<std::size_t, std::pair<Rectangles, Rectangles>> found_;
+    std::map<std::size_t, std::string> whole_;
+    std::int32_t variables_ = 0;
+    std::array<std::array<Sum, 3>, 3> ids_;  // of all, within the group, of the group
+    int depth_ = 0, steps_ = 0, deep_ = 0;
+    std::vector<int> depths_;               // of slots: how many loops they were declared in
+    std::vector<State> entries_;            // how the loops and switches that are open began
+    std::vector<std::vector<Way>> returns_;
+};
+
+}  // namespace
+
+std::map<std::size_t, Reached> Outline::reach(const Launched &launch) const {
+    for (std::size_t axis = 0; axis < launch.axes; axis++)
+        if (launch.sizes[axis] == 0) return {};
+    try {
+        return Run(*this, launch).outcome();
+    } catch (const TooWide &) {
+        throw TooMuch();
+    }
+}
+
+}  // namespace acs_cl::access
