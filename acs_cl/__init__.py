@@ -18,6 +18,7 @@ import typing
 from ._version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
+    from .access.cuts import Row, Strided, Tile
     from .conditions import size
     from .errors import AcsError, DeviceError, PoisonedError, UsageError
     from .graph.graph import Graph
@@ -39,7 +40,10 @@ __all__ = (
     "PoisonedError",
     "Program",
     "Queue",
+    "Row",
     "Runtime",
+    "Strided",
+    "Tile",
     "UsageError",
     "loop",
     "size",
@@ -55,7 +59,10 @@ _HOMES = {
     "PoisonedError": "errors",
     "Program": "program",
     "Queue": "queue.queue",
+    "Row": "access.cuts",
     "Runtime": "runtime",
+    "Strided": "access.cuts",
+    "Tile": "access.cuts",
     "UsageError": "errors",
     "loop": "graph.loops",
     "size": "conditions",

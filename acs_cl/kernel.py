@@ -24,9 +24,9 @@ import pyopencl as cl
 
 from . import core
 from .access import arguments, hints, scalars
-from .access.bands import Cut, asked
 from .access.called import Arguments, Converted
 from .access.converter import Convert, converter
+from .access.cuts import Cut, Policy, asked
 from .access.narrow import Narrow, narrow
 from .access.signature import Parameter, Signature
 from .conditions import Deciding, Guards, size
@@ -140,7 +140,8 @@ class Kernel(core.native.Caller):
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`.
-        `bands=`: into how many parts a recorded launch is cut, 'auto' or 'off'."""
+        `bands=`: into how many parts a recorded launch is cut, 'auto', 'off' or an
+        `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`."""
         if unknown:
             names = [parameter.name for parameter in self.signature.parameters]
             raise UsageError(
@@ -189,7 +190,7 @@ class Kernel(core.native.Caller):
         else:
             deciding = None
         native, pointers, values, access = self._convert(self, args)
-        many = self.engine.options.bands if bands is None else asked(bands)
+        many = asked(self.engine.options.bands if bands is None else bands)
         cut = None
         if many and graph is not None:
             declared = deciding is not None, reads is not None or writes is not None
@@ -222,8 +223,8 @@ class Kernel(core.native.Caller):
         return handle
 
     def _cut(
-        self, many: int, whole: Access, global_size: Sizes, offset: Sizes | None, args: Arguments,
-        decides: bool, is_declared: bool,
+        self, many: int | Policy, whole: Access, global_size: Sizes, offset: Sizes | None,
+        args: Arguments, decides: bool, is_declared: bool,
     ) -> Cut:  # fmt: skip
         """How a recorded launch is to be cut, with what any of its groups touch."""
         if decides:

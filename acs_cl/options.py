@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .access.bands import asked as bands_asked
+from .access.cuts import asked as bands_asked
 from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
@@ -41,6 +41,7 @@ def options(
     bands: object = "off",
 ) -> Options:
     """Check the arguments and apply the environment."""
+    bands_asked(bands)
     asked, backend = backend, variable("ACS_CL_BACKEND") or backend
     checks = modes(check)
     from_outside = variable("ACS_CL_CHECK")
@@ -77,7 +78,7 @@ def options(
         order,
         watchdog_s,
         bool(predict),
-        bands_asked(bands),
+        bands,
     )
 
 

@@ -152,8 +152,8 @@ class Options(NamedTuple):
     """How long nothing may end before the runtime says what runs; None: for ever."""
     predict: bool = False
     """Whether epochs may come as foreseen."""
-    bands: int = 0
-    """Into how many bands recorded launches are cut; 0: none, -1: as many as suits each."""
+    bands: object = "off"
+    """How recorded launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
 
 
 class Placing(NamedTuple):

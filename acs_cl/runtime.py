@@ -50,6 +50,7 @@ from .scheduler.sender import Settings
 plans.use(Handle)
 
 if TYPE_CHECKING:
+    from .access.cuts import Policy
     from .graph.graph import Graph
     from .launch.backend import Backend
     from .launch.observers import Tracer
@@ -75,7 +76,8 @@ class Runtime:
     - `watchdog_s`: seconds in which nothing ends, after which it says what runs.
     - `groups`, `slice_ms`, `order`: for the scheduler on the device.
     - `predict`: whether steps that repeat are recognised, and stay on the device.
-    - `bands`: into how many parts recorded launches are cut, 'auto' or 'off'.
+    - `bands`: into how many parts recorded launches are cut, 'auto', 'off', or how: `acs.Row()`,
+      `acs.Tile(rows, columns)`, `acs.Strided(parts)`.
     - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always' or 'never'.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
@@ -111,7 +113,7 @@ class Runtime:
         lane_after: str = "tail",
         lane_new: str = "least",
         predict: bool = False,
-        bands: int | str = "off",
+        bands: int | str | Policy = "off",
         spawn: object = "hungry",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,

@@ -57,6 +57,8 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_R_COUNT 12         /* address of the count, two words, 0: none */
 #define ACS_R_UPTO 14          /* the largest count allowed; of a child how many entries it has */
 #define ACS_R_PARENT 15        /* of a child its root; of a task that spawns, what to do with children */
+#define ACS_R_SPREAD 15        /* of a band that is no run of tiles: how many are in a row, in the low
+                                  half, and in the high half how far the next ones begin behind these */
 #define ACS_R_INLINE 16        /* arguments that fit */
 #define ACS_RECORD_WORDS 32
 

@@ -196,12 +196,18 @@ inline acs_record acs_read_stored(const __global uint *stored) {
 }
 #endif
 
+/* Which tile of its launch a tile of a task is. */
+inline uint acs_tile_of_launch(const acs_record *r, ACS_RECORD const uint *stored, uint tile) {
+    const uint spread = r->body & ACS_F_BAND ? stored[ACS_R_SPREAD] : 0u, run = spread & 0xFFFFu;
+    return r->first_tile + (run ? tile / run * (spread >> 16) + tile % run : tile);
+}
+
 /* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
    A band of no items has one tile, which runs nothing. */
-inline bool acs_has_tile(const acs_record *r, uint tile) {
-    const uint behind = r->first_tile + r->tiles;
-    const bool fits = (r->body & ACS_F_BAND) ? (behind - 1u) * r->tile_items < max(r->items, 1u)
-                                             : behind * r->tile_items - r->items < r->tile_items;
+inline bool acs_has_tile(const acs_record *r, ACS_RECORD const uint *stored, uint tile) {
+    const uint last = acs_tile_of_launch(r, stored, r->tiles - 1u);
+    const bool fits = (r->body & ACS_F_BAND) ? last * r->tile_items < max(r->items, 1u)
+                                             : (last + 1u) * r->tile_items - r->items < r->tile_items;
     return (tile < r->tiles) & fits;
 }
 
@@ -220,7 +226,7 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
     t->items = r->items;
     t->local_items = max(r->local_items, 1u);
     t->counted = ACS_NONE;
-    t->first = (r->first_tile + tile) * r->tile_items;
+    t->first = acs_tile_of_launch(r, stored, tile) * r->tile_items;
     t->end = min(t->first + r->tile_items, t->items);
     if (r->body & ACS_F_PLAIN)
         return 0;

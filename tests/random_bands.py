@@ -97,7 +97,9 @@ def random_program(rng: random.Random) -> Program:
 
 
 def _step(rng: random.Random, arrays: int, elements: int, kernel: str) -> Step:
-    bands = rng.choice((2, 3, 4, 5, 7, 16, rng.randint(1, 40), "auto", "off", None))
+    cuts = acs.Row(rng.randint(1, 4)), acs.Tile(*rng.choices(range(1, 6), k=2))
+    cut = rng.choice((*cuts, cuts[1], acs.Strided(rng.randint(1, 4))))
+    bands = rng.choice((2, 3, 4, 5, 7, 16, rng.randint(1, 40), "auto", "off", None, cut, cut))
     start = rng.choice((0, 0, 0, rng.randrange(elements // 3)))
     n = rng.choice((elements - start, rng.randint(1, elements - start)))
     used = [(one, start) for one in rng.sample(range(arrays), 2)]

@@ -6,6 +6,7 @@ import io
 import os
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -214,9 +215,9 @@ def test_a_wrong_edge_between_bands_is_found(
     graph.verify()
 
 
-@pytest.mark.parametrize("bands", [4, "auto"])
+@pytest.mark.parametrize("bands", [4, "auto", acs.Row(1024)], ids=str)
 def test_a_file_keeps_bands(
-    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program], bands: int | str
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program], bands: Any
 ) -> None:
     rt, prog = sweeps
     x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")

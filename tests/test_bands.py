@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 import acs_cl as acs
 from acs_cl.access.bands import (
-    Cut,
-    asked,
     box_of,
     group_count,
     group_counts,
@@ -22,6 +20,7 @@ from acs_cl.access.bands import (
     run_length,
     tiles,
 )
+from acs_cl.access.cuts import Cut, Policy, Shares, asked, in_runs, policy
 from acs_cl.access.inference import from_source
 from acs_cl.access.narrow import narrow
 from acs_cl.access.reach import MOST_RECTANGLES, Reached
@@ -95,20 +94,130 @@ def test_bands_are_all_tiles_once(
         boxes.append(groups)
         return Access((), ())
 
-    items, each = tiles_of(sizes, bands)
-    assert is_tiled or items % local == 0  # a group is in one tile
-    found = bands_of(sizes, Cut(bands, touched), items, each)
-    assert len(found) <= bands
-    assert sum(band.tiles for band in found) == -(-sizes.items // items)
-    assert [band.first for band in found] == [at * each for at in range(len(found))]
-    seen = [group for box in boxes for group in groups_of(box)]
-    assert sorted(seen) == sorted(product(*map(range, counts)))
+    for cut in (bands, acs.Row(bands), acs.Tile(bands, 3), acs.Strided(1 + bands % 3)):
+        boxes.clear()
+        how = cut.shares(counts) if not isinstance(cut, int) else in_runs(counts, cut)
+        if isinstance(how, str):
+            continue
+        items, each = tiles_of(sizes, how.unit)
+        assert is_tiled or items % local == 0  # a group is in one tile
+        assert items * each == how.unit * local
+        found = bands_of(sizes, Cut(cut, touched), how, items)
+        every = [groups_in(part) for part in how.parts]
+        assert sorted(group for one in every for group in one) == [*range(prod(counts))]
+        own = [tiles_in(band) for band in found]
+        assert sorted(tile for one in own for tile in one) == [*range(-(-sizes.items // items))]
+        for groups, numbers in zip(every, own, strict=True):  # the same work-items
+            items_of = {i for group in groups for i in range(group * local, (group + 1) * local)}
+            assert {item // items for item in items_of} == {*numbers}
+        seen = [group for box in boxes for group in groups_of(box)]
+        assert sorted(seen) == sorted(product(*map(range, counts)))
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1025, 2.5, True, "rows", (2, 2)])
+def groups_in(part: Any) -> list[int]:
+    """The groups of a part, by their numbers."""
+    return [part.first + k * part.stride + i for k in range(part.many) for i in range(part.run)]
+
+
+def tiles_in(band: Band) -> list[int]:
+    """The tiles of a band, as the scheduler finds them."""
+    run = band.run or band.tiles
+    return [band.first + t // run * band.stride + t % run for t in range(band.tiles)]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1025, 2.5, True, "rows", (2, 2), acs.Row])
 def test_a_number_of_bands_that_cannot_be_is_refused(wrong: Any) -> None:
     with pytest.raises(acs.UsageError, match=r"bands=.*expected 'auto', 'off' or 1 to 1,024"):
         asked(wrong)
+
+
+def test_cuts_that_cannot_be_are_refused() -> None:
+    for make, wrong in ((acs.Row, (0,)), (acs.Tile, (2, 2.5)), (acs.Strided, (True,))):
+        with pytest.raises(acs.UsageError, match="expected whole numbers from 1 to 1,024"):
+            make(*wrong)  # type: ignore[operator]
+    with pytest.raises(acs.UsageError, match="expected 1,024 bands at most"):
+        acs.Tile(64, 32)
+    with pytest.raises(ValueError, match="is no cut"):
+        policy("Cone(rows=1)")
+    told: dict[str, Policy] = {
+        "no multiple of 3": acs.Strided(3),
+        "on three axes": acs.Tile(2, 2),
+        "2,000 rows of groups, more than 1,024": acs.Row(),
+    }
+    for reason, cut in told.items():
+        assert reason in str(cut.shares((4, 3, 2000)))
+    assert "would have 2,000 bands" in str(acs.Strided(2).shares((4000,)))
+    for cut in (acs.Row(3), acs.Tile(2, 5), acs.Strided(4)):
+        assert policy(str(cut)) == cut
+
+
+PRODUCTS = """
+kernel void product(global const float *x, global const float *w, global float *y, int n, int k)
+{
+    int j = get_global_id(0), i = get_global_id(1);
+    float sum = 0;
+    for (int at = 0; at < k; at++) sum += x[i * k + at] * w[at * n + j];
+    y[i * n + j] = sum;
+}
+kernel void point(global const float *x, global float *y, int n)
+{ int j = get_global_id(0), i = get_global_id(1); y[i * n + j] = x[i * n + j]; }
+kernel void head(global const float *qkv, global float *y, int n)
+{
+    int j = get_global_id(0), i = get_global_id(1);
+    y[i * n + j] = qkv[i * 3 * n + j] + qkv[i * 3 * n + n + j] * qkv[i * 3 * n + 2 * n + j];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cuts", "waits"),
+    [
+        # the rows of a product need those of the one before
+        ("product", "product", (acs.Row(), acs.Row()), [[0], [1], [2], [3]]),
+        ("product", "product", (acs.Row(2), acs.Row(1)), [[0], [0], [1], [1]]),
+        ("product", "product", (acs.Tile(2, 3), acs.Tile(2, 1)), [[0, 1, 2], [3, 4, 5]]),
+        # elementwise: tile by tile, whatever their sizes
+        ("product", "point", (acs.Tile(2, 3), acs.Tile(2, 3)), [[0], [1], [2], [3], [4], [5]]),
+        ("product", "point", (acs.Tile(1, 3), acs.Tile(2, 3)), [[0], [1], [2]] * 2),
+        ("point", "point", (4, acs.Tile(4, 1)), [[0], [1], [2], [3]]),
+        # a head needs its column of each of the three matrices that lie side by side
+        ("qkv", "head", (acs.Strided(3), acs.Tile(1, 6)), [[0], [1], [2], [3], [4], [5]]),
+        ("qkv", "head", (acs.Row(), acs.Row()), [[0], [1], [2], [3]]),
+    ],
+    ids=str,
+)
+def test_what_a_cut_waits_for_follows_from_the_bytes(
+    first: str, second: str, cuts: tuple[Any, Any], waits: list[list[int]]
+) -> None:
+    """Fields of 4 x 6 groups of 8 x 4 work-items."""
+    accesses = []
+    for at, (name, cut) in enumerate(zip((first, second), cuts, strict=True)):
+        wide = 3 if name == "qkv" else 1
+        counts, n = (6 * wide, 4), 48 * wide
+        signature = from_source(PRODUCTS, name.replace("qkv", "product"), None, None)
+        made = narrow(signature)
+        assert made is not None
+        numbers = {"n": n, "k": 48}
+        args = [numbers.get(one.name, 0) for one in signature.parameters]
+        names = [one.name for one in signature.parameters]
+        bases = {"x": at + 1, "qkv": at + 1, "y": at + 2, "w": 9}
+        how = in_runs(counts, cut) if isinstance(cut, int) else cut.shares(counts)
+        assert isinstance(how, Shares)
+        each = []
+        for part in how.parts:
+            spans: tuple[list[Span], list[Span]] = ([], [])
+            for box in part.boxes:
+                reached = made.reached((n, 16), (8, 4), None, args, box)
+                for index, found in reached.items():
+                    for rectangles, into in zip(found[:2], spans, strict=True):
+                        assert rectangles is not None
+                        into += [Span(bases[names[index]], *one) for one in rectangles]
+            each.append(Access(*map(tuple, spans)))
+        accesses.append(each)
+    assert [
+        [at for at, above in enumerate(accesses[0]) if conflict(above, below)]
+        for below in accesses[1]
+    ] == waits
 
 
 # ---- launches as tasks, by their bytes ----

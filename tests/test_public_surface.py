@@ -21,14 +21,18 @@ NAMES = (
     "PoisonedError",
     "Program",
     "Queue",
+    "Row",
     "Runtime",
+    "Strided",
+    "Tile",
     "UsageError",
     "loop",
     "size",
 )
 """Changing this tuple is changing the library's promise."""
 
-MOST = 13
+MOST = 16
+"""Thirteen, and the three cuts that `bands=` takes."""
 
 MEMBERS = {
     "Array": (
@@ -65,7 +69,7 @@ INNER = {
 """Members for the library's own modules. They are no promise, and the reference leaves them out."""
 
 
-def test_there_are_at_most_thirteen_names_and_they_are_these() -> None:
+def test_there_are_no_more_names_than_promised_and_they_are_these() -> None:
     assert tuple(acs.__all__) == NAMES
     assert len(NAMES) <= MOST
 

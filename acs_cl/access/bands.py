@@ -1,7 +1,6 @@
 """Bands: a launch cut into runs of its groups, and what each run may touch.
 
-In: the numbers of groups of a launch and how to cut them. Out: a box of groups for each band, and
-its footprint. And `Cut`, which says what was asked for a launch. Pure.
+In: the numbers of groups of a launch and how to cut them. Out: a box of groups for each band. Pure.
 
 A band is a part of a launch that could be a task of its own: bands of one launch are never ordered
 among each other, since OpenCL promises nothing about the order of groups. Bands of different
@@ -13,45 +12,15 @@ Invariant: the bands of a cut are disjoint and are all groups of the launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple, SupportsIndex
 
 from ..errors import UsageError
-from ..records import Access
 from .reach import Groups
-
-AUTO = -1
-"""A number of bands that the library chooses."""
 
 MOST_BANDS = 1024
 """Bands of a launch: as far back as hazards know who waits for whom."""
-
-
-class Cut(NamedTuple):
-    """How a launch is to be cut. Commands of recorded launches carry it."""
-
-    bands: int
-    touched: Callable[[Groups, tuple[int, ...]], Access] | None
-    """What a box of groups touches, in groups of the given size; None where nobody knows."""
-    reason: str = ""
-    """Why nobody knows."""
-
-
-def asked(value: object) -> int:
-    """How many bands somebody asked for: 0 is off.
-
-    >>> asked("off"), asked("auto"), asked(8)
-    (0, -1, 8)
-    """
-    if isinstance(value, str) and value in ("off", "auto"):
-        return AUTO if value == "auto" else 0
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        number = value.__index__()
-        if 1 <= number <= MOST_BANDS:
-            return number
-    raise UsageError(f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}")
 
 
 def group_counts(global_size: Sequence[int], local_size: Sequence[int]) -> tuple[int, ...]:

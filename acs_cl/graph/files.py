@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 import pyopencl as cl
 
+from ..access.cuts import policy
 from ..errors import UsageError
 from ..records import DType
 
@@ -235,7 +236,9 @@ class _Reader:
 
 
 def _bands(said: Json) -> object:
-    return said if said in ("auto", "off") else _whole(said)
+    if not isinstance(said, str):
+        return _whole(said)
+    return said if said in ("auto", "off") else policy(said)
 
 
 def _fields(said: Json, *names: str) -> list[Json]:

@@ -19,6 +19,7 @@ import pyopencl as cl
 
 from .. import transfers
 from ..access.arguments import describe
+from ..access.cuts import asked
 from ..conditions import size
 from ..devices.build import asked_options
 from ..errors import UsageError
@@ -140,7 +141,7 @@ class _Writer:
         function, args, keywords = call.function, call.args, call.keywords
         if isinstance(function, Kernel):
             said = {
-                name: value if isinstance(value, str) else self._value(value)  # of `bands=`
+                name: self._value(value) if name != "bands" else _bands(value)
                 for name, value in keywords.items()
             }
             return {
@@ -226,3 +227,9 @@ def _base(array: Array) -> Base:
     base = array.live().base
     assert base is not None  # an array of no bytes has none; nobody asks for it
     return base
+
+
+def _bands(value: object) -> Json:
+    """What was asked of bands: a number, a word, or a cut as it prints."""
+    found = asked(value)
+    return found if isinstance(found, int) and found > 0 else str(value)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyopencl as cl
 
-from ..access.bands import Cut
+from ..access.cuts import Cut
 from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError

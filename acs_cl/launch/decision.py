@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from ..access.bands import Cut
+from ..access.cuts import Cut
 from ..devices.driver import Events, Place, read
 from ..errors import DeviceError
 from ..records import Span

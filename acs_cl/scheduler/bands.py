@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..access.bands import AUTO, Cut, box_of, run_length
+from ..access.cuts import AUTO, Cut, Shares, in_runs
 from ..records import Access, Span
 from . import layout
 
@@ -24,11 +24,14 @@ MOST_WAVES = 4
 
 
 class Band(NamedTuple):
-    """A run of tiles of a launch, and what it touches."""
+    """Some tiles of a launch, and what they touch."""
 
     first: int
     tiles: int
     access: Access
+    run: int = 0
+    """So many in a row, then the next ones begin `stride` behind these; 0: all are in a row."""
+    stride: int = 0
 
 
 class Cuts(NamedTuple):
@@ -61,25 +64,26 @@ class Sizes(NamedTuple):
         return items
 
 
-def many(sizes: Sizes, cut: Cut) -> int | str:
-    """Into how many bands a launch goes at most; or why it stays whole."""
+def shares(sizes: Sizes, cut: Cut) -> Shares | str:
+    """What groups its bands have; or why a launch stays whole."""
     if cut.touched is None:
         return cut.reason
+    if not isinstance(cut.bands, int):
+        return cut.bands.shares(sizes.counts)
     if cut.bands != AUTO:
-        return cut.bands
+        return in_runs(sizes.counts, cut.bands)
     tiles = -(-sizes.items // sizes.tile_items)
     if tiles < 2:
         return "it has one tile"
     if tiles > MOST_WAVES * sizes.groups:
         return f"it has more than {MOST_WAVES} waves"
-    return min(tiles, MOST_AUTO)
+    return in_runs(sizes.counts, min(tiles, MOST_AUTO))
 
 
-def tiles_of(sizes: Sizes, bands: int) -> tuple[int, int]:
-    """Work-items of a tile, and tiles of a band."""
-    run = run_length(sizes.counts, bands)
-    items = run * sizes.local_items
-    units = items if sizes.is_tiled else run
+def tiles_of(sizes: Sizes, unit: int) -> tuple[int, int]:
+    """Work-items of a tile, and tiles of so many groups."""
+    items = unit * sizes.local_items
+    units = items if sizes.is_tiled else unit
     wanted = max(1, round(items / sizes.tile_items))
     each = max(n for n in range(1, min(wanted, units) + 1) if units % n == 0)
     if -(-sizes.items // items) * each > layout.MOST_TILES:
@@ -87,17 +91,29 @@ def tiles_of(sizes: Sizes, bands: int) -> tuple[int, int]:
     return items // each, each
 
 
-def bands_of(sizes: Sizes, cut: Cut, tile_items: int, each: int) -> tuple[Band, ...]:
-    """The bands of a launch in tiles of so many items, `each` in a band."""
+def bands_of(sizes: Sizes, cut: Cut, shares: Shares, tile_items: int) -> tuple[Band, ...]:
+    """The bands of a launch in tiles of so many items."""
     assert cut.touched is not None
-    tiles, local = -(-sizes.items // tile_items), sizes.local_items
     found = []
-    for first in range(0, tiles, each):
-        behind = min(first + each, tiles)
-        end = min(behind * tile_items, sizes.items)
-        box = box_of(sizes.counts, first * tile_items // local, -(-end // local))
-        found.append(Band(first, behind - first, cut.touched(box, sizes.local)))
+    for part in shares.parts:
+        first, run, stride = (
+            -(-groups * sizes.local_items // tile_items)
+            for groups in (part.first, part.run, part.stride)
+        )
+        access = _union([cut.touched(box, sizes.local) for box in part.boxes])
+        spread = (run, stride) if part.many > 1 else (0, 0)
+        found.append(Band(first, run * part.many, access, *spread))
     return tuple(found)
+
+
+def _union(of: Sequence[Access]) -> Access:
+    """What all of them touch."""
+    if len(of) == 1:
+        return of[0]
+    reads, writes, overwrites = (
+        tuple(dict.fromkeys(span for one in of for span in one[at])) for at in range(3)
+    )
+    return Access(reads, writes, overwrites)
 
 
 def refusal(bands: Sequence[Band]) -> str:

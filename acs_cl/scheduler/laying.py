@@ -76,7 +76,7 @@ def _heads(task: Task, access: Access) -> Iterator[tuple[bytes, Access]]:
     if not task.cuts.bands:
         yield task.head, access
     for band in task.cuts.bands:
-        yield layout.band(task.head, band.first, band.tiles), band.access
+        yield layout.band(task.head, band.first, band.tiles, band.run, band.stride), band.access
 
 
 def _add(

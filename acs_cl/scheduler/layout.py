@@ -59,7 +59,7 @@ UNIT_BYTES = 64
 
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
-WHEN, UPTO = 10, 14
+WHEN, UPTO, SPREAD = 10, 14, 15
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
@@ -138,13 +138,15 @@ def shape(
     return _SHAPE.pack(*filled[0], *filled[1], *filled[2], dimensions)
 
 
-def band(record: bytes, first: int, tiles: int) -> bytes:
-    """The head of a record for some tiles of its launch, from the one numbered `first` on."""
+def band(record: bytes, first: int, tiles: int, run: int = 0, stride: int = 0) -> bytes:
+    """The head of a record for some tiles of its launch, from the one numbered `first` on: `run` in
+    a row, then the next ones `stride` behind these; 0: all in a row."""
     body = int.from_bytes(record[:4], "little") | BAND
     return b"".join(
         (
             body.to_bytes(4, "little"), record[4 : 4 * TILES],
-            (first << 16 | tiles).to_bytes(4, "little"), record[4 * TILES + 4 :],
+            (first << 16 | tiles).to_bytes(4, "little"), record[4 * TILES + 4 : 4 * SPREAD],
+            (stride << 16 | run).to_bytes(4, "little"), record[4 * SPREAD + 4 :],
         )
     )  # fmt: skip
 

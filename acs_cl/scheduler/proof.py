@@ -107,6 +107,9 @@ class _Epoch(NamedTuple):
     """How many each has."""
     first: Longs
     """The number of its first tile in its launch."""
+    spread: Longs
+    """Of a band that is no run of tiles: how many are in a row, and how far the next ones begin
+    behind these, in the high half."""
     successors: Longs
     initial: Longs
     counts: Longs
@@ -218,6 +221,7 @@ def _opened(words: Words, tasks: int, sent: Sent, faults: list[Fault]) -> _Epoch
         longs[records:][: n * RECORD_WORDS].reshape(n, RECORD_WORDS),
         longs[records + 4 :: RECORD_WORDS][:n] & 0xFFFF,
         longs[records + 4 :: RECORD_WORDS][:n] >> 16,
+        longs[records + 15 :: RECORD_WORDS][:n],
         longs[successors:][:n_successors],
         longs[initial:][:n_initial],
         longs[counts:][:n],
@@ -250,8 +254,11 @@ def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
     bad = (tiles < 1) | (tiles > MOST_TILES)
     yield from _each(bad, "record", f"its tiles are not 1 to {MOST_TILES}")
     behind = epoch.first + tiles
-    rest, last = behind * tile_items - items, (behind - 1) * tile_items
     band = (body & F_BAND) != 0
+    spread = np.where(band, epoch.spread, 0)
+    run, at = np.maximum(spread & 0xFFFF, 1), tiles - 1
+    in_launch = np.where(spread, at // run * (spread >> 16) + at % run, at)
+    rest, last = behind * tile_items - items, (epoch.first + in_launch) * tile_items
     wrong = np.where(band, last >= np.maximum(items, 1), (rest < 0) | (rest >= tile_items))
     yield from _each(wrong, "record", "its tiles are not its items")
     yield from _each(
@@ -288,13 +295,19 @@ def _bands(epoch: _Epoch, launches: Sequence[int]) -> Iterator[Fault]:
         if len(tasks) == 1 and not flags[tasks[0]] & F_BAND:
             continue
         sizes = {tuple(epoch.records[task, 5:7].tolist()) for task in tasks}
-        runs = sorted((int(epoch.first[one]), int(epoch.tiles[one])) for one in tasks)
-        ends = [0, *(first + many for first, many in runs)]
+        own = np.sort(np.concatenate([_tiles_of_band(epoch, one) for one in tasks]))
         items, each = next(iter(sizes))
-        whole = [first for first, _ in runs] == ends[:-1] and ends[-1] == -(-items // max(each, 1))
+        whole = np.array_equal(own, np.arange(-(-items // max(each, 1))))
         if len(sizes) != 1 or not whole:
             text = f"tasks {tasks[0]} to {tasks[-1]} are bands, and not all tiles of one launch"
             yield Fault("band", text, tuple(tasks))
+
+
+def _tiles_of_band(epoch: _Epoch, task: int) -> Longs:
+    """Which tiles of its launch it has."""
+    at = np.arange(min(int(epoch.tiles[task]), MOST_TILES))
+    run, stride = int(epoch.spread[task]) & 0xFFFF, int(epoch.spread[task]) >> 16
+    return int(epoch.first[task]) + (at // run * stride + at % run if run else at)
 
 
 def _in_parts(epoch: _Epoch, places: Longs, many: Longs, what: str) -> Iterator[Fault]:

@@ -19,7 +19,7 @@ import pyopencl as cl
 from ..launch.commands import KernelCommand
 from ..launch.decision import Decision
 from . import layout
-from .bands import Cuts, Sizes, bands_of, many, refusal, tiles_of
+from .bands import Cuts, Sizes, bands_of, refusal, shares, tiles_of
 
 if TYPE_CHECKING:
     from ..opencl_c.functions.translation import Field, Function
@@ -108,15 +108,18 @@ class Body:
         sizes = Sizes(
             counts, local, local_items, tile_items, self.function.tiled, self.limits.groups
         )
-        bands = many(sizes, command.cut)
-        if isinstance(bands, str):
-            return task._replace(cuts=Cuts((), bands))
-        tile_items, each = tiles_of(sizes, bands)
-        found = bands_of(sizes, command.cut, tile_items, each)
+        shared = shares(sizes, command.cut)
+        if isinstance(shared, str):
+            return task._replace(cuts=Cuts((), shared))
+        tile_items, _ = tiles_of(sizes, shared.unit)
+        tiles = -(-items // tile_items)
+        if tiles > layout.MOST_TILES:
+            reason = f"it would have more than {layout.MOST_TILES:,} tiles"
+            return task._replace(cuts=Cuts((), reason))
+        found = bands_of(sizes, command.cut, shared, tile_items)
         reason = refusal(found)
         if reason:
             return task._replace(cuts=Cuts((), reason))
-        tiles = -(-items // tile_items)
         head = layout.in_tiles(task.head, tiles, tile_items)
         return task._replace(head=head, tiles=tiles, cuts=Cuts(found, ""))
 

@@ -1,0 +1,203 @@
+"""Cuts: how the groups of a launch are shared out among its bands.
+
+In: the numbers of groups on each axis, and a number of bands or one of the policies that programs
+ask for. Out: `Shares`, the groups of each band. Pure.
+
+The policies are those of cuSync (CGO 2024), which has them as ways to wait for tiles of a producer.
+Here they only say what a band is; what waits for what follows from the bytes.
+
+Invariant: the parts of a launch are disjoint and are all of its groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import NamedTuple, SupportsIndex
+
+from ..errors import UsageError
+from ..records import Access
+from .bands import MOST_BANDS, box_of, run_length, tiles
+from .reach import Groups
+
+
+class Part(NamedTuple):
+    """The groups of a band, as they are numbered: `many` runs of `run` in a row, each run begins
+    `stride` behind the one before."""
+
+    first: int
+    run: int
+    many: int
+    stride: int
+    boxes: tuple[Groups, ...]
+    """The same as boxes."""
+
+
+class Shares(NamedTuple):
+    """All bands of a launch."""
+
+    unit: int
+    """Runs begin and end at multiples of so many groups, or end with the launch."""
+    parts: tuple[Part, ...]
+
+
+def in_runs(counts: Sequence[int], bands: int) -> Shares:
+    """Cut into at most so many runs of one length: see `run_length`."""
+    return _runs(counts, run_length(counts, bands))
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cut a launch along its slowest axis: a band is one row of groups, or `rows` of them.
+
+    >>> import acs_cl as acs
+    >>> with acs.Runtime(bands=acs.Row(2)) as rt:
+    ...     rt.options.bands
+    Row(rows=2)
+    """
+
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self, self.rows)
+
+    def shares(self, counts: Sequence[int]) -> Shares | str:
+        """The bands of a launch of so many groups on each axis; or why it has none."""
+        bands = -(-counts[-1] // self.rows)
+        if bands > MOST_BANDS:
+            return f"it has {bands:,} rows of groups, more than {MOST_BANDS:,}"
+        return _runs(counts, prod(counts[:-1]) * self.rows)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Cut a launch of two axes into so many rows and columns of bands, of nearly equal size.
+
+    >>> import acs_cl as acs
+    >>> acs.Tile(4, 2)
+    Tile(rows=4, columns=2)
+    """
+
+    rows: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        _check(self, self.rows, self.columns)
+        if self.rows * self.columns > MOST_BANDS:
+            raise UsageError(f"{self}: expected {MOST_BANDS:,} bands at most")
+
+    def shares(self, counts: Sequence[int]) -> Shares | str:
+        """As of `Row`."""
+        if prod(counts[:2]) != prod(counts):
+            return "it has groups on three axes"
+        across, down = (*counts, 1)[:2]
+        wanted = (min(self.columns, across), min(self.rows, down))
+        parts = []
+        for (left, right), (top, bottom) in tiles((across, down), wanted):
+            box: Groups = ((left, right), (top, bottom), (0, 1))[: len(counts)]
+            first, run, many = top * across + left, right - left, bottom - top
+            if run == across:
+                run, many = run * many, 1
+            parts.append(Part(first, run, many, across if many > 1 else 0, (box,)))
+        unit = gcd(*(one for part in parts for one in (part.first, part.run, part.stride)))
+        return Shares(unit, tuple(parts))
+
+
+@dataclass(frozen=True)
+class Strided:
+    """Cut a launch into columns of groups, where its fastest axis is `parts` arrays side by side:
+    a band has the same column of each. That suits a product that gives an attention head's three
+    matrices in one.
+
+    >>> import acs_cl as acs
+    >>> acs.Strided(3)
+    Strided(parts=3)
+    """
+
+    parts: int
+
+    def __post_init__(self) -> None:
+        _check(self, self.parts)
+
+    def shares(self, counts: Sequence[int]) -> Shares | str:
+        """As of `Row`."""
+        if counts[0] % self.parts:
+            return f"it has {counts[0]} columns of groups, no multiple of {self.parts}"
+        stride = counts[0] // self.parts
+        if stride > MOST_BANDS:
+            return f"it would have {stride:,} bands, more than {MOST_BANDS:,}"
+        rest = tuple((0, count) for count in counts[1:])
+        return Shares(
+            1,
+            tuple(
+                Part(
+                    at, 1, self.parts * prod(counts[1:]), stride,
+                    tuple(((k, k + 1), *rest) for k in range(at, counts[0], stride)),
+                )
+                for at in range(stride)
+            ),
+        )  # fmt: skip
+
+
+Policy = Row | Tile | Strided
+"""What `bands=` takes besides numbers and words."""
+
+AUTO = -1
+"""A number of bands that the library chooses."""
+
+
+class Cut(NamedTuple):
+    """How a launch is to be cut. Commands of recorded launches carry it."""
+
+    bands: int | Policy
+    touched: Callable[[Groups, tuple[int, ...]], Access] | None
+    """What a box of groups touches, in groups of the given size; None where nobody knows."""
+    reason: str = ""
+    """Why nobody knows."""
+
+
+def asked(value: object) -> int | Policy:
+    """How many bands somebody asked for, 0 is off; or how to cut.
+
+    >>> asked("off"), asked("auto"), asked(8), asked(Row())
+    (0, -1, 8, Row(rows=1))
+    """
+    if isinstance(value, str) and value in ("off", "auto"):
+        return AUTO if value == "auto" else 0
+    if isinstance(value, (Row, Tile, Strided)):
+        return value
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = value.__index__()
+        if 1 <= number <= MOST_BANDS:
+            return number
+    raise UsageError(
+        f"bands={value!r}: expected 'auto', 'off' or 1 to {MOST_BANDS:,}, or acs.Row(), "
+        "acs.Tile(rows, columns) or acs.Strided(parts)"
+    )
+
+
+def policy(said: str) -> Policy:
+    """The policy that prints so.
+
+    >>> policy("Tile(rows=4, columns=2)")
+    Tile(rows=4, columns=2)
+    """
+    name, _, rest = said.removesuffix(")").partition("(")
+    made = {one.__name__: one for one in (Row, Tile, Strided)}.get(name)
+    if made is None:
+        raise ValueError(f"{said!r} is no cut")
+    return made(**{key: int(value) for key, value in (one.split("=") for one in rest.split(", "))})
+
+
+def _runs(counts: Sequence[int], length: int) -> Shares:
+    every = prod(counts)
+    ends = [(first, min(first + length, every)) for first in range(0, every, length)]
+    parts = (Part(a, b - a, 1, 0, (box_of(counts, a, b),)) for a, b in ends)
+    return Shares(length, tuple(parts))
+
+
+def _check(of: object, *numbers: object) -> None:
+    for number in numbers:
+        if type(number) is not int or not 1 <= number <= MOST_BANDS:
+            raise UsageError(f"{of}: expected whole numbers from 1 to {MOST_BANDS:,}")
