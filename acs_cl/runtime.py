@@ -50,7 +50,6 @@ from .scheduler.sender import Settings
 plans.use(Handle)
 
 if TYPE_CHECKING:
-    from .access.cuts import Policy
     from .graph.graph import Graph
     from .launch.backend import Backend
     from .launch.observers import Tracer
@@ -113,7 +112,7 @@ class Runtime:
         lane_after: str = "tail",
         lane_new: str = "least",
         predict: bool = False,
-        bands: int | str | Policy = "off",
+        bands: object = "off",
         spawn: object = "hungry",
         emulate: Mapping[str, Any] | None = None,
         profiling: bool = False,

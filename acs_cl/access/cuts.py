@@ -63,7 +63,7 @@ class Row:
         _check(self, self.rows)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """The bands of a launch of so many groups on each axis; or why it has none."""
+        """Give the bands of a launch of so many groups on each axis; or say why it has none."""
         bands = -(-counts[-1] // self.rows)
         if bands > MOST_BANDS:
             return f"it has {bands:,} rows of groups, more than {MOST_BANDS:,}"
@@ -88,7 +88,7 @@ class Tile:
             raise UsageError(f"{self}: expected {MOST_BANDS:,} bands at most")
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """As of `Row`."""
+        """Give the bands of a launch: see `Row`."""
         if prod(counts[:2]) != prod(counts):
             return "it has groups on three axes"
         across, down = (*counts, 1)[:2]
@@ -121,7 +121,7 @@ class Strided:
         _check(self, self.parts)
 
     def shares(self, counts: Sequence[int]) -> Shares | str:
-        """As of `Row`."""
+        """Give the bands of a launch: see `Row`."""
         if counts[0] % self.parts:
             return f"it has {counts[0]} columns of groups, no multiple of {self.parts}"
         stride = counts[0] // self.parts
@@ -177,12 +177,14 @@ def asked(value: object) -> int | Policy:
     )
 
 
-def policy(said: str) -> Policy:
-    """The policy that prints so.
+def policy(said: str) -> str | Policy:
+    """What `bands=` takes that prints so: a word or a policy.
 
-    >>> policy("Tile(rows=4, columns=2)")
-    Tile(rows=4, columns=2)
+    >>> policy("auto"), policy("Tile(rows=4, columns=2)")
+    ('auto', Tile(rows=4, columns=2))
     """
+    if said in ("auto", "off"):
+        return said
     name, _, rest = said.removesuffix(")").partition("(")
     made = {one.__name__: one for one in (Row, Tile, Strided)}.get(name)
     if made is None:

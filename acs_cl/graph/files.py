@@ -236,9 +236,7 @@ class _Reader:
 
 
 def _bands(said: Json) -> object:
-    if not isinstance(said, str):
-        return _whole(said)
-    return said if said in ("auto", "off") else policy(said)
+    return policy(said) if isinstance(said, str) else _whole(said)
 
 
 def _fields(said: Json, *names: str) -> list[Json]:
