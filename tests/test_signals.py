@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
 
+import pyopencl as cl
 import pytest
 from interrupted_programs import SOURCE
 from interrupts import BACKENDS, interrupted
@@ -261,6 +262,24 @@ def test_other_signals_wait_too_and_handlers_may_be_changed() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert seen == ["inside"]
+
+
+def test_waits_on_a_cpu_need_no_thread_of_ours_and_may_be_left(device: cl.Device) -> None:
+    if not device.type & cl.device_type.CPU:
+        pytest.skip("a GPU's driver calls back late")
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    before = len(os.listdir("/proc/self/task"))
+    for turn in range(3):
+        gate = cl.UserEvent(context)
+        event = cl.enqueue_marker(queue, wait_for=[gate])
+        queue.flush()
+        for _ in range(4):
+            assert not core.native.wait_for_event(event.int_ptr, 0.01 * turn)
+        assert len(os.listdir("/proc/self/task")) == before
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        assert core.native.wait_for_event(event.int_ptr)
+        assert event.command_execution_status == cl.command_execution_status.COMPLETE
 
 
 def test_a_wait_with_a_lock_ends_by_a_signal_and_has_the_lock_again() -> None:

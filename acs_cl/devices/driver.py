@@ -142,7 +142,7 @@ _FUNCTIONS = (
     "clReleaseEvent", "clFlush", "clGetKernelInfo", "clCreateKernel", "clReleaseKernel",
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
-    "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill",
+    "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
 )  # fmt: skip
 
 

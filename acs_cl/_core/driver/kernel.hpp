@@ -49,6 +49,8 @@ struct Driver {
                                 std::uint32_t, void *const *, void **);
     std::int32_t (*fill_svm)(void *, void *, const void *, std::size_t, std::size_t, std::uint32_t,
                              void *const *, void **);
+    std::int32_t (*set_event_callback)(void *, std::int32_t, void (*)(void *, std::int32_t, void *),
+                                       void *);
 };
 
 inline Driver driver;
@@ -63,6 +65,7 @@ inline void open_driver(const std::vector<std::uintptr_t> &functions) {
 constexpr std::uint32_t KERNEL_FUNCTION_NAME = 0x1190, KERNEL_PROGRAM = 0x1194,
                         EVENT_QUEUE = 0x11D0, EVENT_STATUS = 0x11D3, QUEUE_DEVICE = 0x1091,
                         DEVICE_TYPE = 0x1000;
+constexpr std::int32_t EVENT_COMPLETE = 0;
 constexpr std::uint64_t DEVICE_IS_CPU = 1 << 1;
 
 inline std::int32_t event_status(void *event) {

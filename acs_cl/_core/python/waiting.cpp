@@ -7,6 +7,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "driver/kernel.hpp"
 #include "python/signals.hpp"
@@ -18,16 +19,49 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
+// What is waited for has ended, or not yet. Whoever waits may have left by then.
+struct Notice {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool has_come = false;
+
+    void come() {
+        std::lock_guard held(mutex);
+        has_come = true;
+        changed.notify_all();
+    }
+
+    // Whether it came within so many seconds.
+    bool wait(double seconds) {
+        std::unique_lock held(mutex);
+        return changed.wait_for(held, Seconds(seconds), [&] { return has_come; });
+    }
+};
+using SharedNotice = std::shared_ptr<Notice>;
+
 // A thread that waits for one event after the other.
 struct Waiter {
     std::mutex mutex;
     std::condition_variable changed;
     void *event = nullptr;  // what is waited for, or null
+    SharedNotice notice;
     bool is_left = false;  // by who asked: it ends with the event
 
+    void ask(void *what, SharedNotice whom) {
+        std::lock_guard held(mutex);
+        event = what;
+        notice = std::move(whom);
+        changed.notify_all();
+    }
+
+    void leave() {
+        std::lock_guard held(mutex);
+        is_left = true;
+        changed.notify_all();
+    }
+
     void run() {
-        std::unique_lock held(mutex);
-        while (!is_left) {
+        for (std::unique_lock held(mutex);;) {
             changed.wait(held, [&] { return event || is_left; });
             if (!event) return;
             held.unlock();
@@ -35,7 +69,7 @@ struct Waiter {
             driver.release_event(event);
             held.lock();
             event = nullptr;
-            changed.notify_all();
+            std::exchange(notice, nullptr)->come();
         }
     }
 };
@@ -55,17 +89,31 @@ std::shared_ptr<Waiter> take_waiter() {
     }
 }
 
-// Whether the event ends while it is asked again and again, for a short time.
-bool ends_soon(void *event) {
-    if (event_status(event) <= 0) return true;
+void on_end(void *, std::int32_t, void *notice) {
+    const std::unique_ptr<SharedNotice> own(static_cast<SharedNotice *>(notice));
+    (*own)->come();
+}
+
+// Has the driver's own thread tell of the end of an event. False: it does not.
+bool is_told(void *event, const SharedNotice &notice) {
+    auto kept = std::make_unique<SharedNotice>(notice);
+    if (driver.set_event_callback(event, EVENT_COMPLETE, on_end, kept.get())) return false;
+    kept.release();
+    return true;
+}
+
+bool is_on_cpu(void *event) {
     void *queue = nullptr;
     const bool is_known = !driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr);
-    const bool on_cpu = !is_known || !queue || !is_of_own_processor(queue);
-    const double asked_s = on_cpu ? ASKED_ON_CPU_S : ASKED_S;
-    for (const auto began = Clock::now(); Seconds(Clock::now() - began).count() < asked_s;) {
+    return !is_known || !queue || !is_of_own_processor(queue);
+}
+
+// Whether the event ends while it is asked for so many seconds.
+bool ends_within(double seconds, void *event) {
+    const auto began = Clock::now();
+    do {
         if (event_status(event) <= 0) return true;
-        if (on_cpu) std::this_thread::yield();
-    }
+    } while (Seconds(Clock::now() - began).count() < seconds);
     return false;
 }
 
@@ -74,37 +122,28 @@ double left_s(Clock::time_point began, double seconds) {
     return std::clamp(seconds - Seconds(Clock::now() - began).count(), 0.0, SLICE_S);
 }
 
-// The rest of a wait, by another thread. What handles a signal may wait, too, for another event.
-Wait by_another(void *event, Clock::time_point began, double seconds) {
+// A notice, in slices between which signals are handled.
+Wait wait_for_notice(Notice &notice, Clock::time_point began, double seconds) {
+    for (;;) {
+        if (PyErr_CheckSignals()) return Wait::RAISED;
+        const double slice_s = left_s(began, seconds);
+        if (slice_s <= 0) return Wait::LATE;
+        PyThreadState *saved = PyEval_SaveThread();
+        const bool has_come = notice.wait(slice_s);
+        PyEval_RestoreThread(saved);
+        if (has_come) return Wait::ENDED;
+    }
+}
+
+// The rest of a wait, by a thread of ours. What handles a signal may wait, too, for another event.
+Wait by_another(void *event, const SharedNotice &notice, Clock::time_point began, double seconds) {
     const std::shared_ptr<Waiter> own = take_waiter();
     if (!own) return Wait::RAISED;
     driver.retain_event(event);
-    {
-        std::lock_guard held(own->mutex);
-        own->event = event;
-    }
-    own->changed.notify_all();
-    Wait found = Wait::LATE;
-    while (found == Wait::LATE) {
-        if (PyErr_CheckSignals()) {
-            found = Wait::RAISED;
-            break;
-        }
-        const double slice_s = left_s(began, seconds);
-        if (slice_s <= 0) break;
-        PyThreadState *saved = PyEval_SaveThread();
-        {
-            std::unique_lock held(own->mutex);
-            if (own->changed.wait_for(held, Seconds(slice_s), [&] { return !own->event; }))
-                found = Wait::ENDED;
-        }
-        PyEval_RestoreThread(saved);
-    }
-    std::lock_guard held(own->mutex);
-    if (own->event) own->is_left = true;  // the thread ends with it
-    else if (!idle) idle = own;
-    else own->is_left = true;
-    own->changed.notify_all();
+    own->ask(event, notice);
+    const Wait found = wait_for_notice(*notice, began, seconds);
+    if (found == Wait::ENDED && !idle) idle = own;
+    else own->leave();
     return found;
 }
 
@@ -113,11 +152,21 @@ Wait by_another(void *event, Clock::time_point began, double seconds) {
 Wait wait_for_event(void *event, double seconds) {
     const auto began = Clock::now();
     PyThreadState *saved = PyEval_SaveThread();
-    bool is_over = true;
-    if (PyThread_get_thread_ident() == signals::main_thread) is_over = ends_soon(event);
-    else driver.wait_for_events(1, &event);
+    bool is_over = true, is_noticed = false;
+    SharedNotice notice;
+    if (PyThread_get_thread_ident() == signals::main_thread) {
+        const bool on_cpu = is_on_cpu(event);
+        is_over = ends_within(on_cpu ? 0 : ASKED_S, event);
+        if (!is_over) {
+            notice = std::make_shared<Notice>();
+            is_noticed = on_cpu && is_told(event, notice);
+        }
+    } else {
+        driver.wait_for_events(1, &event);
+    }
     PyEval_RestoreThread(saved);
-    return is_over ? Wait::ENDED : by_another(event, began, seconds);
+    if (is_over) return Wait::ENDED;
+    return is_noticed ? wait_for_notice(*notice, began, seconds) : by_another(event, notice, began, seconds);
 }
 
 bool is_of_own_processor(void *queue) {

@@ -1,12 +1,13 @@
 // Waits for the device that a signal can end.
 //
-// A driver's wait cannot be left, and Python runs handlers in its main thread only. So another thread
-// waits for the event in the driver, and the main one for that thread, in slices between which signals
-// are handled. Any other thread waits in the driver itself.
+// A driver's wait cannot be left, and Python runs handlers in its main thread only. So the main one waits
+// for somebody to tell it, in slices between which signals are handled. On a CPU that is the driver, by a
+// callback: its thread that has run the command calls it. A callback of a GPU's driver comes late, so there a
+// thread of ours waits in the driver. Any other thread waits in the driver itself.
 //
 // To hand an event over to a thread and back costs some microseconds, which a short wait would feel. So
-// an event is asked for its status a while first. On a CPU that may take the processor from the kernels
-// that are waited for. So it is not asked for long there, and others have the processor in between.
+// an event of a GPU is asked for its status a while first. On a CPU that would take the processor from the
+// kernels that are waited for, and beside other work the main thread would not get it back soon.
 
 #pragma once
 
@@ -17,8 +18,8 @@ namespace acs_cl {
 // How long a wait goes without a look at signals.
 constexpr double SLICE_S = 0.05;
 
-// How long an event of a GPU, and of a CPU, is asked first.
-constexpr double ASKED_S = 0.0002, ASKED_ON_CPU_S = 0.00002;
+// How long an event of a GPU is asked first.
+constexpr double ASKED_S = 0.0002;
 
 // Whether this thread runs host tasks: it must not wait for launches, which may wait for it.
 inline thread_local bool runs_host_task = false;
