@@ -16,9 +16,9 @@ whatever is unusual.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import pyopencl as cl
 
@@ -64,7 +64,7 @@ class Kernel(core.native.Caller):
         self,
         engine: Engine,
         program: Any,
-        native: Any,
+        native: OwnKernel,
         name: str,
         source: str,
         options: tuple[str, ...],
@@ -92,7 +92,7 @@ class Kernel(core.native.Caller):
         return f"<acs_cl.Kernel {self.name}>"
 
     @property
-    def native(self) -> Any:
+    def native(self) -> OwnKernel:
         """Return the runtime's own `pyopencl.Kernel`; its arguments change with every launch."""
         return self._native
 
@@ -126,14 +126,14 @@ class Kernel(core.native.Caller):
 
     def _call(
         self,
-        global_size: Any,
-        local_size: Any,
-        *args: Any,
-        reads: Any = None,
-        writes: Any = None,
-        wait_for: Sequence[Any] | None = None,
-        offset: Any = None,
-        when: Any = None,
+        global_size: object,
+        local_size: object,
+        *args: object,
+        reads: object = None,
+        writes: object = None,
+        wait_for: Events = None,
+        offset: object = None,
+        when: object = None,
         bands: object = None,
         **unknown: object,
     ) -> Handle:
@@ -255,12 +255,12 @@ class Kernel(core.native.Caller):
 
     def launch_many(
         self,
-        global_size: Any,
-        local_size: Any,
-        *args: Any,
+        global_size: object,
+        local_size: object,
+        *args: object,
         count: int | None = None,
-        wait_for: Sequence[Any] | None = None,
-        when: Any = None,
+        wait_for: Events = None,
+        when: object = None,
     ) -> Any:
         """Launch many times by one call. It does what a loop of calls does, for a fraction of what
         that costs.
@@ -305,13 +305,13 @@ class Kernel(core.native.Caller):
         """The core makes no launches of it any more, until it has another plan."""
         core.native.forget(self)
 
-    def _first(self, args: tuple[Any, ...]) -> Converted:
+    def _first(self, args: tuple[object, ...]) -> Converted:
         """The first call: learn the signature, generate the converter."""
         self._convert = converter(self)
         self._native.signature = self.signature
         return self._convert(self, args)
 
-    def convert_slowly(self, args: tuple[Any, ...]) -> Converted:
+    def convert_slowly(self, args: tuple[object, ...]) -> Converted:
         """Convert any arguments, and refuse wrong ones."""
         parameters = self.signature.parameters
         if len(args) != len(parameters):
@@ -319,8 +319,8 @@ class Kernel(core.native.Caller):
             raise UsageError(
                 f"{self.label()}: got {len(args)} arguments, expected {len(parameters)} ({names})"
             )
-        pointers: list[Any] = []
-        values: list[Any] = []
+        pointers: list[object] = []
+        values: list[object] = []
         reads: list[Span] = []
         writes: list[Span] = []
         offsets: dict[int, int] = {}
@@ -357,7 +357,7 @@ class Kernel(core.native.Caller):
             writes.append(self.globals_span())
         return native, tuple(pointers), tuple(values), Access(tuple(reads), tuple(writes))
 
-    def _memory(self, index: int, parameter: Parameter, value: Any) -> arguments.Resolved | None:
+    def _memory(self, index: int, parameter: Parameter, value: object) -> arguments.Resolved | None:
         try:
             found = arguments.resolve(self.engine, value)
         except UsageError as error:
@@ -369,7 +369,7 @@ class Kernel(core.native.Caller):
             raise self._wrong(index, parameter, value)
         return found
 
-    def _value(self, index: int, parameter: Parameter, value: Any) -> bytes:
+    def _value(self, index: int, parameter: Parameter, value: object) -> bytes:
         try:
             return scalars.to_bytes(parameter, value)
         except (ValueError, TypeError) as error:
@@ -379,7 +379,7 @@ class Kernel(core.native.Caller):
                 f"{kind}: {error}"
             ) from None
 
-    def _object(self, index: int, parameter: Parameter, value: Any) -> Any:
+    def _object(self, index: int, parameter: Parameter, value: object) -> object:
         """Local memory, samplers, null pointers; everything else is wrong here."""
         if parameter.space == "local" and isinstance(value, cl.LocalMemory):
             return value
@@ -391,7 +391,7 @@ class Kernel(core.native.Caller):
             return value
         raise self._wrong(index, parameter, value)
 
-    def _wrong(self, index: int, parameter: Parameter, value: Any) -> UsageError:
+    def _wrong(self, index: int, parameter: Parameter, value: object) -> UsageError:
         """An argument that is not of the parameter's kind."""
         expected = {
             "local": "pyopencl.LocalMemory(nbytes)",
@@ -407,7 +407,7 @@ class Kernel(core.native.Caller):
         )
 
     def _lengths(
-        self, lengths: tuple[Any, ...], what: str, decides: bool = False
+        self, lengths: tuple[object, ...], what: str, decides: bool = False
     ) -> tuple[Any, ...]:
         """Lengths as plain integers; drivers divide by them. With `decides`, the first may be
         `acs.size`."""
@@ -435,7 +435,7 @@ class Kernel(core.native.Caller):
             found.append(plain)
         return tuple(found)
 
-    def _offset(self, offset: Any) -> tuple[int, ...]:
+    def _offset(self, offset: object) -> tuple[int, ...]:
         found = _sizes(offset, "offset", self.name)
         if any(not 0 <= one <= MOST for one in found):
             raise UsageError(
@@ -524,9 +524,9 @@ class Kernel(core.native.Caller):
         global_size: tuple[int, ...],
         local_size: tuple[int, ...] | None,
         offset: tuple[int, ...] | None,
-        args: tuple[Any, ...],
-        reads: Any,
-        writes: Any,
+        args: tuple[object, ...],
+        reads: object,
+        writes: object,
     ) -> Access:
         if self.standing is not None:
             access = self.standing.apply(access, global_size, local_size, offset, args)
@@ -537,7 +537,7 @@ class Kernel(core.native.Caller):
         self._check_const(args, write_spans)
         return arguments.replace(access, read_spans, write_spans, exact)
 
-    def _check_const(self, args: tuple[Any, ...], writes: tuple[Span, ...]) -> None:
+    def _check_const(self, args: tuple[object, ...], writes: tuple[Span, ...]) -> None:
         """A declared write needs a parameter that can write."""
         written = {span.base for span in writes}
         suspects: dict[int, tuple[int, Parameter]] = {}
@@ -557,12 +557,14 @@ class Kernel(core.native.Caller):
             )
 
 
-def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
+def _sizes(value: object, what: str, kernel: str) -> tuple[Any, ...]:
     try:
         if type(value) is size:
             return (value,)  # `Deciding` puts its bound there
         if hasattr(value, "__index__"):
             return (_whole(value),)
+        if not isinstance(value, Iterable):
+            raise TypeError
         return tuple(one if type(one) is size else _whole(one) for one in value)
     except (TypeError, AttributeError):
         raise UsageError(
@@ -571,9 +573,9 @@ def _sizes(value: Any, what: str, kernel: str) -> tuple[Any, ...]:
         ) from None
 
 
-def _whole(number: Any) -> int:
+def _whole(number: object) -> int:
     """An integer of Python's, NumPy's or others'; a truth value is none."""
-    if isinstance(number, bool):
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise TypeError
     return int(number.__index__())
 

@@ -7,6 +7,7 @@ whatever the plan does not say comes here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from . import core
 from .access import scalars
 from .access.called import Called
 from .memory.array import Array
-from .records import Access
+from .records import Access, Sizes
 from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -66,12 +67,12 @@ def use(handle: type) -> None:
 def plan_launches(
     kernel: Planned,
     offer: tuple[Scheduler, Body] | None,
-    global_size: Any,
-    local_size: Any,
+    global_size: Sizes,
+    local_size: Sizes | None,
     access: Access,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     number: int,
-    variant: Any = None,
+    variant: object = None,
 ) -> None:
     """Launch `number`, without keywords but for `when=`, went to a backend: the core makes those
     like it from now on, with `when=` or without, as far as nothing is unusual when they come.
@@ -100,7 +101,10 @@ def plan_launches(
 
 
 def _head(
-    kernel: Planned, offer: tuple[Scheduler, Body] | None, global_size: Any, local_size: Any
+    kernel: Planned,
+    offer: tuple[Scheduler, Body] | None,
+    global_size: Sizes,
+    local_size: Sizes | None,
 ) -> tuple[bytes, bytes | None] | None:
     """What records of these sizes begin with, where the scheduler takes such launches."""
     if offer is None:
@@ -115,7 +119,11 @@ def _head(
 
 
 def _stay(
-    kernel: Planned, global_size: Any, local_size: Any, args: tuple[Any, ...], number: int
+    kernel: Planned,
+    global_size: Sizes,
+    local_size: Sizes | None,
+    args: tuple[object, ...],
+    number: int,
 ) -> tuple[int, int, str | None] | None:
     """How long launches like `number` go to lanes, where that one did."""
     engine = kernel.engine
@@ -186,11 +194,11 @@ def _codes(kernel: Planned) -> list[tuple[str, str]]:
     return codes
 
 
-def _too_many(codes: list[Any]) -> bool:
+def _too_many(codes: Sequence[tuple[str, str]]) -> bool:
     return len(codes) > _MOST_PARAMETERS or sum(c[0] == "P" for c in codes) > _MOST_POINTERS
 
 
-def _are_plain(engine: Any, args: tuple[Any, ...]) -> bool:
+def _are_plain(engine: object, args: tuple[object, ...]) -> bool:
     """Whether all memory among the arguments is plain arrays of the runtime."""
     return all(
         value.home is engine

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import pyopencl as cl
 from . import at_exit, core, factory, plans, transfers, waiting
 from .calls import Calls
 from .configuration import plan
-from .devices import kind
+from .devices import Spec, kind
 from .devices.build import build, driver_options, macro_options
 from .devices.contexts import context_for
 from .errors import UsageError
@@ -43,13 +44,15 @@ from .memory.views import normal_shape
 from .observe import stats
 from .options import BACKLOG, options, placing, scheduler_settings, spawning
 from .program import Program, adopted_kernel, source_text
-from .records import Options, Placing, Plan
+from .records import HostArray, Options, Placing, Plan, Report
 from .scheduler.policy import Choice
 from .scheduler.sender import Settings
 
 plans.use(Handle)
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
     from .graph.graph import Graph
     from .launch.backend import Backend
     from .launch.observers import Tracer
@@ -94,9 +97,9 @@ class Runtime:
 
     def __init__(
         self,
-        device: Any = None,
+        device: Spec = None,
         *,
-        context: Any = None,
+        context: cl.Context | None = None,
         backend: str = "auto",
         issue: str = "eager",
         window: int | None = None,
@@ -104,7 +107,7 @@ class Runtime:
         backlog: int = BACKLOG,
         memory: str | None = None,
         trace: bool = False,
-        check: Any = None,
+        check: object = None,
         watchdog_s: float | None = None,
         groups: int | None = None,
         slice_ms: float = 50.0,
@@ -114,7 +117,7 @@ class Runtime:
         predict: bool = False,
         bands: object = "off",
         spawn: object = "hungry",
-        emulate: Mapping[str, Any] | None = None,
+        emulate: Mapping[str, object] | None = None,
         profiling: bool = False,
         devices: object = None,
         placement: str = "min_finish",
@@ -205,12 +208,12 @@ class Runtime:
         return self._engine
 
     @property
-    def context(self) -> Any:
+    def context(self) -> cl.Context:
         """Return the OpenCL context."""
         return self._engine.context
 
     @property
-    def device(self) -> Any:
+    def device(self) -> cl.Device:
         """Return the OpenCL device."""
         return self._engine.device
 
@@ -230,7 +233,7 @@ class Runtime:
         self,
         source: str | Path,
         options: Sequence[str] = (),
-        macros: Mapping[str, Any] | None = None,
+        macros: Mapping[str, object] | None = None,
     ) -> Program:
         """Build OpenCL C: text, or a path to it. `macros` become `-D` options."""
         self._engine.check_open()
@@ -238,18 +241,18 @@ class Runtime:
         words = driver_options(self.context, [*options, *macro_options(macros)])
         return Program(self._engine, build(self.context, self.device, text, words), text, words)
 
-    def empty(self, shape: Any, dtype: Any = np.float32) -> Array:
+    def empty(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array with undefined contents."""
         self._engine.check_open()
         return self._engine.new_array(normal_shape(shape), np.dtype(dtype))
 
-    def zeros(self, shape: Any, dtype: Any = np.float32) -> Array:
+    def zeros(self, shape: object, dtype: DTypeLike = np.float32) -> Array:
         """Make an array of zeros."""
         array = self.empty(shape, dtype)
         array.fill(0)
         return array
 
-    def array(self, values: Any, dtype: Any = None) -> Array:
+    def array(self, values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
         """Make an array with the values of a NumPy array, or of what `numpy.asarray` makes one
         from.
         """
@@ -260,12 +263,12 @@ class Runtime:
         array.set(host)
         return array
 
-    def pinned(self, shape: Any, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+    def pinned(self, shape: object, dtype: DTypeLike = np.float32) -> HostArray:
         """Make a NumPy array in host memory that the device copies from and to at full speed."""
         self._engine.check_open()
         return transfers.pinned(self._engine, normal_shape(shape), np.dtype(dtype))
 
-    def prebuild(self, *kernels: Any) -> None:
+    def prebuild(self, *kernels: object) -> None:
         """Build kernels into the scheduler of backend 'device' now, and wait for it. Otherwise that
         happens behind the program's back.
 
@@ -279,7 +282,12 @@ class Runtime:
     # ---- launching -----------------------------------------------------------------------------
 
     def launch(
-        self, kernel: Any, global_size: Any, local_size: Any, *args: Any, **keywords: Any
+        self,
+        kernel: Kernel | cl.Kernel,
+        global_size: object,
+        local_size: object,
+        *args: object,
+        **keywords: Any,
     ) -> Handle:
         """Launch any `pyopencl.Kernel` (or one of ours), with the keywords of a kernel's call."""
         self._engine.check_open()
@@ -290,10 +298,10 @@ class Runtime:
 
     def call(
         self,
-        function: Callable[..., Any],
-        reads: Any = None,
-        writes: Any = None,
-        wait_for: Sequence[Any] | None = None,
+        function: Callable[..., object],
+        reads: object = None,
+        writes: object = None,
+        wait_for: Sequence[cl.Event] | None = None,
     ) -> Handle:
         """Run a Python function as a host task, in a thread, when what it reads is there.
 
@@ -367,7 +375,12 @@ class Runtime:
         self._engine.check_open()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         at_exit.leave(self._engine, kind)
 
     def __repr__(self) -> str:
@@ -375,7 +388,7 @@ class Runtime:
 
     # ---- asking --------------------------------------------------------------------------------
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> Report:
         """Count launches, edges by kind, pruned edges, window occupancy, lanes, memory, overlap."""
         with self._engine.lock:
             return stats.report(self._engine)

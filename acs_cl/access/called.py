@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 import pyopencl as cl
 
+from ..devices.driver import OwnKernel
 from ..memory.array import Home
 from ..records import Access
 from .signature import Signature
@@ -27,7 +28,7 @@ class Called(Protocol):
         """The engine of its runtime."""
 
     @property
-    def native(self) -> cl.Kernel:
+    def native(self) -> OwnKernel:
         """The `pyopencl.Kernel`."""
 
     @property

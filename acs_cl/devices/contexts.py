@@ -53,7 +53,7 @@ _shared: dict[tuple[int, int], Shared] = {}
 _lock = threading.Lock()
 
 
-def context_for(device: cl.Device, context: cl.Context) -> tuple[cl.Context, cl.Device]:
+def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Context, cl.Device]:
     """The context and device to use: the shared one of a device, or of a context given its only
     device or the one named."""
     if context is None:

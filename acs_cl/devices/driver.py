@@ -76,7 +76,7 @@ class OwnKernel(cl.Kernel):
         self.launched = 0
         """How often since the scheduler was last thought of, and why it does not have it."""
         self.reason = "its kernel was not launched often yet"
-        self.offer: object = None
+        self.offer: Any = None
         self.origin: Origin | None = None
         self.queued: object = None
         self.signature: object = None

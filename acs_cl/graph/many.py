@@ -60,7 +60,7 @@ def launch_many(
     args: Sequence[object],
     count: int | None,
     wait_for: Events,
-    when: Any,
+    when: object,
 ) -> Any:
     """See `Kernel.launch_many`."""
     sizes = _sizes(global_size), _sizes(local_size)
@@ -126,14 +126,14 @@ def _one(
     )  # fmt: skip
 
 
-def _is_each(value: Any) -> bool:
+def _is_each(value: object) -> bool:
     """Whether an argument has a value for each launch."""
     return isinstance(value, (list, tuple, range)) or (
         isinstance(value, np.ndarray) and value.ndim > 0
     )
 
 
-def _sizes(value: Any) -> Column:
+def _sizes(value: object) -> Column:
     """A size for all launches, or a list of sizes: numbers, or tuples."""
     if isinstance(value, np.ndarray) and value.ndim:
         return [tuple(np.atleast_1d(size).tolist()) for size in value], True

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from .. import core
-from ..devices.driver import Origin
+from ..devices.driver import Origin, OwnKernel
 from ..errors import DeviceError
-from ..records import Launch, Report
+from ..records import Launch, Report, Sizes
 
 End = core.native.End
 Ended = list[core.native.End]
@@ -81,7 +81,9 @@ class Backend:
         what the driver raises."""
         raise NotImplementedError
 
-    def stays(self, number: int, kernel: cl.Kernel, key: object) -> tuple[int, int, str | None]:
+    def stays(
+        self, number: int, kernel: OwnKernel, key: tuple[str, Sizes, Sizes | None]
+    ) -> tuple[int, int, str | None]:
         """Launch `number` came: how many like it, of `key`, will go to a queue without further
         thought (-1: all), up to which launch (0: any), and why if that is asked for."""
         return -1, 0, None
@@ -131,15 +133,15 @@ class Backend:
         once."""
         return DeviceError(f"the device reports status {status}") if status < 0 else None
 
-    def event(self, number: int) -> Any:
+    def event(self, number: int) -> cl.Event | None:
         """The event of a launch in flight, or None when it has been seen to end."""
         raise NotImplementedError
 
-    def to_wait_for(self, number: int) -> Any:
+    def to_wait_for(self, number: int) -> cl.Event | None:
         """An event of the driver that ends with a launch in flight, or None."""
         return self.event(number)
 
-    def event_for_others(self, number: int) -> Any:
+    def event_for_others(self, number: int) -> cl.Event | None:
         """The same as a `pyopencl.Event` that another library can wait for."""
         return self.event(number)
 
@@ -156,7 +158,7 @@ class Backend:
         """The same, for a caller who waits for launch `number`."""
         raise NotImplementedError
 
-    def oldest(self) -> Any:
+    def oldest(self) -> cl.Event | None:
         """An event of the driver to wait for before looking again, or None."""
         raise NotImplementedError
 

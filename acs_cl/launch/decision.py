@@ -20,7 +20,7 @@ import pyopencl as cl
 from ..access.cuts import Cut
 from ..devices.driver import Events, Place, read
 from ..errors import DeviceError
-from ..records import Span
+from ..records import Command, Span
 from .commands import KernelCommand
 
 WIDTH = 4
@@ -176,3 +176,10 @@ class DecidedCommand:
             f"launch {number} of kernel {self.name!r} did not run: its count on the device is "
             f"{got}, expected {expected}"
         )
+
+
+def parts_of(command: Command) -> tuple[Command, Decision | None]:
+    """Give a command without its decision, and that."""
+    if type(command) is DecidedCommand:
+        return command.plain, command.decision
+    return command, None

@@ -22,7 +22,6 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, Protocol
 
-import numpy as np
 import pyopencl as cl
 
 from .. import core
@@ -32,7 +31,7 @@ from ..host.threads import Progress, on_host_task
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..memory.views import contiguous_strides
-from ..records import Access, Command, Launch, Span
+from ..records import Access, Command, DType, HostArray, Launch, Span
 from . import bases, waits
 from .backend import Backend, Ended
 from .books import Books, Gates, Parts
@@ -70,7 +69,7 @@ class Calls(Protocol):
     def collected(self, engine: Engine) -> None:
         """Nobody has the engine any more."""
 
-    def read_now(self, engine: Engine, array: Array, out: object) -> Any:
+    def read_now(self, engine: Engine, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
 
     def read(self, engine: Engine, array: Array, out: object) -> Handle:
@@ -79,7 +78,7 @@ class Calls(Protocol):
     def write(self, engine: Engine, array: Array, source: object, copy: bool) -> Handle:
         """Overwrite an array with host values."""
 
-    def fill(self, engine: Engine, array: Array, value: Any) -> Handle:
+    def fill(self, engine: Engine, array: Array, value: object) -> Handle:
         """Overwrite every element of an array."""
 
     def copy(self, engine: Engine, target: Array, source: Array) -> Handle:
@@ -98,7 +97,7 @@ class Engine(Books):
     def __init__(self, parts: Parts, calls: Calls) -> None:
         super().__init__(parts)
         self.calls = calls
-        self.owner: Callable[[Engine], Any] = _nobody
+        self.owner: Callable[[Engine], object] = _nobody
         """Gives the public face."""
         self.sections: list[Section] = []
         self._seen = 0
@@ -372,7 +371,7 @@ class Engine(Books):
         """The public face."""
         return self.owner(self)
 
-    def new_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def new_array(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """Make an array with undefined contents."""
         if dtype.hasobject:
             raise UsageError(f"dtype {dtype}: Python objects cannot live on a device")
@@ -432,7 +431,7 @@ class Engine(Books):
         if self.checker is not None:
             self.checker.data_taken(array)
 
-    def read_now(self, array: Array, out: object) -> Any:
+    def read_now(self, array: Array, out: object) -> HostArray:
         """Read an array back, and wait for it."""
         return self.calls.read_now(self, array, out)
 
@@ -444,7 +443,7 @@ class Engine(Books):
         """Overwrite an array with host values."""
         return self.calls.write(self, array, source, copy)
 
-    def fill(self, array: Array, value: Any) -> Handle:
+    def fill(self, array: Array, value: object) -> Handle:
         """Overwrite every element of an array."""
         return self.calls.fill(self, array, value)
 

@@ -111,7 +111,7 @@ def event(books: Books, number: int) -> cl.Event:
         found = books.backend.event_for_others(number)
         if found is not None:
             books.backend.flush()
-            return found  # type: ignore[no-any-return]
+            return found
         return books.user_events.give(number, number in books.table)
 
 

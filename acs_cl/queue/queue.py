@@ -560,10 +560,7 @@ class Queue(cl.CommandQueue):
             if event is None:
                 return int(cl.command_execution_status.QUEUED)
             # what is done itself may wait for what the host could see before it
-            return max(
-                int(event.get_info(cl.event_info.COMMAND_EXECUTION_STATUS)),
-                int(cl.command_execution_status.RUNNING),
-            )
+            return max(status(event), int(cl.command_execution_status.RUNNING))
         self.pretend(number)
         return -1 if engine.failures.knows(number) else 0
 

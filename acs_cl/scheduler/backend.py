@@ -23,23 +23,23 @@ from functools import partial
 from itertools import count, islice
 from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
 from .. import core
 from ..backends.queues import open_queues
-from ..devices.driver import STATUS, CommandQueue
+from ..devices.driver import CommandQueue, Origin, OwnKernel, status
 from ..errors import DeviceError
 from ..launch.backend import DECIDED, Backend, End, Ended, Snapshot
 from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand
+from ..launch.decision import parts_of
 from ..memory.blocks import Store
 from ..ranges import merged
-from ..records import Launch
+from ..records import Command, Launch, Report
 from .builds import Scheduler, Schedulers
 from .orders import first_in
-from .policy import FEW, HOT, Choice
+from .policy import FEW, HOT, Choice, Key
 from .resident import Foreseen, Resident, Writes
 from .segment import Segment, SegmentCommand
 from .segment import Settings as SegmentSettings
@@ -84,8 +84,8 @@ class Device(Backend):
 
     def __init__(
         self,
-        context: Any,
-        device: Any,
+        context: cl.Context,
+        device: cl.Device,
         lanes: Backend,
         store: Store,
         tier: str,
@@ -123,9 +123,9 @@ class Device(Backend):
             self._clockless = [CommandQueue(context, device)]
         self._commands: list[Launch] = []
         """The launches of the open epoch, where it may go to lanes as a whole."""
-        self._timed: dict[int, Any] = {}
+        self._timed: dict[int, Key] = {}
         self._where: dict[int, str] = {}
-        self._offered: list[Any] = []
+        self._offered: list[OwnKernel] = []
         self._builds = 0
         self.cuts = 0
         self.tasks_sent = 0
@@ -216,7 +216,7 @@ class Device(Backend):
         """Those of the lanes."""
         return self.lanes.core_queues
 
-    def stays(self, number: int, kernel: Any, key: Any) -> tuple[int, int, str | None]:
+    def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
         """Some launches at a time, where the last one took a lane: what keeps a kernel there may
         change."""
         reason, choice, left, until = self._where.get(number), self._choice, HOT, 0
@@ -243,7 +243,7 @@ class Device(Backend):
         self.send_if_due()
         forget_oldest(self._where)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Report:
         """Counters, reasons and schedulers, in plain values."""
         return {
             **self.counters,
@@ -264,7 +264,7 @@ class Device(Backend):
         """Whether launches may come to an epoch without anybody's being told."""
         return self.unsent or (self._open is not None and self._open.attended > 0)
 
-    def submit(self, launch: Launch, behind: list[Any] | None = None) -> None:
+    def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Into the open epoch, or to a lane."""
         if self._table.is_complete:  # and not sent yet
             self.send()
@@ -315,20 +315,20 @@ class Device(Backend):
             self._commands.append(launch)
         self.send_if_due()
 
-    def _as_guest(self, command: Any, home: Scheduler | None, other: Scheduler) -> Task | None:
+    def _as_guest(self, command: Command, home: Scheduler | None, other: Scheduler) -> Task | None:
         """What a launch is in another scheduler, if it may as well run there: so that the epoch
         needs no cut. From now on its kernel is at home there. One that fills the device has its
         tiles as its own scheduler cuts them: on an H200 such a task took twice as long in groups of
         64 as in groups of 256."""
-        decision = command.decision if type(command) is DecidedCommand else None
-        plain: KernelCommand = command if decision is None else command.plain
+        command, decision = parts_of(command)
+        assert type(command) is KernelCommand
         if decision is not None and (decision.count is not None or home is None):
             return None
-        native = plain.kernel
+        native = command.kernel
         if not self._schedulers.may_ride(native.origin, home, other):
             return None
         body = other.bodies[native.origin]
-        task = body.made(plain, decision, self._store.owns)
+        task = body.made(command, decision, self._store.owns)
         if 2 * task.tiles > other.limits.groups:
             return None
         native.offer = other, body  # in place of the one it has
@@ -373,7 +373,7 @@ class Device(Backend):
                 self.settings.most_tasks, MOST_ENTRIES, self._next_look if epoch.attended else 1,
             )  # fmt: skip
 
-    def takes(self, key: Any, tiles: int, scheduler: Scheduler) -> bool:
+    def takes(self, key: Key, tiles: int, scheduler: Scheduler) -> bool:
         """Whether launches of a kernel and its sizes go to the scheduler without further thought.
         `key`: its name and the sizes."""
         choice = self._choice
@@ -381,12 +381,12 @@ class Device(Backend):
             return True
         return choice.refusal(self._table.number, key, tiles, scheduler.limits.groups) is None
 
-    def _task(self, command: Any, offer: tuple[Scheduler, Body] | None) -> tuple[Scheduler, Task]:
+    def _task(
+        self, command: Command, offer: tuple[Scheduler, Body] | None
+    ) -> tuple[Scheduler, Task]:
         """The task that a launch is. Raises `Unfit`."""
-        decision = None
-        if type(command) is DecidedCommand:
-            command, decision = command.plain, command.decision
-        elif type(command) is not KernelCommand:
+        command, decision = parts_of(command)
+        if type(command) is not KernelCommand:
             raise Unfit(f"a {command.name} runs on a lane")
         scheduler, body = offer or self._body(command)
         try:
@@ -422,7 +422,7 @@ class Device(Backend):
             extra = self._epochs_above(launch)
         self.lanes.submit(launch, extra)
 
-    def _epochs_above(self, launch: Launch) -> list[Any] | None:
+    def _epochs_above(self, launch: Launch) -> list[cl.Event] | None:
         """The events of the epochs that a launch on a lane waits for; they are sent."""
         extra = []
         for number in launch.upstream:
@@ -458,7 +458,7 @@ class Device(Backend):
     def _in_hand(self) -> int:
         """Epochs that the device has not finished. While it has two, nothing is gained by sending
         another one."""
-        return sum(e.event is not None and e.event.get_info(STATUS) > 0 for e in self._sent)
+        return sum(e.event is not None and status(e.event) > 0 for e in self._sent)
 
     # ---- sending -------------------------------------------------------------------------------
 
@@ -588,7 +588,7 @@ class Device(Backend):
         """Launches submitted and not yet reported."""
         return self._table.in_epochs + self.lanes.in_flight
 
-    def event(self, number: int) -> Any:
+    def event(self, number: int) -> cl.Event | None:
         """The event of a launch: of its lane's command, or of its epoch, which is sent for it."""
         epoch = self._epochs.get(self._table.epoch(number))
         if epoch is None:
@@ -599,7 +599,7 @@ class Device(Backend):
                 return self.lanes.event(number)
         return epoch.event
 
-    def oldest(self) -> Any:
+    def oldest(self) -> cl.Event | None:
         """An event to wait for before looking again."""
         self.send()
         for epoch in self._sent:
@@ -635,7 +635,7 @@ class Device(Backend):
         sent = self._sent
         whole: Ended = []
         done = False
-        while sent and (sent[0].event is None or sent[0].event.get_info(STATUS) <= 0):
+        while sent and (sent[0].event is None or status(sent[0].event) <= 0):
             epoch = sent.popleft()
             one_by_one = self._end(epoch)
             ended += one_by_one
@@ -732,20 +732,22 @@ class Device(Backend):
             settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 
-        def refusal(command: Any, tiles: int, groups: int) -> str | None:
+        def refusal(command: Command, tiles: int, groups: int) -> str | None:
             if choice is None:
                 return None
             return choice.refusal(self._table.number, _key(command), tiles, groups)
 
         return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
 
-    def prepare(self, kernels: list[tuple[Any, int]]) -> None:
+    def prepare(self, kernels: list[tuple[Origin, int]]) -> None:
         """Have kernels built into schedulers, and wait for it."""
         for origin, group in kernels:
             self._schedulers.ask(origin, group)
         self._schedulers.wait()
 
-    def requeue(self, lanes: Backend, queues: list[Any] | None = None) -> tuple[Backend, list[Any]]:
+    def requeue(
+        self, lanes: Backend, queues: list[cl.CommandQueue] | None = None
+    ) -> tuple[Backend, list[cl.CommandQueue]]:
         """Other lanes, and queues that go with them; gives those before. Nothing is in flight."""
         before = self.lanes, self.queues
         if queues is None:
@@ -787,7 +789,7 @@ def forget_oldest(where: dict[int, str]) -> None:
             del where[number]
 
 
-def _at_once(choice: Choice, number: int, command: Any) -> str | None:
+def _at_once(choice: Choice, number: int, command: Command) -> str | None:
     """Why a launch takes a lane without further thought, if it does."""
     until, why = choice.left_alone(number, command.name)
     if until:
@@ -799,11 +801,10 @@ def _at_once(choice: Choice, number: int, command: Any) -> str | None:
     return None
 
 
-def _offer(command: Any) -> tuple[Scheduler, Body] | None:
+def _offer(command: Command) -> tuple[Scheduler, Body] | None:
     """The scheduler that the kernel of a launch was in before at these sizes, and its body
     there."""
-    if type(command) is DecidedCommand:
-        command = command.plain
+    command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
     offer: tuple[Scheduler, Body] | None = getattr(command.kernel, "offer", None)
@@ -811,22 +812,21 @@ def _offer(command: Any) -> tuple[Scheduler, Body] | None:
     return offer if offer is not None and sizes in offer[1].heads else None
 
 
-def _look_away(kernel: Any, reason: str) -> None:
+def _look_away(kernel: OwnKernel, reason: str) -> None:
     """What keeps a kernel on lanes now will do so for its next launches: no need to ask each
     time."""
     kernel.launched = 0
     kernel.reason = reason
 
 
-def _has_origin(command: Any) -> bool:
+def _has_origin(command: Command) -> bool:
     """Whether a scheduler could have the kernel of a launch."""
     return type(command) is not KernelCommand or command.kernel.origin is not None
 
 
-def _key(command: Any) -> Any:
+def _key(command: Command) -> Key | None:
     """A kernel and its sizes: what launches are alike for. None for other commands."""
-    if type(command) is DecidedCommand:
-        command = command.plain
+    command, _ = parts_of(command)
     if type(command) is KernelCommand:
         return command.name, command.global_size, command.local_size
     return None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyopencl as cl
 
+from ..devices.driver import Origin
 from ..errors import OutOfMemory
 from ..launch.commands import KernelCommand
-from ..launch.decision import DecidedCommand
+from ..launch.decision import DecidedCommand, parts_of
 from ..records import EVERYTHING, Access, Command
 from . import layout
 from .builds import Scheduler, Schedulers
@@ -43,7 +44,7 @@ class Cutter:
 
     def __init__(
         self,
-        context: Any,
+        context: cl.Context,
         schedulers: Schedulers,
         owns: Callable[[int], bool],
         settings: Settings,
@@ -190,11 +191,11 @@ class Cutter:
                 raise Unfit(reason)
         return tasks
 
-    def task(self, command: Any, body: Body) -> Task:
+    def task(self, command: Command, body: Body) -> Task:
         """A launch as a record."""
-        if type(command) is DecidedCommand:
-            return body.decided(command.plain, command.decision, self._owns)
-        return body.task(command, self._owns)
+        plain, decision = parts_of(command)
+        assert type(plain) is KernelCommand
+        return body.made(plain, decision, self._owns)
 
     def patch(self, segment: Segment, index: int, launch: Recorded) -> bool:
         """Put another launch in the place of one in a segment, if that differs in arguments
@@ -210,18 +211,16 @@ class Cutter:
             return False
 
 
-def _takes_local_memory(command: Any) -> bool:
-    if type(command) is DecidedCommand:
-        command = command.plain
+def _takes_local_memory(command: Command) -> bool:
+    command, _ = parts_of(command)
     return type(command) is KernelCommand and any(
         isinstance(pointer, cl.LocalMemory) for pointer in command.pointers[1::2]
     )
 
 
-def _origin(command: Any) -> tuple[Any, int] | None:
+def _origin(command: Command) -> tuple[Origin, int] | None:
     """Where the kernel of a command comes from, and the items of its groups."""
-    if type(command) is DecidedCommand:
-        command = command.plain
+    command, _ = parts_of(command)
     if type(command) is not KernelCommand:
         return None
     origin = getattr(command.kernel, "origin", None)

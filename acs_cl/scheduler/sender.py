@@ -26,7 +26,6 @@ import pyopencl as cl
 
 from .. import core
 from ..devices import driver
-from ..devices.driver import STATUS
 from ..errors import DeviceError, InternalError
 from ..launch.backend import Backend
 from ..launch.decision import WrongCountError
@@ -110,13 +109,13 @@ class Epoch:
         self.recorder = layout.Recorder()
         self.trusted = True
         """Whether it is sent however small it is."""
-        self.wait_for: list[Any] = []
+        self.wait_for: list[cl.Event] = []
         self.opened = 0.0
         """When its first task was seen; 0: none was."""
         self.attended = 0.0
         """Since when somebody looks at it now and then; 0: nobody does, and its first task wakes
         who sends it."""
-        self.event: Any = None
+        self.event: cl.Event | None = None
         self.error: BaseException | None = None
         self.region: Any = None
         self.words: Writes = []
@@ -147,7 +146,7 @@ class Epoch:
 
     def __del__(self) -> None:
         """Wait: the driver reads `words` and writes `status` until the end."""
-        if self.event is not None and self.event.get_info(STATUS) > 0:
+        if self.event is not None and driver.status(self.event) > 0:
             driver.wait_for_event(self.event)
 
     @property
@@ -188,7 +187,7 @@ class Sender:
 
     def __init__(
         self,
-        queue: Any,
+        queue: cl.CommandQueue,
         lanes: Backend,
         store: Store,
         tier: str,
@@ -248,7 +247,7 @@ class Sender:
             return image.words[: image.block]
         return None
 
-    def requeue(self, queue: Any, lanes: Backend) -> None:
+    def requeue(self, queue: cl.CommandQueue, lanes: Backend) -> None:
         """Use others from now on."""
         self._queue, self._lanes = queue, lanes
         self._pointer: int = queue.int_ptr
@@ -298,7 +297,7 @@ class Sender:
     ) -> None:
         """Words to their places in the region, the launches in block `which`, what became of it."""
         queue, events = self._queue, epoch.wait_for
-        wait_for = [event for event in events if event.get_info(STATUS) > 0]
+        wait_for = [event for event in events if driver.status(event) > 0]
         if wait_for:
             self._lanes.flush()
         epoch.counts, epoch.words = image, writes
@@ -385,7 +384,7 @@ class Sender:
 
     def outcome(self, epoch: Epoch, numbers: Callable[[], list[int]]) -> Outcome:
         """Of an epoch whose event has ended, or which has none. `numbers`: its launches by task."""
-        status = int(epoch.event.get_info(STATUS)) if epoch.event is not None else -1
+        status = driver.status(epoch.event) if epoch.event is not None else -1
         failures: dict[int, BaseException] = {}
         broken = epoch.error
         if broken is None and status < 0:

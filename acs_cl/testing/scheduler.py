@@ -90,12 +90,11 @@ class Scheduler:
         return self.backend.unsent
 
     @property
-    def last_epoch(self) -> cl.Event:
+    def last_epoch(self) -> cl.Event | None:
         """Return the event of the newest epoch that was sent and is not known to have ended."""
         newest = self.backend.newest
         assert newest is not None
-        event: cl.Event = newest.event
-        return event
+        return newest.event
 
     @property
     def builds(self) -> Schedulers:

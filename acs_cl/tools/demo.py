@@ -111,7 +111,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _side(stack: ExitStack, device: object, backend: str, pixels: int) -> Side:
+def _side(stack: ExitStack, device: devices.Spec, backend: str, pixels: int) -> Side:
     timed = stack.enter_context(Runtime(device, backend=backend))
     traced = stack.enter_context(Runtime(device, backend=backend, trace=True))
     name = timed.plan.backend + (" (auto)" if backend == "auto" else "")
