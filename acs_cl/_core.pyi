@@ -14,7 +14,7 @@ Two rules hold for all of it:
 
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -145,10 +145,12 @@ def signals() -> int:
 def hook_signals() -> None:
     """Look for new handlers of signals, as locks do now and then."""
 
-def end_process(seconds: float, status: int, is_own: bool, fails: bool, keeps: object) -> None:
+def end_process(
+    seconds: float, status: int, own: Literal["none", "failed", "any"], keeps: object
+) -> None:
     """End the process after so many seconds, whatever it does then, with a status; before that
-    without what drivers do at exit, and with the program's own status if `is_own`. With `fails` a
-    status of 0 is not its own. `keeps`: what Python never frees."""
+    without what drivers do at exit. `own`: which statuses of the program's own it has then in place
+    of this one. `keeps`: what Python never frees."""
 
 def call_to_the_end(call: Callable[[bool], None]) -> None:
     """Call it, and again when Ctrl-C ended that, until it returns or another exception comes.

@@ -21,6 +21,7 @@ import signal
 import sys
 import threading
 from time import perf_counter
+from typing import Literal, TypeAlias
 
 from . import core, waiting
 from .errors import StalledError
@@ -48,6 +49,9 @@ GIVEN_UP = KeyboardInterrupt, StalledError
 
 NAMED = 8
 """Launches that are named on stderr."""
+
+Own: TypeAlias = Literal["none", "failed", "any"]
+"""Which statuses of the program's own it has in place of ours."""
 
 interrupted = False
 """Whether Ctrl-C ends the program although it has caught that: for who knows."""
@@ -154,7 +158,8 @@ def _end(seconds: float, is_interrupted: bool, is_news: bool) -> None:
             stream.flush()
     if seconds:
         status = INTERRUPTED if is_interrupted else FAILED
-        core.native.end_process(seconds, status, not is_interrupted, is_news, _left)
+        own: Own = "none" if is_interrupted else "failed" if is_news else "any"
+        core.native.end_process(seconds, status, own, _left)
     else:  # no thread of Python's runs while the interpreter ends
         os._exit(INTERRUPTED)
 

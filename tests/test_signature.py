@@ -381,6 +381,18 @@ def test_what_includes_files_is_kept_as_long_as_they_say_the_same(
             assert from_source(PART, "k", option, None).parameters[0].mode == mode
 
 
+def test_names_of_included_files_are_stored_once_for_a_program(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "part.h").write_text("#define BODY a[0] = 1;")
+    source = PART + PART.partition("\n")[2].replace("void k", "void l")
+    places = set()
+    for name in "kl":
+        assert from_source(source, name, f"-I {tmp_path}", None).parameters[0].mode == "w"
+        places |= {path.stat().st_ino for path in folder.rglob("*.json")}
+    assert len(places) == 1  # a file that is written again is another one
+
+
 @pytest.mark.parametrize("place", ["beside", "in front", "nested"])
 def test_a_file_that_gets_in_front_of_another_one_is_seen(
     folder: Path, tmp_path: Path, place: str

@@ -262,9 +262,9 @@ def _parse_signature(
     with clang.LOCK:
         unit = _unit(source, words, device, facts)
         if unit.included:
-            cache.store(
-                cache.key(source, _INCLUDED, words, facts), {"files": sorted(unit.included)}
-            )
+            key, names = cache.key(source, _INCLUDED, words, facts), sorted(unit.included)
+            if cache.load(key) != (record := {"files": names}):  # as another kernel has left it
+                cache.store(key, record)
         kernel = unit.kernels.get(kernel_name)
         if kernel is None:
             raise CannotParse(f"the source has no kernel {kernel_name}")

@@ -4,17 +4,23 @@ In: `Engine.pump` (still needed? moved anything?), called under the runtime's lo
 these exist only while there is something for them to do, so a program without host tasks, foreign
 events, `ready_first` or a full window never has a thread of ours. They keep the runtime alive while
 they work, and only then. A `Clock` is for a watchdog, where the program asks for one.
+
+Every thread of ours begins by `start`, so that the end of the program ends them all: one that the
+interpreter ends inside the core, or inside a compiler, takes the process with it.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import perf_counter, sleep
+from typing import Protocol
 
 from .. import core
 
@@ -26,22 +32,61 @@ IDLE_S = 0.2
 HOST_THREADS = 4
 
 LAST_S = 1.0
-"""How long a program that ends waits for each thread."""
+"""How long a program that ends waits for each thread, and the interpreter for one in a compiler."""
 
-_threads: set[threading.Thread] = set()
-_pools: weakref.WeakSet[HostTasks] = weakref.WeakSet()
+TICK_S = 0.1
+"""How long a wait for a thread goes without looking whether that is too late."""
+
+FAILED = 1
+"""Exit status of a program that has to be ended by force."""
+
 _leaves = threading.Event()
 """The program ends, and no thread is needed any more."""
 
 
+class Worker(Protocol):
+    """Whose thread has to end by itself, since it may be anywhere."""
+
+    def close(self) -> None:
+        """Have its threads end soon."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody should wait for them any more."""
+
+
+_threads: dict[threading.Thread, Worker | None] = {}
+
+
+def start(work: Callable[[], object], name: str, worker: Worker | None = None) -> threading.Thread:
+    """Have a thread do some work. The end of the program waits a moment for it, and for that of a
+    worker until it is late. Where a worker's has not ended then, drivers do nothing at exit."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            _threads.pop(threading.current_thread(), None)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    _threads[thread] = worker
+    thread.start()
+    return thread
+
+
 @atexit.register
 def _end_threads() -> None:
-    """A thread that the interpreter ends inside the core takes the process with it."""
     _leaves.set()
-    for pool in list(_pools):
-        pool.end()
-    for thread in list(_threads):
-        thread.join(LAST_S)
+    threads = list(_threads.items())
+    for one in {worker for _, worker in threads if worker is not None}:
+        one.close()
+    with contextlib.suppress(KeyboardInterrupt):  # who is interrupted waits no longer
+        for thread, worker in threads:
+            thread.join(LAST_S)
+            while worker is not None and thread.is_alive() and not worker.is_late:
+                thread.join(TICK_S)
+    if any(thread.is_alive() for thread, worker in threads if worker is not None):
+        core.native.end_process(LAST_S, FAILED, "any", threads)
 
 
 def on_host_task() -> bool:
@@ -74,20 +119,10 @@ class Progress:
         """Have the thread running. Called under the lock."""
         if not self._running:
             self._running = True
-            thread = threading.Thread(
-                target=self._run,
-                args=(self._pump(), self._goes_on()),
-                name="acs_cl progress",
-                daemon=True,
-            )
-            _threads.add(thread)
-            thread.start()
-
-    def _run(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
-        try:
-            self._poll(pump, goes_on)
-        finally:
-            _threads.discard(threading.current_thread())
+            pump, goes_on = self._pump(), self._goes_on()
+            assert pump is not None
+            assert goes_on is not None
+            start(partial(self._poll, pump, goes_on), "acs_cl progress")
 
     def _poll(self, pump: Callable[[], tuple[bool, bool]], goes_on: Callable[[], bool]) -> None:
         pause = SHORTEST_SLEEP_S
@@ -119,19 +154,14 @@ class Clock:
 
     def start(self) -> None:
         """Have it called from now on."""
-        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-        _threads.add(thread)
-        thread.start()
+        start(self._run, self._name)
 
     def _run(self) -> None:
-        try:
-            while not _leaves.wait(self._seconds):
-                call = self._call()
-                if call is None or not call():
-                    return
-                del call
-        finally:
-            _threads.discard(threading.current_thread())
+        while not _leaves.wait(self._seconds):
+            call = self._call()
+            if call is None or not call():
+                return
+            del call
 
 
 class HostTasks:
@@ -142,7 +172,6 @@ class HostTasks:
         self._threads = 0
         self._busy = 0
         self._lock = threading.Lock()
-        _pools.add(self)
 
     @property
     def busy(self) -> bool:
@@ -156,20 +185,17 @@ class HostTasks:
             self._queue.put(task)
             if self._threads < min(self._busy, HOST_THREADS):
                 self._threads += 1
-                thread = threading.Thread(target=self._run, name="acs_cl host task", daemon=True)
-                _threads.add(thread)
-                thread.start()
+                start(self._work, "acs_cl host task", self)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Let threads without a task go."""
         for _ in range(HOST_THREADS):
             self._queue.put(None)
 
-    def _run(self) -> None:
-        try:
-            self._work()
-        finally:
-            _threads.discard(threading.current_thread())
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody should wait for a task: runtimes have waited for theirs."""
+        return True
 
     def _work(self) -> None:
         core.native.mark_host_task()

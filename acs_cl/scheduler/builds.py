@@ -14,8 +14,6 @@ refused.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from math import inf
@@ -27,7 +25,7 @@ import pyopencl as cl
 from .. import core, devices
 from ..devices.driver import OwnKernel, declare_svm
 from ..errors import AcsError
-from ..host import isolated
+from ..host import isolated, threads
 from ..host.digest import digest
 from . import layout
 from .children import DEFAULT, Spawn, give_pool
@@ -66,9 +64,6 @@ BATCH_S = 0.003
 PATIENCE_S = isolated.PATIENCE_S
 """How long anybody waits for one scheduler, whether a process of its own builds it or a thread."""
 
-LAST_S = 1.0
-"""How long the interpreter may take to end while a compiler does not."""
-
 IDLE_S = 5.0
 """How long the building thread stays without work."""
 
@@ -77,22 +72,6 @@ TICK_S = 0.1
 
 Origin = tuple[str, tuple[str, ...], str]
 """A kernel: source, options, name."""
-
-_threads: dict[threading.Thread, Schedulers] = {}
-
-
-@atexit.register
-def _wait_for_builds() -> None:
-    """A thread that the interpreter ends inside a compiler takes the process with it."""
-    waiting = list(_threads.items())
-    for _, builds in waiting:
-        builds.close()
-    with contextlib.suppress(KeyboardInterrupt):  # who is interrupted waits no longer
-        for thread, builds in waiting:
-            while thread.is_alive() and not builds.is_late:
-                thread.join(TICK_S)
-    if any(thread.is_alive() for thread, _ in waiting):
-        core.native.end_process(LAST_S, 1, True, False, waiting)
 
 
 def _too_late() -> str:
@@ -251,11 +230,7 @@ class Schedulers:
             self._asked[origin, group] = None
             self._pending.add((origin, group))
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="acs_cl scheduler builds", daemon=True
-                )
-                _threads[self._thread] = self
-                self._thread.start()
+                self._thread = threads.start(self._work, "acs_cl scheduler builds", self)
             self._lock.notify()
 
     def enlarge(self, scheduler: Scheduler, nbytes: int) -> None:
@@ -324,7 +299,6 @@ class Schedulers:
                     self._lock.wait(0, IDLE_S)
                 if self._closed or not self._asked:
                     self._thread = None
-                    _threads.pop(threading.current_thread(), None)
                     return
                 self._lock.wait(0, BATCH_S)
                 asked, self._asked = list(self._asked), {}

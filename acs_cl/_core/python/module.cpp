@@ -1,6 +1,7 @@
 // What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -33,16 +34,18 @@ using namespace nb::literals;
 namespace {
 
 // Has the process end without what libraries do at exit: a driver takes down what a kernel or a compiler
-// still uses, which is a crash (PoCL). `is_own`: the status stays that of the program, where the C library
-// tells it; `fails`: but for one that says that all is well.
-void leave_without_drivers(int status, [[maybe_unused]] bool is_own, [[maybe_unused]] bool fails) {
+// still uses, which is a crash (PoCL). `own`: which statuses of the program stay, where the C library tells
+// them: those that say that it failed, or any.
+enum class Own { NONE, FAILED, ANY };
+void leave_without_drivers(int status, [[maybe_unused]] Own own) {
     static int told;
     told = status;
 #ifdef __GLIBC__
-    static bool is_owns, is_failure;
-    is_owns = is_own, is_failure = fails;
-    on_exit([](int own, void *) {
-        std::fflush(nullptr), std::_Exit(is_owns && (own || !is_failure) ? own : told);
+    static Own stays;
+    stays = own;
+    on_exit([](int its, void *) {
+        const bool is_its = stays == Own::ANY || (stays == Own::FAILED && its);
+        std::fflush(nullptr), std::_Exit(is_its ? its : told);
     }, nullptr);
 #else
     std::atexit([] { std::fflush(nullptr), std::_Exit(told); });
@@ -147,15 +150,14 @@ NB_MODULE(_core, module) {
     }, "thread"_a);
     module.def("signals", &signals::many);
     module.def("hook_signals", &signals::hook_all);
-    module.def("end_process", [](double seconds, int status, bool is_own, bool fails,
-                                 nb::object keeps) {
-        leave_without_drivers(status, is_own, fails);
+    module.def("end_process", [](double seconds, int status, const std::string &own, nb::object keeps) {
+        leave_without_drivers(status, own == "any" ? Own::ANY : own == "failed" ? Own::FAILED : Own::NONE);
         keeps.release();
         std::thread([seconds, status] {
             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
             std::_Exit(status);
         }).detach();
-    }, "seconds"_a, "status"_a, "is_own"_a, "fails"_a, "keeps"_a);
+    }, "seconds"_a, "status"_a, "own"_a, "keeps"_a);
     // Python can be interrupted before the first line of what it calls: here it cannot.
     module.def("call_to_the_end", [](nb::object call) {
         for (bool interrupted = false;; interrupted = true) {
