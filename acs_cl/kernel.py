@@ -33,6 +33,7 @@ from .conditions import Deciding, Guards, size
 from .devices.build import build
 from .devices.driver import Events, OwnKernel, is_svm, own_clone
 from .errors import UsageError
+from .launch import spawning as spawns
 from .launch.commands import KernelCommand
 from .launch.sizes import MOST, Unsuitable
 from .plans import MOST_RUNS, plan_launches
@@ -135,13 +136,15 @@ class Kernel(core.native.Caller):
         offset: object = None,
         when: object = None,
         bands: object = None,
+        spawn: object = None,
         **unknown: object,
     ) -> Handle:
         """Launch. `reads=`/`writes=` replace what was inferred for the bases they name; `wait_for=`
         takes events of other queues; `when=` is one uint32 or int32 on the device: the kernel runs
         only if that is not zero when its turn comes. The first global size may be `acs.size`.
         `bands=`: into how many parts a recorded launch is cut, 'auto', 'off' or an
-        `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`."""
+        `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`. `spawn=`: what becomes of
+        items that it spawns, an `acs.Spawn` or the name of a controller."""
         if unknown:
             names = [parameter.name for parameter in self.signature.parameters]
             raise UsageError(
@@ -176,9 +179,10 @@ class Kernel(core.native.Caller):
             return graph.capture(
                 self, global_size, local_size, *args,
                 reads=reads, writes=writes, wait_for=wait_for, offset=offset, when=when,
-                bands=bands,
+                bands=bands, spawn=spawn,
             )  # fmt: skip
         plain = reads is None and writes is None and offset is None and self.standing is None
+        items = None if spawn is None else spawns.asked(spawn)
         # a graph keeps commands, and makes tasks of them
         offer = self._native.offer if graph is None else None
         if offer is not None and offer is not self._offer:
@@ -203,7 +207,7 @@ class Kernel(core.native.Caller):
             access = self._declare(access, global_size, local_size, offset, args, reads, writes)
         command = _new(
             KernelCommand,
-            (self.name, native, global_size, local_size, pointers, values, offset, cut),
+            (self.name, native, global_size, local_size, pointers, values, offset, cut, items),
         )
         variant = None
         if deciding is None:
@@ -216,7 +220,7 @@ class Kernel(core.native.Caller):
             if deciding.counts:
                 return handle
             variant = deciding.variant
-        if plain:
+        if plain and items is None:
             plan_launches(
                 self, offer, global_size, local_size, access, args, handle.number, variant
             )

@@ -17,8 +17,9 @@ from .check.modes import modes, together
 from .errors import UsageError
 from .factory import Settings
 from .host.environment import variable
+from .launch import spawning as spawns
 from .records import LANE_AFTER, LANE_NEW, Options, Placing
-from .scheduler.children import CONTROLLERS, LEAST, MOST_LEAST, Spawn
+from .scheduler.children import Room
 from .scheduler.orders import ORDERS
 
 ISSUE = ("eager", "ready_first")
@@ -103,7 +104,7 @@ def placing(after: str, new: str) -> Placing:
 
 
 def scheduler_settings(
-    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool, spawn: Spawn
+    groups: Any, slice_ms: Any, order: str, window: int | None, watched: bool, room: Room
 ) -> Settings:
     """What a runtime was asked for of its scheduler on the device."""
     if groups is not None and (not isinstance(groups, int) or groups < 1):
@@ -111,18 +112,10 @@ def scheduler_settings(
     if not isinstance(slice_ms, (int, float)) or not slice_ms > 0:
         raise UsageError(f"slice_ms={slice_ms!r}: expected a time above 0")
     return Settings(
-        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, spawn=spawn
+        groups, slice_ms / 1e3, order=order, window=window or 0, watched=watched, room=room
     )
 
 
-def spawning(asked: object) -> Spawn:
-    """What a runtime was asked to do with items that kernels spawn: the name of a controller, or
-    that and how many items a child has at least."""
-    if isinstance(asked, Spawn):  # of tests
-        return asked
-    controller, least = asked if isinstance(asked, tuple) and len(asked) == 2 else (asked, LEAST)
-    if controller not in CONTROLLERS:
-        raise UsageError(f"unknown spawn {asked!r}; there are: {', '.join(CONTROLLERS)}")
-    if not isinstance(least, int) or not 0 < least <= MOST_LEAST:
-        raise UsageError(f"spawn={asked!r}: expected at least 1 item, and {MOST_LEAST} at most")
-    return Spawn(controller, least)
+def spawning(asked: object) -> Room:
+    """What a runtime was asked to do with items that kernels spawn."""
+    return asked if isinstance(asked, Room) else Room(spawns.asked(asked))  # a room: of tests

@@ -80,7 +80,8 @@ class Runtime:
     - `predict`: whether steps that repeat are recognised, and stay on the device.
     - `bands`: into how many parts recorded launches are cut, 'auto', 'off', or how: `acs.Row()`,
       `acs.Tile(rows, columns)`, `acs.Strided(parts)`.
-    - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always' or 'never'.
+    - `spawn`: what becomes of items that kernels spawn: 'hungry', 'always', 'never' or 'ccqs', or
+      an `acs.Spawn`.
     - `emulate`: for 'emulated', a mapping with `machine`, `policy` and `durations`.
 
     The reference of options has each of them in full.

@@ -17,6 +17,7 @@ typedef struct {
 #if ACS_SPAWNS
     __global uint *list;       /* what the items of a tile spawn, for the group to see to */
     volatile __local uint *listed; /* how many, then ACS_LISTED words and ACS_LISTED more: see below */
+    const __global uint *learned; /* of each body, or 0: */
     uint least;                /* items of a child that is listed */
 #endif
 } acs_context;
@@ -65,9 +66,15 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 #define ACS_C_END 1            /* and the one behind the last */
 #define ACS_C_ARGS 4
 
+static uint acs_least(const __global uint *learned, uint body) {
+    const uint found = learned[body * ACS_T_WORDS + ACS_T_LEAST];
+    return found ? found : ACS_LEAST;
+}
+
 /* Where the arguments of `n` items go, or 0: the caller runs them now. */
 static __global uchar *acs_offer(ACS_CONTEXT, uint body, uint n) {
-    if (n < acs_ctx->least || n > 0x7FFFFFFFu || *acs_ctx->listed >= ACS_LISTED)
+    const uint least = acs_ctx->learned ? acs_least(acs_ctx->learned, body) : acs_ctx->least;
+    if (n < least || n > 0x7FFFFFFFu || *acs_ctx->listed >= ACS_LISTED)
         return 0;
     const uint place = atomic_inc(acs_ctx->listed);
     if (place >= ACS_LISTED)

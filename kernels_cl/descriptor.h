@@ -71,14 +71,30 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define acs_tiles_of(word) ((word) & 0xFFFFu)
 #define acs_first_tile_of(word) ((word) >> 16)
 
-/* What to do with children, in the low bits; above them how many items a child has at least */
+/* What to do with children: a controller in the low bits, then the logarithm of how many tiles its
+   launch may have unfinished with them; above, how many items a child has at least, 0: as was learned */
 #define ACS_ALWAYS 1u          /* they become tasks */
 #define ACS_HUNGRY 2u          /* they do if a group looks for work */
-#define ACS_CONTROLLER_BITS 2
+#define ACS_CCQS 3u            /* they do if that seems quicker, by what earlier ones took */
+#define acs_controller_of(word) ((word) & 7u)
+#define acs_at_most_of(word) (1u << ((word) >> 3 & 31u))
+#define acs_threshold_of(word) ((word) >> 8)
 
 /* A child is a record in a pool that belongs to the scheduler, not to the region: the first 16 words
    of a record, then an entry of 16 words for items with the same arguments. As a reference it is the
-   number of its unit behind the tasks. The pool is for one launch of a scheduler at a time. */
+   number of its unit behind the tasks. The pool is for one launch of a scheduler at a time. Before it
+   stands what was learned of each body, which lasts. */
+#define ACS_T_PASS 0           /* ticks of an item that is run by one lane */
+#define ACS_T_TILE 1           /* of a tile of a child */
+#define ACS_T_MAKING 2         /* of making a child */
+#define ACS_T_LEAST 3          /* items that a child has at least, 0: nothing is known */
+#define ACS_T_WORDS 4
+
+/* why a group runs items itself */
+#define ACS_ALL_BUSY 0u        /* all groups have work */
+#define ACS_NO_ROOM 1u         /* the pool or the ring is full */
+#define ACS_TOO_MANY 2u        /* the launch has as many tiles unfinished as it may have */
+#define ACS_SLOWER 3u          /* a child would take longer */
 
 /* sizes of a launch of several dimensions, or with an offset */
 #define ACS_S_GLOBAL 0
@@ -102,8 +118,8 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_B_UNITS 97         /* units of the pool that were given out, in this round */
 #define ACS_B_ASKED 98         /* slots of the ring that children asked for */
 #define ACS_B_SPAWNED 99       /* items of children that became tasks */
-#define ACS_B_KEPT 100         /* items of children that their group ran itself */
-#define ACS_B_BUSY 101         /* groups of this launch that have work, where tasks spawn */
+#define ACS_B_KEPT 100         /* items of children that their group ran itself; four words, by reason */
+#define ACS_B_BUSY 104         /* groups of this launch that have work, where tasks spawn */
 #define ACS_B_FAULT 128        /* code, task, value of the first fault */
 #define ACS_B_INSERTING 160    /* window: requests to insert, next task to insert, oldest unfinished, in */
 #define ACS_B_STATE 192        /* count[32 * rows], left[32 * rows], queue[capacity] */

@@ -77,6 +77,23 @@ inline ulong acs_clock_ns(void) {
 #endif
 }
 
+/* Ticks of a clock that the group sees, for differences; 0 where there is none. */
+inline uint acs_ticks(void) {
+#if defined(ACS_TIER_PTX)
+    uint now;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now) :: "memory");
+    return now;
+#elif defined(__has_builtin)
+#if __has_builtin(__builtin_readcyclecounter)
+    return (uint)__builtin_readcyclecounter();
+#else
+    return 0;
+#endif
+#else
+    return 0;
+#endif
+}
+
 /* Between looks for something that does not come. Longer each time: at first a fraction of what the
    shortest task takes, so that nobody who becomes ready waits for who rests; after some milliseconds
    so long that whoever waits takes nothing from others. */

@@ -88,6 +88,7 @@
 #define ACS_CHECK_TURNS 63u    /* of so many turns in a row, all but one may be fused */
 #define ACS_PATIENCE 7u        /* looks of a waiting rank before it minds what is queued, and between */
 #define ACS_RANKS 16u
+#define ACS_FIRST max(64u, 2u * ACS_GROUP) /* items that a group keeps at first */
 #define ACS_SHARE 8u           /* of the items that a group keeps, it runs such a part at most before it looks */
 #define ACS_SPREAD 8u          /* tiles of a child for each group that wants them */
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
@@ -151,7 +152,9 @@ typedef struct {
     uint at, to, body;         /* those that it sees to, of one function, and others of no items between */
     uint first, done, items;   /* of their items: those that the group runs lie between the first two */
     uint child, child_tiles;   /* a child to be published, and its tiles; 0: none */
+    uint why;                  /* why the group runs items itself */
     uint idle;                 /* the group is not counted as busy */
+    uint began;                /* when it began with items, in ticks */
 #endif
 } acs_shared;
 
@@ -506,16 +509,6 @@ ACS_COLD void acs_begin_round(__global uint *region, __global uint *block, uint 
 }
 
 #if ACS_SPAWNS
-/* How many groups want the items of a child: those that neither have work nor find it in the queue. A
-   group that has not come yet will look for some; on a CPU no more run than ACS_PLACES. */
-inline uint acs_wanting(const acs_epoch *e, uint controller, uint groups) {
-    if (controller == ACS_ALWAYS)
-        return groups;
-    const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
-    const int busy = (int)acs_load(e->block + ACS_B_BUSY) + max((int)queued, 0);
-    return (uint)max((int)min(groups, ACS_PLACES) - busy, 0);
-}
-
 inline void acs_begin_list(__local acs_shared *shared) {
     shared->listed[0] = shared->at = shared->to = shared->done = shared->items = shared->child_tiles = 0;
 }
@@ -544,28 +537,69 @@ inline bool acs_gather(__global uint *list, __local acs_shared *shared) {
     return end != 0u;
 }
 
+/* A mean in which what is newer counts for more. */
+inline uint acs_mean(uint before, uint now) {
+    return before ? max(before - before / 8u + now / 8u, 1u) : max(now, 1u);
+}
+
+/* Note what items of a body, or a child of it, took. By lane 0. */
+ACS_COLD void acs_learn(__global uint *learned, uint what, uint ticks, uint items) {
+    if (ticks == 0u || items == 0u)
+        return;
+    learned[what] = acs_mean(learned[what], ticks / ((items - 1u) / ACS_GROUP + 1u));
+    __global uint *row = learned + what / ACS_T_WORDS * ACS_T_WORDS;
+    if (row[ACS_T_PASS] && row[ACS_T_MAKING])
+        row[ACS_T_LEAST] = clamp(row[ACS_T_MAKING] / row[ACS_T_PASS], 1u, ACS_MOST_LEAST);
+}
+
+/* The published controller: whether a child of so many tiles would end after its items in this group.
+   A child queues behind `queued` tiles and has the throughput of all groups. While nothing is known of
+   a body its children are made, as published. */
+inline bool acs_is_slower(const __global uint *row, uint items, uint tiles, uint queued, uint groups) {
+    const ulong waits = (ulong)(queued + tiles) * row[ACS_T_TILE] / groups;
+    const ulong itself = (ulong)((items - 1u) / ACS_GROUP + 1u) * row[ACS_T_PASS];
+    return row[ACS_T_TILE] != 0u && row[ACS_T_MAKING] + waits > itself;
+}
+
 /* Make a task of the items that the group has not run, if there is room. By lane 0. */
-ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __local acs_shared *shared,
-                        uint root, uint word, uint groups) {
+ACS_COLD bool acs_spawn(__global uint *region, uint which, __global uint *pool, __global uint *learned,
+                        __local acs_shared *shared, uint root, uint word, uint groups) {
     const acs_epoch epoch = acs_open(region, which), *e = &epoch;
-    const uint items = shared->items - shared->done, wanting = acs_wanting(e, word & 3u, groups);
-    if (wanting == 0u || e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS)
+    const uint items = shared->items - shared->done, controller = acs_controller_of(word);
+    const uint queued = acs_load(e->block + ACS_B_TAIL) - acs_load(e->block + ACS_B_HEAD);
+    const uint waiting = (uint)max((int)queued, 0), places = min(groups, ACS_PLACES);
+    uint wanting = groups;
+    if (controller == ACS_HUNGRY)   /* groups that neither have work nor find it in the queue */
+        wanting = (uint)max((int)places - (int)acs_load(e->block + ACS_B_BUSY) - (int)waiting, 0);
+    shared->why = ACS_ALL_BUSY;
+    if (wanting == 0u)
         return false;
     /* as many tiles as keep those busy, of no fewer items than a child has */
+    const uint least = acs_threshold_of(word) ? acs_threshold_of(word) : acs_least(learned, shared->body);
     const uint most = min(ACS_SPREAD * wanting, ACS_MOST_CHILD_TILES);
-    uint tile_items = max((items - 1u) / most + 1u, max(word >> ACS_CONTROLLER_BITS, 1u));
+    uint tile_items = max((items - 1u) / most + 1u, least);
     tile_items = ((min(tile_items, items) - 1u) / ACS_GROUP + 1u) * ACS_GROUP;
     const uint entries = shared->to - shared->at;
     const uint tiles = (items - 1u) / tile_items + 1u, units = entries + 1u;
-    /* looked at first, so that what is asked for in vain does not add up */
-    if (acs_load(e->block + ACS_B_UNITS) + units > ACS_POOL_UNITS ||
-        acs_load(e->block + ACS_B_ASKED) + tiles > ACS_CHILD_SLOTS)
+    shared->why = ACS_SLOWER;
+    if (controller == ACS_CCQS &&
+        acs_is_slower(learned + shared->body * ACS_T_WORDS, items, tiles, waiting, places))
         return false;
+    shared->why = ACS_NO_ROOM; /* looked at first, so that what is asked for in vain does not add up */
+    if (acs_load(e->block + ACS_B_UNITS) + units > ACS_POOL_UNITS ||
+        acs_load(e->block + ACS_B_ASKED) + tiles > ACS_CHILD_SLOTS || e->tasks > ACS_TASK_MASK - ACS_POOL_UNITS)
+        return false;
+    if (acs_add(acs_left(e, root), tiles) + tiles > acs_at_most_of(word)) {
+        acs_add(acs_left(e, root), 0u - tiles); /* never to zero: the tile that spawns is counted */
+        shared->why = ACS_TOO_MANY;
+        return false;
+    }
     const uint unit = acs_add(e->block + ACS_B_UNITS, units);
     const uint asked = acs_add(e->block + ACS_B_ASKED, tiles);
-    if (unit + units > ACS_POOL_UNITS || asked + tiles > ACS_CHILD_SLOTS)
+    if (unit + units > ACS_POOL_UNITS || asked + tiles > ACS_CHILD_SLOTS) {
+        acs_add(acs_left(e, root), 0u - tiles);
         return false;
-    acs_add(acs_left(e, root), tiles);
+    }
     acs_add(e->block + ACS_B_SPAWNED, items);
     __global uint *record = pool + unit * ACS_UNIT;
     for (uint i = 0; i < ACS_UNIT; ++i)
@@ -602,22 +636,30 @@ inline void acs_publish_child(const acs_epoch *e, __global uint *pool, const __g
 /* What the group does next with what its tile listed: publish a child, run more items itself, or nothing
    if all is seen to. It runs few items at first, then twice as many each time and a share of what is
    left at most: so it looks again soon whether another group wants the rest. By lane 0. */
-ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *list,
-                         __local acs_shared *shared, uint root, uint word, uint groups) {
+ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool, __global uint *learned,
+                         __global uint *list, __local acs_shared *shared, uint root, uint word,
+                         uint groups) {
+    const uint now = acs_ticks();
+    if (shared->done > shared->first)
+        acs_learn(learned, shared->body * ACS_T_WORDS + ACS_T_PASS, now - shared->began, shared->done - shared->first);
+    else if (shared->child_tiles)
+        acs_learn(learned, shared->body * ACS_T_WORDS + ACS_T_MAKING, now - shared->began, 1u);
+    shared->began = now;
     if (shared->child_tiles)
         shared->done = shared->items;
     shared->child_tiles = 0;
     shared->first = shared->done;
     if (shared->done == shared->items && !acs_gather(list, shared))
         return;
-    if (acs_spawn(region, which, pool, shared, root, word, groups))
+    if (acs_spawn(region, which, pool, learned, shared, root, word, groups))
         return;
     const acs_epoch epoch = acs_open(region, which);
     const uint left = shared->items - shared->done;
-    const uint some = max(min(shared->done, left / ACS_SHARE), max(word >> ACS_CONTROLLER_BITS, 2u * ACS_GROUP));
+    const uint some = max(min(shared->done, left / ACS_SHARE), max(acs_threshold_of(word), ACS_FIRST));
     const uint n = min((some - 1u) / ACS_GROUP * ACS_GROUP + ACS_GROUP, left);
-    acs_add(epoch.block + ACS_B_KEPT, n);
+    acs_add(epoch.block + ACS_B_KEPT + shared->why, n);
     shared->done += n;
+    shared->began = acs_ticks();
 }
 #define ACS_POOL , __global uint *pool
 #else
@@ -655,6 +697,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
     const acs_bounds until = {slice_ns, slice_ns ? acs_clock_ns() : 0, turns, polls,
                               mode & ACS_MAY_NARROW ? groups : 0u, mode >> ACS_COMPANY_AT};
     const bool windowed = region[ACS_H_WINDOW] != 0u;
+#if ACS_SPAWNS
+    __global uint *learned = pool;
+    pool += ACS_BODIES * ACS_T_WORDS + ACS_UNIT - 1u - (ACS_BODIES * ACS_T_WORDS - 1u) % ACS_UNIT;
+#endif
     uint finished = 0;         /* tasks not yet subtracted from `unfinished`; lane 0 counts */
     uint buffer = 0;           /* which half of shared.record is current */
     bool staged = false;       /* the record of the next task is there already */
@@ -790,7 +836,8 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #if ACS_SPAWNS
             context.list = pool + (ACS_POOL_UNITS + get_group_id(0) * ACS_LISTED) * ACS_UNIT;
             context.listed = shared.listed;
-            context.least = spawns ? rooted[ACS_R_PARENT] >> ACS_CONTROLLER_BITS : 0xFFFFFFFFu;
+            context.least = spawns ? acs_threshold_of(rooted[ACS_R_PARENT]) : 0xFFFFFFFFu;
+            context.learned = context.least ? 0 : learned;
             work.entries = stored + ACS_UNIT;
             work.n_entries = n_entries;
             uint body = record.body & 0xFFu;
@@ -801,15 +848,22 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             for (;;) {
 #endif
 #if ACS_SPAWNS
+            const uint child_body = body * ACS_T_WORDS;
+            uint began = spawns & is_child ? acs_ticks() : 0u;
             for (;;) {
                 acs_run(body, &work, context, lane, blob, arena);
                 if (!spawns)
                     break;
                 acs_group_barrier();
+                if (lane == 0 && began) {
+                    acs_learn(learned, child_body + ACS_T_TILE, acs_ticks() - began, 1u);
+                    acs_learn(learned, child_body + ACS_T_PASS, acs_ticks() - began, work.end - work.first);
+                }
+                began = 0u;
                 bool made;
                 do {
                     if (lane == 0)
-                        acs_settle(region, which, pool, context.list, &shared, root,
+                        acs_settle(region, which, pool, learned, context.list, &shared, root,
                                    rooted[ACS_R_PARENT], groups);
                     acs_group_barrier();
                     made = shared.child_tiles != 0u;

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 import acs_cl as acs
 from acs_cl.benchmarks.workloads import spawning
 from acs_cl.opencl_c.kernel_files import with_spawn_header
-from acs_cl.scheduler.children import Spawn
+from acs_cl.scheduler.children import Room
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ") or 0)
 pytestmark = pytest.mark.rotate("make", 4)
@@ -126,7 +128,8 @@ def test_a_fault_of_the_program_is_told_with_its_line(rt: acs.Runtime) -> None:
 
 # ---- as tasks ------------------------------------------------------------------------------------
 
-TINY = Spawn("always", 1, units=40, slots=24)
+ALWAYS = acs.Spawn("always", 1)
+TINY = Room(ALWAYS, units=300, slots=24)
 """A pool and a ring that are soon full."""
 
 
@@ -149,7 +152,7 @@ def made(device: Any) -> Any:
 
 def children(rt: acs.Runtime) -> dict[str, int]:
     found: dict[str, int] = rt.stats()["scheduler"]["children"]
-    return found
+    return {name: many for name, many in found.items() if many}
 
 
 def random_trees(rt: acs.Runtime, prog: acs.Program, seed: int) -> None:
@@ -173,11 +176,13 @@ def random_trees(rt: acs.Runtime, prog: acs.Program, seed: int) -> None:
 
 
 HOW: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
-    (("always", 1), {}, {}),
-    (("always", 1), {"groups": 1}, {}),
-    (("always", 8), {"groups": 3}, {"turns": 2}),
-    (("hungry", 1), {}, {"polls": 1 << 14}),
-    (("always", 1), {"window": 2}, {}),
+    (ALWAYS, {}, {}),
+    (ALWAYS, {"groups": 1}, {}),
+    (acs.Spawn("always", 8), {"groups": 3}, {"turns": 2}),
+    (acs.Spawn("hungry", 1), {}, {"polls": 1 << 14}),
+    (ALWAYS, {"window": 2}, {}),
+    (acs.Spawn("ccqs", 1, 8), {}, {}),
+    (acs.Spawn("always"), {}, {}),
     (TINY, {}, {}),
     (TINY, {"groups": 1}, {"turns": 1}),
 ]
@@ -196,7 +201,7 @@ def test_random_trees_are_like_their_loops(
     if spawn is TINY:
         assert found["spawned"]
         assert found["kept"]
-    elif spawn[0] == "always":
+    elif spawn.controller == "always" and spawn.threshold != "auto":
         assert found["spawned"]
 
 
@@ -207,13 +212,66 @@ def test_a_group_that_has_nothing_to_do_gets_what_another_one_keeps(made: Any, d
         out = rt.zeros(n, "u4")
         prog.rows((1,), None, out, n)
         assert (out.get() == np.arange(n) + 3).all()
-    assert children(alone[0]) == {"spawned": 0, "kept": n}
-    found = children(shared[0])
+    assert children(alone[0]) == {"kept": n, "all_busy": n}
+    found = shared[0].stats()["scheduler"]["children"]
     assert found["spawned"] + found["kept"] == n
     assert found["spawned"] > n / 2 or device.max_compute_units == 1
 
 
-@pytest.mark.parametrize("spawn", [("always", 1), TINY], ids=str)
+def test_a_launch_says_what_becomes_of_its_items(made: Any, tmp_path: Path) -> None:
+    rt, prog = made(ALWAYS)
+    out = rt.zeros((50, 16), "u4")
+
+    def run(spawn: Any) -> tuple[dict[str, int], str]:
+        before = Counter(children(rt))
+        handle = prog.rows((50,), None, out, 16, spawn=spawn)
+        rt.finish()
+        return dict(Counter(children(rt)) - before), str(rt.explain(handle))
+
+    assert run("never")[0] == {}
+    found, why = run(acs.Spawn("always", threshold=1, at_most=1))
+    assert found == {"kept": 800, "too_many": 800}
+    assert "0 became children, its groups ran 800 themselves (800 since a launch had as man" in why
+    found, why = run(None)
+    assert found == {"spawned": 800}
+    assert "of items that its epoch spawned, 800 became children;" in why
+    assert run(acs.Spawn("always", threshold=17))[0] == {}
+    with rt.record() as graph:
+        prog.rows((50,), None, out, 16, spawn="never")
+        prog.rows((50,), None, out, 16, spawn=acs.Spawn("hungry", 1, 64))
+    graph.save(tmp_path / "graph", out=out)
+    before = children(rt)
+    for one in (graph, rt.load(tmp_path / "graph", out=out)):
+        one.replay()
+        rt.finish()
+        before, new = children(rt), Counter(children(rt)) - Counter(before)
+        assert new["spawned"] + new["kept"] == 800
+    with pytest.raises(acs.UsageError, match="unknown spawn 'seldom'"):
+        prog.rows((50,), None, out, 16, spawn="seldom")
+
+
+def test_a_function_is_learned_and_the_published_controller_begins_cold(made: Any) -> None:
+    n = 40_000
+    for spawn in (acs.Spawn("ccqs", 1), acs.Spawn("always")):
+        rt, prog = made(spawn, groups=1)
+        out = rt.zeros((2, n), "u4")
+        flat = out.reshape(2 * n)
+        prog.rows((1,), None, flat, 16)
+        rt.finish()
+        first = children(rt)
+        for _ in range(20):
+            prog.rows((1,), None, flat, n)
+        assert flat.get()[16:n].tolist() == (20 * (np.arange(16, n) + 3)).tolist()
+        found = children(rt)
+        if spawn.controller == "ccqs":  # nothing is known: a child is made
+            assert first == {"spawned": 16}
+            assert found["spawned"] + found.get("slower", 0) == 20 * n + 16
+        else:  # 16 are fewer than 64, which holds until something is known
+            assert first == {}
+            assert n <= found["spawned"] <= 20 * n
+
+
+@pytest.mark.parametrize("spawn", [ALWAYS, TINY], ids=str)
 def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
     rt, prog = made(spawn)
     sums, go = rt.zeros(7, "u4"), rt.array([1], "u4")
@@ -235,7 +293,7 @@ def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
 
 
 def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
-    rt, _ = made(Spawn("always", 1, slots=200))
+    rt, _ = made(Room(ALWAYS, slots=200))
     prog = spawning.build(rt)
     for make, sizes in spawning.UNEVEN.values():
         program = make(rt, prog, sizes.tiny)
@@ -251,9 +309,10 @@ def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
 @pytest.mark.parametrize(
     ("spawn", "said"),
     [
-        ("often", "unknown spawn 'often'; there are: never, always, hungry"),
-        (("always", 0), "expected at least 1 item"),
-        (("always", 1.5), "expected at least 1 item"),
+        ("often", "unknown spawn 'often'; there are: never, always, hungry, ccqs"),
+        (acs.Spawn("always", 0), "expected as threshold 'auto' or 1 to 1,048,576 items"),
+        (acs.Spawn("always", "some"), "expected as threshold"),
+        (acs.Spawn(at_most=0), "expected 1 to 1,073,741,824 tiles at most"),
         (3, "unknown spawn 3"),
     ],
     ids=str,
@@ -284,13 +343,13 @@ kernel void k(global int *x, global const int *by) {
 
 
 def test_what_cannot_be_kept_for_later_runs_in_a_loop(device: Any) -> None:
-    with acs.Runtime(device, backend="device", spawn=("always", 1)) as rt:
+    with acs.Runtime(device, backend="device", spawn=ALWAYS) as rt:
         prog = rt.build(LOOPS)
         rt.prebuild(prog.k)
         x = rt.zeros(1, "i4")
         prog.k((1,), None, x, rt.array([5, 7], "i4"))
         assert x.get().tolist() == [3 * 7 + 3 + 6 + 6 + 6 + 9 + 3]
-        assert children(rt) == {"spawned": 3, "kept": 0}
+        assert children(rt) == {"spawned": 3}
         (facts,) = rt.stats()["scheduler"]["schedulers"]
         assert facts["loops"] == (
             "large takes 64 bytes of arguments, more than 48",

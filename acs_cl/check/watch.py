@@ -62,7 +62,7 @@ class Watch:
     def of(self, command: KernelCommand, access: Access) -> KernelCommand | None:
         """A launch that is watched in place of this one; None if there is none. All that it touches
         is arrays of the runtime."""
-        name, _, global_size, local_size, pointers, values, offset, _ = command
+        name, _, global_size, local_size, pointers, values, offset, *_ = command
         token = token_of(command)
         try:
             variant = self._variants[token]
@@ -88,6 +88,7 @@ class Watch:
                 values + limits,
                 offset,
                 None,
+                command.spawn,
             ),
         )
         return made

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ import pyopencl as cl
 
 from ..access.cuts import policy
 from ..errors import UsageError
+from ..launch import spawning
 from ..records import DType
 
 VERSION = 1
@@ -89,7 +90,7 @@ class File(NamedTuple):
     loops: Sequence[Repeated]
 
 
-KEYWORDS = "reads", "writes", "offset", "when", "bands"
+KEYWORDS = "reads", "writes", "offset", "when", "bands", "spawn"
 """Of a recorded kernel."""
 
 
@@ -190,10 +191,8 @@ class _Reader:
                 raise ValueError(f"a call of kernel {what.name!r} with {sorted(_dict(keywords))}")
             if len(values) < 2:
                 raise ValueError(f"a call of kernel {what.name!r} without sizes")
-            named = {
-                key: _bands(value) if key == "bands" else self._value(value)
-                for key, value in _dict(keywords).items()
-            }
+            said = _dict(keywords)
+            named = {key: _WAYS.get(key, self._value)(one) for key, one in said.items()}
             return Said(what, values, named)
         (kind,) = set(said) - {"from"}
         target, source = _fields(said, kind, "from")
@@ -235,8 +234,10 @@ class _Reader:
         return values if values.ndim else values[()]
 
 
-def _bands(said: Json) -> object:
-    return policy(said) if isinstance(said, str) else _whole(said)
+_WAYS: Mapping[str, Callable[[Json], object]] = {
+    "bands": lambda said: policy(said) if isinstance(said, str) else _whole(said),
+    "spawn": spawning.read,
+}
 
 
 def _fields(said: Json, *names: str) -> list[Json]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -24,6 +24,7 @@ from ..conditions import size
 from ..devices.build import asked_options
 from ..errors import UsageError
 from ..kernel import Kernel
+from ..launch import spawning
 from ..memory.array import Array
 from ..memory.blocks import Base
 from ..records import EVERYTHING, Access, Span
@@ -140,10 +141,7 @@ class _Writer:
     def _call(self, call: Call) -> Json:
         function, args, keywords = call.function, call.args, call.keywords
         if isinstance(function, Kernel):
-            said = {
-                name: self._value(value) if name != "bands" else _bands(value)
-                for name, value in keywords.items()
-            }
+            said = {name: _WAYS.get(name, self._value)(value) for name, value in keywords.items()}
             return {
                 "kernel": [self._program(function), function.name],
                 "args": [self._value(value) for value in args],
@@ -233,3 +231,11 @@ def _bands(value: object) -> Json:
     """What was asked of bands: a number, a word, or a cut as it prints."""
     found = asked(value)
     return found if isinstance(found, int) and found > 0 else str(value)
+
+
+def _spawn(value: object) -> Json:
+    """What was asked for spawned items: its fields."""
+    return list(spawning.asked(value))
+
+
+_WAYS: Mapping[str, Callable[[object], Json]] = {"bands": _bands, "spawn": _spawn}

@@ -18,6 +18,7 @@ from ..devices import driver
 from ..devices.driver import Events, Place, enqueue_kernel
 from ..errors import DeviceError, InternalError
 from ..records import HostArray
+from .spawning import Spawn
 
 
 class _Kernel(NamedTuple):
@@ -30,6 +31,8 @@ class _Kernel(NamedTuple):
     offset: tuple[int, ...] | None
     cut: Cut | None = None
     """Of a recorded launch: how it is cut into bands."""
+    spawn: Spawn | None = None
+    """What becomes of items that it spawns; None: what the runtime was asked for."""
 
 
 class KernelCommand(_Kernel):
@@ -42,7 +45,7 @@ class KernelCommand(_Kernel):
 
     def enqueue(self, queue: cl.CommandQueue, wait_for: Events) -> Any:
         """Set the arguments and enqueue; the runtime's lock makes the two one step."""
-        _, kernel, global_size, local_size, pointers, values, offset, _ = self
+        _, kernel, global_size, local_size, pointers, values, offset, *_ = self
         if pointers:
             kernel._set_arg_multi(pointers)
             kernel.current = pointers

@@ -100,7 +100,7 @@ class Device(Backend):
             self.name = lanes.name  # which has the scheduler beside it
         self._store = store
         self._schedulers = Schedulers(
-            context, device, tier, settings.groups, settings.watched, settings.spawn
+            context, device, tier, settings.groups, settings.watched, settings.room
         )
         on_cpu = bool(device.type & cl.device_type.CPU)
         self._sender = Sender(self.queues[0], lanes, store, tier, on_cpu, settings)
@@ -125,6 +125,8 @@ class Device(Backend):
         """The launches of the open epoch, where it may go to lanes as a whole."""
         self._timed: dict[int, Key] = {}
         self._where: dict[int, str] = {}
+        self._children: dict[int, str] = {}
+        """What became of items that were spawned in the epochs of launches."""
         self._offered: list[OwnKernel] = []
         self._builds = 0
         self.cuts = 0
@@ -195,6 +197,8 @@ class Device(Backend):
             return "on the host; "
         if reason is not None:
             return f"on a lane: {reason}; "
+        if number in self._children:
+            return f"in the scheduler on the device; {self._children[number]}; "
         if self._table.was_foreseen(number):
             return "in the scheduler on the device, in an epoch that came as foreseen; "
         if self._table.epoch(number) or not self._where or number >= next(iter(self._where)):
@@ -674,6 +678,9 @@ class Device(Backend):
         if broken is not None and epoch.segment is not None:
             table.drop(epoch.segment)
         del self._epochs[which]
+        if any(epoch.children):
+            self._children.update(dict.fromkeys(table.of_epoch(which), str(epoch.children)))
+            forget_oldest(self._children)
         ended: Ended = []
         for number in table.leave(which, is_bad):
             error = broken if broken is not None else failures.get(number)

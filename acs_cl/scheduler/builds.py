@@ -28,7 +28,7 @@ from ..errors import AcsError
 from ..host import isolated, threads
 from ..host.digest import digest
 from . import layout
-from .children import DEFAULT, Spawn, give_pool
+from .children import ROOM, Room, give_pool
 from .compiling import NAME, build_told, warm_up, warm_up_apart
 from .task import Body, Limits, Unfit
 
@@ -142,13 +142,13 @@ class Schedulers:
         tier: str,
         groups: int | None,
         watched: bool = False,
-        spawn: Spawn = DEFAULT,
+        room: Room = ROOM,
     ) -> None:
         self._context = context
         self._device = device
         self.tier = tier
         self._watched = watched
-        self._spawn = spawn
+        self._room = room
         self._cap = groups
         self._loops = bool(device.type & cl.device_type.CPU)
         self.tiled_group = 1 if self._loops else min(256, int(device.max_work_group_size))
@@ -472,7 +472,7 @@ class Schedulers:
         source = scheduler_source(
             self.tier, group, there.arena_bytes, args,
             [Case(function.symbol, function.tiled) for function in functions], texts, self._loops,
-            sorted(children), self._spawn,
+            sorted(children), self._room,
             int(self._device.max_compute_units) if self._loops else layout.MOST_TASKS,
         )  # fmt: skip
         words = build_options(self.tier, options)
@@ -485,7 +485,7 @@ class Schedulers:
         native = OwnKernel(program, "acs_level" if self.tier == "levels" else NAME)
         limits = self._limits(group, registers, there)
         if children:
-            limits = limits._replace(spawn=spawn, child_slots=self._spawn.slots)
+            limits = limits._replace(spawn=spawn, child_slots=self._room.slots)
         if self.tier != "levels":  # some drivers compile at the first launch: have that behind us
             warm_up(self._context, self._device, native, group)
         pool = give_pool(self._context, native, limits.groups)
@@ -508,7 +508,7 @@ class Schedulers:
         """What is done with items that tasks spawn, in groups of a size; 0: they are run in loops.
         Where a compiler makes loops of work-items, there are no barriers for more than that."""
         is_loop = self._loops and group > 1
-        return 0 if is_loop or self.tier == "levels" else self._spawn.word
+        return 0 if is_loop or self.tier == "levels" else self._room.spawn.word
 
     def _compile_apart(self, source: str, words: list[str], group: int) -> None:
         """Have another process compile, once: the driver keeps what it compiled on disk."""

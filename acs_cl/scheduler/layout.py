@@ -57,13 +57,16 @@ LISTED = 256
 
 UNIT_BYTES = 64
 
+LEARNED_UNITS = 64
+"""Of 64 bytes, before the others: what was learned of each of 256 bodies."""
+
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
 WHEN, UPTO, SPREAD = 10, 14, 15
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
-SPAWNED, KEPT = 99, 100
+SPAWNED, KEPT, REASONS = 99, 100, 4
 
 FAULTY = 0xF0000000
 TOLD = 14

@@ -32,7 +32,7 @@ from ..launch.decision import WrongCountError
 from ..memory.blocks import Store
 from . import layout
 from .builds import Scheduler
-from .children import DEFAULT, Spawn
+from .children import ROOM, Room
 from .compiling import launch_arguments
 from .orders import ORDERS
 from .resident import Foreseen, Resident, Writes
@@ -70,7 +70,42 @@ class Children(NamedTuple):
     spawned: int = 0
     """In tasks."""
     kept: int = 0
-    """By the group whose tile spawned them."""
+    """By the group whose tile spawned them. Of these:"""
+    all_busy: int = 0
+    """since all groups had work;"""
+    no_room: int = 0
+    """since the pool or the ring was full;"""
+    too_many: int = 0
+    """since their launch had as many tiles unfinished as it may have;"""
+    slower: int = 0
+    """since a child would have taken longer."""
+
+    def and_those(self, others: Children) -> Children:
+        """Both together."""
+        return Children(*(a + b for a, b in zip(self, others, strict=True)))
+
+    def __str__(self) -> str:
+        why = ", ".join(
+            f"{many:,} since {reason}"
+            for many, reason in zip(self[2:], REASONS, strict=True)
+            if many
+        )
+        ran = f", its groups ran {self.kept:,} themselves ({why})" if self.kept else ""
+        return f"of items that its epoch spawned, {self.spawned:,} became children{ran}"
+
+
+REASONS = (
+    "all groups had work",
+    "there was no room",
+    "a launch had as many tiles as it may have",
+    "children would have taken longer",
+)
+
+
+def children_of(status: layout.Words) -> Children:
+    """What became of the items of one epoch."""
+    kept = status[layout.KEPT : layout.KEPT + layout.REASONS].tolist()
+    return Children(int(status[layout.SPAWNED]), sum(kept), *kept)
 
 
 class Settings(NamedTuple):
@@ -90,7 +125,7 @@ class Settings(NamedTuple):
     gang: bool = True
     watched: bool = False
     """Whether tasks note in memory that they have started and ended."""
-    spawn: Spawn = DEFAULT
+    room: Room = ROOM
 
 
 class Times(NamedTuple):
@@ -141,6 +176,7 @@ class Epoch:
         """What it replays, if it was not collected; or where it stays."""
         self.foreseen = 0
         """Its launches, if these came as foreseen and were not collected."""
+        self.children = Children()
         self.run: LoopRun | None = None
         """Of a loop: what tells how many rounds it had."""
 
@@ -394,10 +430,8 @@ class Sender:
                 epoch.run.rounds = int(epoch.status[layout.ROUND])
             if epoch.run is not None and isinstance(epoch.segment, Segment):
                 epoch.segment.expected = max(epoch.run.rounds, 1)
-            self.children = Children(
-                self.children.spawned + int(epoch.status[layout.SPAWNED]),
-                self.children.kept + int(epoch.status[layout.KEPT]),
-            )
+            epoch.children = children_of(epoch.status)
+            self.children = self.children.and_those(epoch.children)
             fault = int(epoch.status[layout.FAULT])
             if fault in layout.FAULTS:
                 broken = InternalError(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..opencl_c.kernel_files import kernel_source
 from . import layout
-from .children import DEFAULT, Spawn
+from .children import LEAST, MOST_LEAST, ROOM, Room
 
 TIERS = {"c11": "ACS_TIER_C11", "ptx": "ACS_TIER_PTX", "levels": "ACS_TIER_LEVELS"}
 MOST_BODIES = 256
@@ -33,12 +33,12 @@ def scheduler_source(
     texts: Sequence[str],
     steady: bool,
     children: Sequence[str] = (),
-    spawn: Spawn = DEFAULT,
+    room: Room = ROOM,
     places: int = layout.MOST_TASKS,
 ) -> str:
     """The program. `group`: work-items of its groups; `arena_bytes`: local memory of the bodies;
     `steady`: for compilers that turn work-items into loops; `children`: functions whose items
-    become tasks, numbered behind the bodies; `spawn`: how much room these have; `places`: groups
+    become tasks, numbered behind the bodies; `room`: what these have; `places`: groups
     that run at the same time at most."""
     numbers = {child: number for number, child in enumerate(children, len(bodies))}
     space = "__global" if group == 1 else "__local"
@@ -47,9 +47,11 @@ def scheduler_source(
         "ACS_GROUP": group,
         "ACS_BODIES": len(bodies) + len(numbers),
         "ACS_SPAWNS": int(bool(numbers)),
-        "ACS_POOL_UNITS": f"{spawn.units}u",
-        "ACS_CHILD_SLOTS": f"{spawn.slots}u",
+        "ACS_POOL_UNITS": f"{room.units}u",
+        "ACS_CHILD_SLOTS": f"{room.slots}u",
         "ACS_LISTED": f"{layout.LISTED}u",
+        "ACS_LEAST": f"{LEAST}u",
+        "ACS_MOST_LEAST": f"{MOST_LEAST}u",
         "ACS_PLACES": f"{places}u",
         "ACS_MOST_CHILD_TILES": f"{layout.MOST_CHILD_TILES}u",
         **{f"{child}_number": f"{number}u" for child, number in numbers.items()},

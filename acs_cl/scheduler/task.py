@@ -85,7 +85,7 @@ class Body:
 
     def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
         """A command without a decision."""
-        key = command.global_size, command.local_size, command.offset
+        key = command.global_size, command.local_size, command.offset, command.spawn
         found = self.heads.get(key)
         if found is None:
             if len(self.heads) >= MOST_HEADS:  # a program whose sizes never repeat
@@ -186,9 +186,15 @@ class Body:
         upto = decision.upto if decision is not None and decision.count is not None else 0
         head = layout.head(
             self.number, tiles, items, tile_items, local_items, self._pack.size, shape is not None,
-            when, count, upto, limits.spawn if function.children else 0,
+            when, count, upto, self._spawn_word(command),
         )  # fmt: skip
         return head, shape, tiles
+
+    def _spawn_word(self, command: KernelCommand) -> int:
+        """What its record says of spawned items; 0: they are run in loops."""
+        if not (self.limits.spawn and self.function.children):
+            return 0
+        return self.limits.spawn if command.spawn is None else command.spawn.word
 
     def _tile(self, items: int) -> int:
         """Items of a tile of a kernel that may be cut anywhere."""

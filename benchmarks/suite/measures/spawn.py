@@ -27,7 +27,7 @@ LAUNCHES, TASKS = 50, 2048
 """Launches of a graph at most, and parents in it."""
 ITEMS = 256
 """Of a child."""
-CONTROLLERS = ("hungry", "always")
+CONTROLLERS = ("hungry", "ccqs", "always")
 CHILD_US, LONE_CHILD_US, GAIN, LEAST_GAIN = 0.1, 2.0, 1.69, 0.97
 SOURCE = """
 #include <acs_spawn.h>
@@ -50,7 +50,7 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
     context = settings.context()
     found: dict[str, Any] = {"children": {}, "rows": {}}
     try:
-        with acs.Runtime(context=context, backend="device", spawn=("always", 1)) as rt:
+        with acs.Runtime(context=context, backend="device", spawn=acs.Spawn("always", 1)) as rt:
             prog = rt.build(SOURCE)
             rt.prebuild(prog.give)
             for parents in PARENTS:

@@ -1,0 +1,77 @@
+"""Spawn: what a program asks for items that its kernels spawn. Pure.
+
+In: a name, or a `Spawn`. Out: a `Spawn` whose fields are right, or an error.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, SupportsIndex
+
+from ..errors import UsageError
+
+CONTROLLERS = {"never": 0, "always": 1, "hungry": 2, "ccqs": 3}
+"""By the names that a program gives, as the scheduler knows them."""
+
+MOST_THRESHOLD = 1 << 20
+MOST_TILES = 1 << 30
+
+
+class Spawn(NamedTuple):
+    """Say what becomes of items that a kernel spawns, for a runtime or one launch.
+
+    - `controller`: who decides whether items become a task of their own: 'hungry', if a group has
+      nothing to do; 'always'; 'never'; or 'ccqs', if that seems quicker by what others took.
+    - `threshold`: calls with fewer items run these at once; 'auto': as was learned of them.
+    - `at_most`: tiles of a launch, with its children's, that may wait or run at a time.
+
+    >>> import acs_cl as acs
+    >>> SOURCE = '''
+    ... #include <acs_spawn.h>
+    ... void put(uint item, global int *x, int by) { x[item] += by; }
+    ... kernel void give(global int *x) { ACS_SPAWN(put, 3u, x, 7); }
+    ... '''
+    >>> with acs.Runtime() as rt:
+    ...     prog, x = rt.build(SOURCE), rt.zeros(3, "i4")
+    ...     handle = prog.give((1,), None, x, spawn=acs.Spawn("always", at_most=64))
+    ...     print(x.get())
+    [7 7 7]
+    """
+
+    controller: str = "hungry"
+    threshold: int | str = "auto"
+    at_most: int = 1 << 16
+
+    @property
+    def word(self) -> int:
+        """As a record has it; 0: nothing is spawned."""
+        controller = CONTROLLERS[self.controller]
+        least = 0 if self.threshold == "auto" else int(self.threshold)
+        return least << 8 | (self.at_most.bit_length() - 1) << 3 | controller if controller else 0
+
+
+def read(said: object) -> Spawn:
+    """Read what a file has: the three fields."""
+    return asked(Spawn(*said) if isinstance(said, list) and len(said) == 3 else said)
+
+
+def asked(value: object) -> Spawn:
+    """What somebody asked for.
+
+    >>> asked("always"), asked(Spawn(threshold=8)).threshold
+    (Spawn(controller='always', threshold='auto', at_most=65536), 8)
+    """
+    found = value if isinstance(value, Spawn) else Spawn(value) if isinstance(value, str) else None
+    if found is None or found.controller not in CONTROLLERS:
+        raise UsageError(f"unknown spawn {value!r}; there are: {', '.join(CONTROLLERS)}")
+    if found.threshold != "auto" and not _is_number(found.threshold, MOST_THRESHOLD):
+        raise UsageError(
+            f"spawn={value!r}: expected as threshold 'auto' or 1 to {MOST_THRESHOLD:,} items"
+        )
+    if not _is_number(found.at_most, MOST_TILES):
+        raise UsageError(f"spawn={value!r}: expected 1 to {MOST_TILES:,} tiles at most")
+    return found
+
+
+def _is_number(value: object, most: int) -> bool:
+    is_one = isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    return is_one and 1 <= value.__index__() <= most  # type: ignore[attr-defined]
