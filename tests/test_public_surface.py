@@ -40,7 +40,7 @@ MEMBERS = {
         "T contiguous copy_from data dtype fill free get nbytes ndim reshape runtime set shape "
         "size strides view"
     ),
-    "Graph": "arrange arrays close dag handles profile replay save swap update verify",
+    "Graph": "arrange arrays close dag handles profile replay save swap tune update verify",
     "Handle": "access done event name number wait",
     "Kernel": "access infer_ranges launch_many name native signature",
     "Program": "kernels native",

@@ -26,13 +26,14 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import core
 from ..access.arguments import describe
+from ..access.cuts import AUTO
 from ..errors import UsageError
 from ..handle import Handle
 from ..kernel import Kernel
@@ -59,6 +60,7 @@ from .verify import Verified
 if TYPE_CHECKING:
     from ..launch.engine import Engine
     from .costs import Profile
+    from .tuning import Tuning
 
 Key = int | tuple[int, int]
 """What a segment is known by: its place among the pieces, or the calls in the loop."""
@@ -227,6 +229,11 @@ class Graph:
                 "for it before the replay"
             )
         number, before, launches = self._taking
+        cut = command.cut if isinstance(command, KernelCommand) else None
+        if cut is not None and cut.bands == AUTO:
+            from .tuning import as_tuned
+
+            command = as_tuned(self.engine.device, command, access)
         launches.append(Recorded(command, access, number))
         return RecordedHandle(self, before + len(launches), command.name, access)
 
@@ -516,6 +523,46 @@ class Graph:
             if self._order != "first_in":
                 self._compile()
             return found
+
+    def tune(self, within_s: float = 60.0) -> Tuning:
+        """Find out by trying how its launches are best cut into bands, and cut them so from the
+        next replay on. It takes up to about `within_s` seconds; arrays get back what they had.
+
+        What was found is kept on disk, for launches with `bands="auto"`. A launch that is not
+        clearly faster in bands stays whole.
+        """
+        from .tuning import tuned, with_bands
+
+        self._check("tune")
+        with self._lock:
+            if self._loops:
+                raise UsageError("tune: the graph has loops, which are not tuned")
+            if may_be_poisoned(self.engine, self._access):
+                raise UsageError("tune: launches have failed that these depend on")
+            single = {
+                number: self._pairs(places)[0]
+                for number, places in enumerate(self._places)
+                if len(places) == 1 and isinstance(self._calls[number].function, Kernel)
+            }
+            arrays = [array for call in self._calls for array in call.arrays()]
+            found, cuts = tuned(self.engine, self._calls, single, self._again, arrays, within_s)
+            default = self.engine.options.bands
+            changed = {
+                number: with_bands(self._calls[number], said)
+                for number, said in cuts.items()
+                if str(self._calls[number].keywords.get("bands", default)) != said
+            }
+            if changed:
+                self._change(changed)
+            return found
+
+    def _again(self, calls: Sequence[Call]) -> Graph:
+        """A graph of other calls."""
+        graph = Graph(self.engine)
+        with graph:
+            for call in calls:
+                graph.capture(call.function, *call.args, **call.keywords)
+        return graph
 
     def update(self, handle: Handle, /, **values: object) -> None:
         """Give a recorded launch of a kernel other numbers, by the names of its parameters.

@@ -65,15 +65,15 @@ def measured(
     """Run all launches alone, `RUNS` times, and put the arrays back. `run` launches the one at a
     place in the ordinary way, and gives its number."""
     rates = balance(engine.device, engine.context)
-    saved = _saved(launches, arrays)
+    kept = saved(launches, arrays)
     try:
         taken = [_times(engine, launches, run) for _ in range(RUNS)]
     finally:
-        for part, values in saved:
+        for part, values in kept:
             part.set(values)
         engine.drain()
     times = [min(all_of_one) for all_of_one in zip(*taken, strict=True)]
-    names = [_name(engine.device, *launch) for launch in launches]
+    names = [name_of(engine.device, *launch) for launch in launches]
     least: dict[str, float] = {}
     for name, us in zip(names, times, strict=True):
         if name:
@@ -116,7 +116,7 @@ def _alone_us(engine: Engine, command: KernelCommand, queue: cl.CommandQueue) ->
     raise InternalError("profile: other threads never stopped launching")
 
 
-def _saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
+def saved(launches: Sequence[Recorded], arrays: Sequence[Array]) -> list[tuple[Array, HostArray]]:
     """What the launches overwrite of the program's arrays, as bytes."""
     written = [span for _, access in launches for span in access.writes]
     everything = any(span.base == EVERYTHING for span in written)
@@ -143,7 +143,7 @@ def _kept_times(engine: Engine, launches: Sequence[Recorded]) -> list[float | No
         if type(command) is not KernelCommand:
             found.append(0.0)
             continue
-        name = _name(engine.device, command, access)
+        name = name_of(engine.device, command, access)
         if name not in read:
             read[name] = _read(name)
         found.append(read[name])
@@ -162,7 +162,7 @@ def _read(name: str) -> float | None:
         return None
 
 
-def _name(device: cl.Device, command: Command, access: Access) -> str:
+def name_of(device: cl.Device, command: Command, access: Access) -> str:
     """The file of a kernel at a size; empty where nobody knows which kernel it is."""
     if type(command) is not KernelCommand or getattr(command.kernel, "origin", None) is None:
         return ""

@@ -1,0 +1,222 @@
+"""Tuning: how the launches of a graph are best cut into bands, found by trying.
+
+In: the calls of a graph. Out: a `Tuning`: for each pair of kernels, of which one waits for the
+other, what was tried, and how each kernel is cut in the end.
+
+What was found is kept by what the kernel is (source, options, sizes, numbers, bytes) and by device,
+beside what the doctor measured, also where whole launches are best. Launches with `bands="auto"`
+are cut so from then on.
+
+Invariant: a cut stays only where replays with it were clearly faster than the best ones before. In
+the end the whole graph has to be clearly faster than without any band, or all launches stay whole.
+Arrays have what they had before, when it is over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import pyopencl as cl
+
+from .. import core
+from ..access.cuts import AUTO, Cut, Policy, Row, asked, policy
+from ..host import files
+from ..launch.commands import KernelCommand
+from ..records import Access, Command
+from .calls import Call
+from .profile import name_of, saved
+
+if TYPE_CHECKING:
+    from ..launch.engine import Engine
+    from ..memory.array import Array
+
+FORMAT = 1
+_KIND = "bands"
+MOST_KEPT = 4096
+"""Kernels at a size whose cuts are kept on disk."""
+
+OFF = "off"
+TRIED: tuple[int | Policy, ...] = (Row(), 2, 4, 8, 16, 32)
+ROUNDS = 9
+LEAST_GAIN = 1.02
+"""A cut has to be so many times as fast by the median, and faster by the first quartile."""
+
+WHOLE = "it was tuned, and whole launches were faster on this device"
+
+
+class Replayed(Protocol):
+    """A graph, as far as its replays are timed."""
+
+    def replay(self) -> Any:
+        """Run it."""
+
+
+class Gain(NamedTuple):
+    """How many times as fast replays were as others, in turns with them."""
+
+    median: float
+    p25: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is more than the machine's unrest."""
+        return self.median >= LEAST_GAIN and self.p25 > 1
+
+
+class Tried(NamedTuple):
+    """What was tried for a pair of kernels."""
+
+    names: tuple[str, str]
+    gains: Mapping[str, Gain]
+    """By cut, over the best before."""
+    kept: str
+    """The cut that both kernels got; "" if they stayed as they were."""
+
+
+class Tuning(NamedTuple):
+    """What was found."""
+
+    tried: tuple[Tried, ...]
+    cuts: Mapping[str, str]
+    """How each kernel is cut: the last one where a kernel has several sizes."""
+    gain: Gain
+    """Of the whole graph, over the same without bands."""
+
+    def __str__(self) -> str:
+        lines = [f"{self.gain.median:.2f} times as fast as without bands"]
+        for names, gains, kept in self.tried:
+            said = ", ".join(f"{cut}: {gain.median:.2f}" for cut, gain in gains.items())
+            lines.append(f"{' and '.join(dict.fromkeys(names))}: {kept or OFF} ({said})")
+        return "\n".join(lines)
+
+
+class Kind(NamedTuple):
+    """A kernel at a size."""
+
+    file: str
+    name: str
+
+
+def tuned(
+    engine: Engine,
+    calls: Sequence[Call],
+    launches: Mapping[int, tuple[Command, Access]],
+    record: Callable[[Sequence[Call]], Replayed],
+    arrays: Sequence[Array],
+    within_s: float,
+) -> tuple[Tuning, dict[int, str]]:
+    """Try cuts of all pairs, as far as time allows; what was found, and the cut of each call.
+    `launches`: those of calls that are one launch of a kernel; `record`: gives a graph of calls."""
+    kinds = {
+        number: Kind(file, launch[0].name)
+        for number, launch in launches.items()
+        if (file := name_of(engine.device, *launch))
+    }
+    start = perf_counter()
+    kept = saved(list(launches.values()), arrays)
+    cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
+    gain, tried = Gain(1.0, 1.0), []
+    try:
+        whole = best = record(cut(calls, kinds, cuts))
+        for pair in pairs(launches, kinds):
+            gains: dict[str, Gain] = {}
+            chosen = ""
+            for candidate in map(str, TRIED):
+                if perf_counter() - start > within_s:
+                    break
+                trial = {**cuts, **dict.fromkeys(pair, candidate)}
+                other = record(cut(calls, kinds, trial))
+                gains[candidate] = found = compared(best, other)
+                if found.is_clear:
+                    best, cuts, chosen = other, trial, candidate
+            tried.append(Tried((pair[0].name, pair[1].name), gains, chosen))
+        if best is not whole:
+            gain = compared(whole, best)
+        if not gain.is_clear:
+            gain, cuts = Gain(1.0, 1.0), dict.fromkeys(cuts, OFF)
+            tried = [one._replace(kept="") for one in tried]
+    finally:
+        engine.drain()
+        for part, values in kept:
+            part.set(values)
+        engine.drain()
+    for kind, said in cuts.items():
+        files.replace(_KIND, kind.file, json.dumps({"format": FORMAT, "bands": said}))
+    files.trim(_KIND, MOST_KEPT)
+    by_name = {kind.name: said for kind, said in cuts.items()}
+    return Tuning(tuple(tried), by_name, gain), {n: cuts[kind] for n, kind in kinds.items()}
+
+
+def pairs(
+    launches: Mapping[int, tuple[Command, Access]], kinds: Mapping[int, Kind]
+) -> list[tuple[Kind, Kind]]:
+    """Kernels of which one waits for the other, those first that do so most often."""
+    hazards = core.native.Hazards()
+    many: dict[tuple[Kind, Kind], int] = {}
+    numbers = [number for number in launches if number in kinds]
+    for at, number in enumerate(numbers, 1):
+        access = launches[number][1]
+        for other in hazards.enter(at, access.reads, access.writes):
+            pair = kinds[numbers[other - 1]], kinds[number]
+            many[pair] = many.get(pair, 0) + 1
+    return sorted(many, key=lambda pair: -many[pair])
+
+
+def cut(calls: Sequence[Call], kinds: Mapping[int, Kind], cuts: Mapping[Kind, str]) -> list[Call]:
+    """The same calls, each kernel cut so."""
+    return [
+        with_bands(call, cuts[kinds[number]]) if number in kinds else call
+        for number, call in enumerate(calls)
+    ]
+
+
+def with_bands(call: Call, said: str) -> Call:
+    """The same call, cut so."""
+    bands = int(said) if said.isdigit() else policy(said)
+    return call._replace(keywords={**call.keywords, "bands": bands}, owned=(), is_plain=False)
+
+
+def compared(one: Replayed, other: Replayed) -> Gain:
+    """How many times as fast the other is, in turns."""
+    ratios = []
+    for _ in range(1 + ROUNDS):
+        took = list(_times(one, other))
+        ratios.append(took[0] / took[1])
+    return Gain(*map(float, np.quantile(ratios[1:], (0.5, 0.25))))  # the first ones upload
+
+
+def _times(*graphs: Replayed) -> Iterator[float]:
+    for graph in graphs:
+        start = perf_counter()
+        graph.replay().wait()
+        yield perf_counter() - start
+
+
+# ---- what is kept --------------------------------------------------------------------------------
+
+
+def as_tuned(device: cl.Device, command: Command, access: Access) -> Command:
+    """A launch that is cut as the library likes, as it was tuned on this device."""
+    file = name_of(device, command, access)
+    said = _read(file) if file else ""
+    if not said or type(command) is not KernelCommand or command.cut is None:
+        return command
+    if said == OFF:
+        return command._replace(cut=Cut(AUTO, None, WHOLE))
+    bands = asked(int(said) if said.isdigit() else policy(said))
+    return command._replace(cut=command.cut._replace(bands=bands))
+
+
+def _read(file: str) -> str:
+    """What is kept; "" if that is nothing."""
+    try:
+        document = json.loads(files.read(_KIND, file) or "")
+        said = str(document["bands"])
+        asked(int(said) if said.isdigit() else policy(said))
+        return said if document["format"] == FORMAT else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""

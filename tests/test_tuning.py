@@ -1,0 +1,143 @@
+"""Tuning: cuts are tried for pairs of kernels, and stay where they are clearly faster.
+
+What takes how long is said by the test: here nothing is measured but that it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import acs_cl as acs
+from acs_cl.graph import tuning
+from acs_cl.graph.tuning import Gain
+
+SOURCE = """
+kernel void one(global const int *x, global int *y) { int i = get_global_id(0); y[i] = x[i] + 1; }
+kernel void two(global const int *x, global int *y) { int i = get_global_id(0); y[i] = 2 * x[i]; }
+kernel void add(global int *x) { x[get_global_id(0)] += 1; }
+"""
+N = 2048
+Says = Callable[[Callable[[str], float]], None]
+
+
+@pytest.fixture(scope="module")
+def made(device: cl.Device) -> Iterator[tuple[acs.Runtime, acs.Program]]:
+    with acs.Runtime(backend="device") as rt:
+        yield rt, rt.build(SOURCE)
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Says:
+    """Has the comparison of two graphs say what a function makes of how the second one is cut."""
+    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+
+    def put(speed: Callable[[str], float]) -> None:
+        def compared(one: acs.Graph, other: acs.Graph) -> Gain:
+            one.replay().wait()
+            other.replay().wait()
+            gain = speed(cuts_of(other)) / speed(cuts_of(one))
+            return Gain(gain, gain)
+
+        monkeypatch.setattr(tuning, "compared", compared)
+
+    return put
+
+
+def cuts_of(graph: acs.Graph) -> str:
+    """Into how many bands each launch is cut."""
+    (piece,) = graph.pieces
+    return " ".join(str(len(cuts.bands)) for cuts in piece.cuts)  # type: ignore[union-attr]
+
+
+def record(made: tuple[acs.Runtime, acs.Program], **how: Any) -> tuple[acs.Graph, list[acs.Handle]]:
+    rt, prog = made
+    x, y, z = (rt.array(np.arange(N), "i4") for _ in range(3))
+    with rt.record() as graph:
+        handles = [
+            prog.one((N,), (256,), x, y, **how),
+            prog.two((N,), (256,), y, z, **how),
+            prog.two((N,), (256,), z, x, **how),
+        ]
+    return graph, handles
+
+
+def test_the_fastest_cut_of_a_pair_stays_and_auto_takes_it_up(
+    made: tuple[acs.Runtime, acs.Program], says: Says
+) -> None:
+    says(lambda cuts: {"4 4 4": 1.5, "0 4 4": 1.2}.get(cuts, 1.0))
+    graph, _ = record(made)
+    found = graph.tune()
+    assert (found.cuts, found.gain.median) == ({"one": "4", "two": "4"}, 1.5)
+    assert [one.names for one in found.tried] == [("one", "two"), ("two", "two")]
+    assert "one and two: 4 (" in str(found)
+    assert str(found).startswith("1.50 times as fast as without bands")
+    assert cuts_of(graph) == "4 4 4"
+    graph.verify()
+    assert cuts_of(record(made, bands="auto")[0]) == "4 4 4"
+    assert cuts_of(record(made)[0]) == "0 0 0"  # off, unless it is asked for
+
+
+def test_nothing_that_is_not_clearly_faster_stays(
+    made: tuple[acs.Runtime, acs.Program], says: Says
+) -> None:
+    says(lambda cuts: 1.0 if cuts == "0 0 0" else 1.015)
+    graph, _ = record(made, bands=8)
+    assert "8" in cuts_of(graph)
+    found = graph.tune()
+    assert set(found.cuts.values()) == {"off"}
+    assert found.gain == Gain(1.0, 1.0)
+    assert cuts_of(graph) == "0 0 0"
+    again, handles = record(made, bands="auto")
+    assert cuts_of(again) == "0 0 0"
+    told = str(made[0].explain(handles[0]))
+    assert "bands: off, since it was tuned, and whole launches were faster" in told
+
+
+def test_pairs_that_gain_alone_and_not_together_stay_whole(
+    made: tuple[acs.Runtime, acs.Program], says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says(lambda cuts: 1.0)
+    gains = iter([Gain(1.3, 1.2), *[Gain(1.0, 0.9)] * 11, Gain(1.01, 1.0)])
+    monkeypatch.setattr(tuning, "compared", lambda one, other: next(gains))
+    graph, _ = record(made)
+    found = graph.tune()
+    assert set(found.cuts.values()) == {"off"}
+    assert all(one.kept == "" for one in found.tried)
+    assert next(gains, None) is None
+
+
+def test_arrays_have_what_they_had_and_time_is_bounded(
+    made: tuple[acs.Runtime, acs.Program], says: Says
+) -> None:
+    rt, prog = made
+    x = rt.array(np.arange(N), "i4")
+    with rt.record() as graph:
+        for _ in range(3):
+            prog.add((N,), (256,), x)
+    graph.replay()
+    found = graph.tune(0)  # no time for anything
+    assert [one.gains for one in found.tried] == [{}]
+    graph.tune()  # which measures
+    np.testing.assert_array_equal(x.get(), np.arange(N) + 3)
+    graph.replay()
+    np.testing.assert_array_equal(x.get(), np.arange(N) + 6)
+
+
+def test_what_cannot_be_tuned_says_why(
+    made: tuple[acs.Runtime, acs.Program], says: Says, device: cl.Device
+) -> None:
+    rt, prog = made
+    x, left = rt.zeros(N, "i4"), rt.array([2], "i4")
+    with rt.record() as graph, acs.loop(left, at_most=3):
+        prog.add((N,), (256,), x)
+        prog.add((1,), (1,), left)
+    with pytest.raises(acs.UsageError, match="the graph has loops, which are not tuned"):
+        graph.tune()
+    graph.close()
+    with pytest.raises(acs.UsageError, match="tune: the graph is closed"):
+        graph.tune()
