@@ -6,15 +6,17 @@ What takes how long is said by the test: here nothing is measured but that it ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
+from conftest import Environment
 
 import acs_cl as acs
-from acs_cl.graph import tuning
 from acs_cl.graph.tuning import Gain
+from acs_cl.testing.scheduler import compared_by
 
 SOURCE = """
 kernel void one(global const int *x, global int *y) { int i = get_global_id(0); y[i] = x[i] + 1; }
@@ -32,20 +34,22 @@ def made(device: cl.Device) -> Iterator[tuple[acs.Runtime, acs.Program]]:
 
 
 @pytest.fixture
-def says(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Says:
+def says(environment: Environment, tmp_path: Any) -> Iterator[Says]:
     """Has the comparison of two graphs say what a function makes of how the second one is cut."""
-    monkeypatch.setenv("ACS_CL_CACHE", str(tmp_path))
+    environment(ACS_CL_CACHE=str(tmp_path))
 
-    def put(speed: Callable[[str], float]) -> None:
-        def compared(one: acs.Graph, other: acs.Graph) -> Gain:
-            one.replay().wait()
-            other.replay().wait()
-            gain = speed(cuts_of(other)) / speed(cuts_of(one))
-            return Gain(gain, gain)
+    with ExitStack() as stack:
 
-        monkeypatch.setattr(tuning, "compared", compared)
+        def put(speed: Callable[[str], float]) -> None:
+            def compared(one: Any, other: Any) -> Gain:
+                one.replay().wait()
+                other.replay().wait()
+                gain = speed(cuts_of(other)) / speed(cuts_of(one))
+                return Gain(gain, gain)
 
-    return put
+            stack.enter_context(compared_by(compared))
+
+        yield put
 
 
 def cuts_of(graph: acs.Graph) -> str:
@@ -99,13 +103,12 @@ def test_nothing_that_is_not_clearly_faster_stays(
 
 
 def test_pairs_that_gain_alone_and_not_together_stay_whole(
-    made: tuple[acs.Runtime, acs.Program], says: Says, monkeypatch: pytest.MonkeyPatch
+    made: tuple[acs.Runtime, acs.Program], says: Says
 ) -> None:
-    says(lambda cuts: 1.0)
     gains = iter([Gain(1.3, 1.2), *[Gain(1.0, 0.9)] * 11, Gain(1.01, 1.0)])
-    monkeypatch.setattr(tuning, "compared", lambda one, other: next(gains))
     graph, _ = record(made)
-    found = graph.tune()
+    with compared_by(lambda one, other: next(gains)):
+        found = graph.tune()
     assert set(found.cuts.values()) == {"off"}
     assert all(one.kept == "" for one in found.tried)
     assert next(gains, None) is None

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pyopencl as cl
@@ -48,10 +48,17 @@ LEAST_GAIN = 1.02
 WHOLE = "it was tuned, and whole launches were faster on this device"
 
 
+class Waiting(Protocol):
+    """What waits for the end of a replay."""
+
+    def wait(self) -> object:
+        """Wait."""
+
+
 class Replayed(Protocol):
     """A graph, as far as its replays are timed."""
 
-    def replay(self) -> Any:
+    def replay(self) -> Waiting:
         """Run it."""
 
 
