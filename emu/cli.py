@@ -25,6 +25,7 @@ from acs_cl.emu.machines import MACHINES, machine
 from acs_cl.emu.orders import in_order
 from acs_cl.emu.plots import draw
 from acs_cl.emu.policies import ALL, POLICIES
+from acs_cl.emu.spawning import WAYS, Parts, simulated, skewed
 from acs_cl.emu.spec import Machine, WindowSpec
 from acs_cl.emu.trace import MOST_GROUPS, Trace, load, save
 from acs_cl.emu.window_unit import estimate
@@ -58,6 +59,7 @@ def options(parser: argparse.ArgumentParser) -> Any:
         parser_.add_argument("--json", action="store_true", help="print one JSON document")
         parser_.add_argument("--png", metavar="FILE", help="draw a picture there, too")
     _unit_options(commands.add_parser("unit", help="memory, area and delays of a window unit"))
+    _spawn_options(commands.add_parser("spawn", help="a launch that creates work, in several ways"))
     make = commands.add_parser("make", help="write a made-up trace")
     _source(make)
     make.add_argument("--spans", action="store_true", help="edges as bytes read and written")
@@ -88,6 +90,29 @@ def _unit_options(parser: argparse.ArgumentParser) -> None:
         help=f"of the unit ({one.clock_mhz})",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _spawn_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--parents", type=int, default=1 << 16, help="work-items (65536)")
+    parser.add_argument("--mean", type=int, default=32, help="items that one finds (32)")
+    parser.add_argument(
+        "--skew", type=float, default=1.5, help="less is more: the exponent of Pareto's law (1.5)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    for name, value in Parts()._asdict().items():
+        parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"({value})")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _spawn(args: argparse.Namespace) -> None:
+    parts = Parts(*(getattr(args, name) for name in Parts._fields))
+    calls = skewed(args.parents, args.mean, args.skew, args.seed)
+    found = {way: simulated(calls, parts, way) for way in WAYS}
+    if args.json:
+        print(json.dumps({"simulated_ns": found, "parts": parts._asdict()}))
+        return
+    for way, ns in found.items():
+        print(f"{way:8} {ns / 1e3:12,.1f} us simulated {found['flat'] / ns:8.2f}x flat")
 
 
 def _policies() -> str:
@@ -209,6 +234,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "compare": _compare,
     "sweep": _sweep,
     "unit": _unit,
+    "spawn": _spawn,
     "make": _make,
     "convert": _convert,
 }
