@@ -31,6 +31,9 @@ LONGEST = ("test_traps.py", "test_benchmarks.py", "test_workloads.py", "test_whe
 Environment = Callable[..., None]
 """Sets environment variables by name, for a test."""
 
+Enter = Callable[[Path], None]
+"""Makes a folder the current one, for a test."""
+
 
 def pytest_report_header() -> str:
     """Which part of large products is taken."""
@@ -146,6 +149,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Environment:
                 monkeypatch.setenv(name, str(value))
 
     return change
+
+
+@pytest.fixture
+def enter(monkeypatch: pytest.MonkeyPatch) -> Enter:
+    """Make a folder the current one, for a test."""
+    return monkeypatch.chdir
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import Environment
+from conftest import Enter, Environment
 
 import acs_cl as acs
 from acs_cl import devices
@@ -91,12 +91,12 @@ def test_wrong_result_is_said_and_fails(
 def test_wrong_option_is_one_message(
     arguments: list[str],
     message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    enter: Enter,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     device: cl.Device,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path)
     assert cli.main(["demo", "--quick", *arguments]) == 1
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

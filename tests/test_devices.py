@@ -8,6 +8,8 @@ import os
 import platform as host
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +27,16 @@ on_linux_x86 = pytest.mark.skipif(
 )
 
 
-def fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[Any]:
+FakeHost = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def fake_host(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> FakeHost:
+    environment(PYOPENCL_CTX=None)
+    return partial(_fake_host, monkeypatch)
+
+
+def _fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[Any]:
     """Platforms of the given names with devices of the given names; one with "GPU" in it is one."""
     made = []
     for platform_name, names in platforms.items():
@@ -45,7 +56,6 @@ def fake_host(monkeypatch: pytest.MonkeyPatch, **platforms: list[str]) -> list[A
         platform.get_devices = lambda there=there: there
         made.append(platform)
     monkeypatch.setattr(cl, "get_platforms", lambda: made)
-    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     return [device for platform in made for device in platform.get_devices()]
 
 
@@ -59,36 +69,36 @@ def real_device() -> cl.Device:
 # {{{ choosing
 
 
-def test_none_prefers_a_gpu_then_pocl_then_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_prefers_a_gpu_then_pocl_then_the_first(fake_host: FakeHost) -> None:
     pocl = {"Portable_Computing_Language": ["cpu"]}
-    there = fake_host(monkeypatch, Intel=["Xeon"], **pocl, NVIDIA=["GPU 0", "GPU 1"])
+    there = fake_host(Intel=["Xeon"], **pocl, NVIDIA=["GPU 0", "GPU 1"])
     assert devices.choose() is there[2]
-    there = fake_host(monkeypatch, Intel=["Xeon"], **pocl)
+    there = fake_host(Intel=["Xeon"], **pocl)
     assert devices.choose() is there[1]
-    there = fake_host(monkeypatch, Intel=["Xeon"], Other=["thing"])
+    there = fake_host(Intel=["Xeon"], Other=["thing"])
     assert devices.choose() is there[0]
 
 
 def test_a_name_is_a_part_of_platform_and_device_in_any_case(
-    monkeypatch: pytest.MonkeyPatch,
+    fake_host: FakeHost,
 ) -> None:
-    there = fake_host(monkeypatch, Intel=["Xeon"], NVIDIA_CUDA=["GPU H200"])
+    there = fake_host(Intel=["Xeon"], NVIDIA_CUDA=["GPU H200"])
     assert devices.choose("xeon") is there[0]
     assert devices.choose("cuda / gpu") is there[1]
     assert devices.choose(1) is devices.choose("1") is there[1]
     assert devices.choose("200") is there[1], "no index, so a part of a name"
 
 
-def test_an_exact_name_wins_over_part_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = fake_host(monkeypatch, Intel=["Xeon Gold", "Xeon"])
+def test_an_exact_name_wins_over_part_matches(fake_host: FakeHost) -> None:
+    there = fake_host(Intel=["Xeon Gold", "Xeon"])
     assert devices.choose("intel / xeon") is there[1]
 
 
 @pytest.mark.parametrize("spec", ["GPU", "nvidia / gpu", "nothing", "", 7, -1])
 def test_an_ambiguous_or_unknown_device_is_an_error_with_the_list(
-    monkeypatch: pytest.MonkeyPatch, spec: Any
+    fake_host: FakeHost, spec: Any
 ) -> None:
-    fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    fake_host(Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
     with pytest.raises(UsageError) as caught:
         devices.choose(spec)
     for line in ("0: Intel / Xeon", "1: NVIDIA / GPU 0", "2: NVIDIA / GPU 1"):
@@ -96,8 +106,8 @@ def test_an_ambiguous_or_unknown_device_is_an_error_with_the_list(
 
 
 @pytest.mark.parametrize("spec", [1.5, True, b"GPU", ["GPU"]])
-def test_other_types_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, spec: Any) -> None:
-    fake_host(monkeypatch, NVIDIA=["GPU 0"])
+def test_other_types_are_a_usage_error(fake_host: FakeHost, spec: Any) -> None:
+    fake_host(NVIDIA=["GPU 0"])
     with pytest.raises(UsageError, match="got "):
         devices.choose(spec)
 
@@ -107,9 +117,9 @@ def test_other_types_are_a_usage_error(monkeypatch: pytest.MonkeyPatch, spec: An
     [("0", 0), ("1", 1), ("1:1", 2), ("nvidia:gpu 1", 2), (":", 0), (":xeon", 0), ("NVIDIA:0", 1)],
 )
 def test_the_environment_means_what_it_means_to_pyopencl(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment, wish: str, index: int
+    fake_host: FakeHost, environment: Environment, wish: str, index: int
 ) -> None:
-    there = fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    there = fake_host(Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
     environment(PYOPENCL_CTX=wish)
     assert devices.choose() is there[index]
     assert devices.choose(0) is there[0], "a device that the program names wins"
@@ -128,9 +138,9 @@ def test_the_environment_agrees_with_pyopencl_on_real_devices(
 
 @pytest.mark.parametrize("wish", ["I", "AMD", "NVIDIA:GPU", "NVIDIA:7", "1:0,1", "0:0:0"])
 def test_an_environment_that_fits_no_one_device_is_an_error_with_the_list(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment, wish: str
+    fake_host: FakeHost, environment: Environment, wish: str
 ) -> None:
-    fake_host(monkeypatch, Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
+    fake_host(Intel=["Xeon"], NVIDIA=["GPU 0", "GPU 1"])
     environment(PYOPENCL_CTX=wish)
     with pytest.raises(UsageError, match="PYOPENCL_CTX") as caught:
         devices.choose()
@@ -138,9 +148,9 @@ def test_an_environment_that_fits_no_one_device_is_an_error_with_the_list(
 
 
 def test_equal_names_in_the_environment_are_no_ambiguity(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    fake_host: FakeHost, environment: Environment
 ) -> None:
-    there = fake_host(monkeypatch, NVIDIA=["GPU", "GPU"])
+    there = fake_host(NVIDIA=["GPU", "GPU"])
     environment(PYOPENCL_CTX="nvidia:gpu")
     assert devices.choose() is there[0]
 
@@ -194,10 +204,10 @@ def text(value: bytes = b"generic") -> Any:
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> pytest.MonkeyPatch:
+def fresh(monkeypatch: pytest.MonkeyPatch, environment: Environment) -> Environment:
     monkeypatch.setattr(pocl, "_repaired", {})
     environment(ACS_CL_POCL_CPU="auto")
-    return monkeypatch
+    return environment
 
 
 def repair(record: Any) -> str:
@@ -205,7 +215,7 @@ def repair(record: Any) -> str:
 
 
 @on_linux_x86
-def test_repair_overwrites_the_one_name_and_says_so_each_time(fresh: pytest.MonkeyPatch) -> None:
+def test_repair_overwrites_the_one_name_and_says_so_each_time(fresh: Environment) -> None:
     name = text()
     record = Record(text(b"pthread"), name, text(b"generic-cpu"))
     said = repair(record)
@@ -217,16 +227,16 @@ def test_repair_overwrites_the_one_name_and_says_so_each_time(fresh: pytest.Monk
 
 @on_linux_x86
 @pytest.mark.parametrize("wish", ["znver3", "x86-64", "haswell"])
-def test_repair_takes_the_name_from_the_environment(fresh: pytest.MonkeyPatch, wish: str) -> None:
-    fresh.setenv("ACS_CL_POCL_CPU", wish)
+def test_repair_takes_the_name_from_the_environment(fresh: Environment, wish: str) -> None:
+    fresh(ACS_CL_POCL_CPU=wish)
     name = text()
     assert "ACS_CL_POCL_CPU" in repair(Record(name))
     assert name.value.decode() == wish
 
 
 @on_linux_x86
-def test_repair_says_that_a_name_is_too_long_and_takes_its_own(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setenv("ACS_CL_POCL_CPU", "skylake-avx512")
+def test_repair_says_that_a_name_is_too_long_and_takes_its_own(fresh: Environment) -> None:
+    fresh(ACS_CL_POCL_CPU="skylake-avx512")
     name = text()
     assert "no name of 1 to 7 characters" in repair(Record(name))
     assert name.value in (b"haswell", b"x86-64")
@@ -260,7 +270,7 @@ def _bad_address() -> Record:
 
 @on_linux_x86
 @pytest.mark.parametrize("make", [_two, _none, _other_platform, _known_cpu, _bad_address])
-def test_repair_leaves_everything_else_alone(fresh: pytest.MonkeyPatch, make: Any) -> None:
+def test_repair_leaves_everything_else_alone(fresh: Environment, make: Any) -> None:
     record = make()
     before = [string.value for string in record.strings]
     assert repair(record) == ""
@@ -268,7 +278,7 @@ def test_repair_leaves_everything_else_alone(fresh: pytest.MonkeyPatch, make: An
 
 
 @on_linux_x86
-def test_repair_stops_at_the_next_device_of_the_platform(fresh: pytest.MonkeyPatch) -> None:
+def test_repair_stops_at_the_next_device_of_the_platform(fresh: Environment) -> None:
     name, of_the_next = text(), text()
     record = Record(name, of_the_next)
     following = SimpleNamespace(int_ptr=record.int_ptr + 8 * 45)
@@ -279,19 +289,15 @@ def test_repair_stops_at_the_next_device_of_the_platform(fresh: pytest.MonkeyPat
 
 @on_linux_x86
 @pytest.mark.parametrize("wish", [None, "", " ", "off", "OFF"])
-def test_nothing_is_repaired_that_was_not_asked_for(
-    fresh: pytest.MonkeyPatch, wish: str | None
-) -> None:
-    fresh.delenv("ACS_CL_POCL_CPU")
-    if wish is not None:
-        fresh.setenv("ACS_CL_POCL_CPU", wish)
+def test_nothing_is_repaired_that_was_not_asked_for(fresh: Environment, wish: str | None) -> None:
+    fresh(ACS_CL_POCL_CPU=wish)
     name = text()
     assert repair(Record(name)) == ""
     assert name.value == b"generic"
 
 
 @on_linux_x86
-def test_repair_never_writes_to_read_only_memory(fresh: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_repair_never_writes_to_read_only_memory(fresh: Environment, tmp_path: Any) -> None:
     file = tmp_path / "constants"
     file.write_bytes(b"generic\0" * 512)
     libc = ctypes.CDLL(None)
@@ -329,7 +335,7 @@ def test_a_driver_that_does_not_know_the_cpu_says_how_to_ask() -> None:
         assert word in done.stdout + done.stderr
 
 
-def test_repair_never_raises(fresh: pytest.MonkeyPatch) -> None:
+def test_repair_never_raises(fresh: Environment) -> None:
     assert repair(None) == ""
     assert repair(SimpleNamespace(platform=SimpleNamespace(name=devices.POCL_PLATFORM))) == ""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyopencl as cl
 import pytest
-from conftest import Environment
+from conftest import Enter, Environment
 
 import acs_cl as acs
 from acs_cl.benchmarks.__main__ import COMMANDS
@@ -70,14 +70,14 @@ TO_RUN = [
 def test_the_python_of_every_page_runs(
     page: Path,
     code: str,
-    monkeypatch: pytest.MonkeyPatch,
+    enter: Enter,
     environment: Environment,
     tmp_path: Path,
     device: cl.Device,
 ) -> None:
     for name in ("ACS_CL_BACKEND", "ACS_CL_TRACE", "ACS_CL_CHECK"):
         environment(**{name: None})
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path)
     exec(compile(code, page.name, "exec"), {"__name__": "page"})
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from conftest import Enter
 from emu_runs import SMALL, random_trace
 
 from acs_cl.benchmarks.validation import emulator_speed
@@ -303,9 +304,9 @@ def test_the_docs_know_every_key_of_a_timeline() -> None:
 
 
 def test_the_commands_of_the_docs_are_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, enter: Enter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path)
     (tmp_path / "program.jsonl").write_text(block("json"), encoding="utf-8")
     lines = re.findall(r"^acs-cl emu (.*)$", DOCS, re.MULTILINE)
     assert len(lines) == 6

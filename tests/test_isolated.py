@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy
 import pyopencl
 import pytest
-from conftest import Environment
+from conftest import Enter, Environment
 
 import acs_cl
 from acs_cl import core, devices
@@ -30,13 +30,13 @@ PACKAGE = Path(acs_cl.__file__).parent
 
 
 @pytest.fixture
-def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: Environment) -> Path:
+def planted(tmp_path: Path, enter: Enter, environment: Environment) -> Path:
     """A current folder full of modules that leave a mark when they are run."""
     here = tmp_path / "here"
     here.mkdir()
     for name in PLANTED:
         (here / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
-    monkeypatch.chdir(here)
+    enter(here)
     environment(ACS_CL_CACHE=str(tmp_path / "cache"))
     return tmp_path / "ran"
 

@@ -25,7 +25,6 @@ from fuzz.threads import in_threads
 
 import acs_cl as acs
 from acs_cl import testing
-from acs_cl.scheduler import backend as device_module
 
 FUZZ = int(os.environ.get("ACS_CL_FUZZ", "40"))
 PARTS = 4
@@ -67,12 +66,12 @@ def program(device: cl.Device) -> Iterator[acs.Program]:
 
 
 @pytest.fixture(autouse=True)
-def kept_open(monkeypatch: pytest.MonkeyPatch, program: acs.Program) -> None:
+def kept_open(program: acs.Program) -> Iterator[None]:
     """Epochs stay open until something asks for them."""
     testing.runtime_of(program).finish()
-    monkeypatch.setattr(device_module, "OPEN_S", 1e9)
-    monkeypatch.setattr(device_module, "FIRST_LOOK", 1 << 30)
-    testing.Scheduler(testing.runtime_of(program)).keep_open()
+    with testing.open_epochs():
+        testing.Scheduler(testing.runtime_of(program)).keep_open()
+        yield
 
 
 def warm(program: acs.Program) -> None:
@@ -560,10 +559,10 @@ def test_behind_an_epoch_the_next_one_is_open(
     backend: Any = rt.engine.backend
     monkeypatch.setattr(backend, "settings", backend.settings._replace(most_tasks=8), raising=False)
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-    sent, long_way = backend.epochs_sent, []
-    monkeypatch.setattr(acs.kernel.Kernel, "_call", counted(acs.kernel.Kernel._call, long_way))
-    for _ in range(24):
-        program.add((ROW,), None, x, y, 1)
+    sent = backend.epochs_sent
+    with testing.calls_by_python() as long_way:
+        for _ in range(24):
+            program.add((ROW,), None, x, y, 1)
     assert (backend.epochs_sent - sent, long_way) == (3, [])
     empty = backend.open_epoch
     assert empty is not None
@@ -572,45 +571,41 @@ def test_behind_an_epoch_the_next_one_is_open(
     assert backend.epochs_sent - sent == 3
     assert y.get().tolist() == [24 * (i + 1) for i in range(ROW)]
 
-    monkeypatch.setattr(device_module, "OPEN_S", 0.001)
-    for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
-        handle = program.add((ROW,), None, x, y, 1)
-    until = time.perf_counter() + 20
-    while (backend.unsent or backend.newest) and time.perf_counter() < until:
-        time.sleep(0.001)
+    with testing.open_epochs(0.001), testing.calls_by_python() as long_way:
+        for _ in range(9):  # nobody asks for the last one, which is alone behind a full one
+            handle = program.add((ROW,), None, x, y, 1)
+        until = time.perf_counter() + 20
+        while (backend.unsent or backend.newest) and time.perf_counter() < until:
+            time.sleep(0.001)
     assert handle.done
     assert list(backend._epochs.values()) == [backend.open_epoch]
     assert y.get().tolist() == [33 * (i + 1) for i in range(ROW)]
     assert not long_way
 
 
-def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(
-    program: acs.Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_launch_behind_a_wait_is_sent_though_nobody_asks(program: acs.Program) -> None:
     """The thread that looks now and then has gone since: the first task of an epoch wakes one. The
     time that an epoch stays open begins with that task."""
     rt = testing.runtime_of(program)
     warm(program)
     backend: Any = rt.engine.backend
-    monkeypatch.setattr(device_module, "OPEN_S", 0.02)
     x, y = rt.array(np.arange(ROW), "u4"), rt.zeros(ROW, "u4")
-    long_way: list[str] = []
-    monkeypatch.setattr(acs.kernel.Kernel, "_call", counted(acs.kernel.Kernel._call, long_way))
-    for many in range(1, 4):
-        rt.finish()
-        until = time.perf_counter() + 20
-        while rt.engine.progress.is_running and time.perf_counter() < until:
-            time.sleep(0.01)
-        assert not rt.engine.progress.is_running
-        sent = backend.epochs_sent
-        for _ in range(many):
-            program.add((ROW,), None, x, y, 1)
-        assert rt.engine.progress.is_running
-        while (backend.unsent or backend.newest) and time.perf_counter() < until:
-            time.sleep(0.001)
-        assert not backend.unsent
-        assert not backend.newest
-        assert 1 <= backend.epochs_sent - sent <= many
+    with testing.open_epochs(0.02), testing.calls_by_python() as long_way:
+        for many in range(1, 4):
+            rt.finish()
+            until = time.perf_counter() + 20
+            while rt.engine.progress.is_running and time.perf_counter() < until:
+                time.sleep(0.01)
+            assert not rt.engine.progress.is_running
+            sent = backend.epochs_sent
+            for _ in range(many):
+                program.add((ROW,), None, x, y, 1)
+            assert rt.engine.progress.is_running
+            while (backend.unsent or backend.newest) and time.perf_counter() < until:
+                time.sleep(0.001)
+            assert not backend.unsent
+            assert not backend.newest
+            assert 1 <= backend.epochs_sent - sent <= many
     assert not long_way
     assert y.get().tolist() == [6 * (i + 1) for i in range(ROW)]
 
@@ -649,11 +644,7 @@ def test_kernels_that_may_be_cut_anywhere_ride_with_those_of_groups(
         assert run() == (2, 1)
         assert (x.get().tolist(), y.get().tolist()) == expected
         for _ in range(2):
-            long_way: list[str] = []
-            with monkeypatch.context() as patch:
-                patch.setattr(
-                    acs.kernel.Kernel, "_call", counted(acs.kernel.Kernel._call, long_way)
-                )
+            with testing.calls_by_python() as long_way:
                 assert run() == (1, 0)
             assert (x.get().tolist(), y.get().tolist()) == again
         assert not long_way  # the core has learned where they are
@@ -687,16 +678,6 @@ def test_an_epoch_without_tasks_is_no_epoch(program: acs.Program) -> None:
         assert other.engine.backend.open_epoch is not None
     with pytest.raises(acs.UsageError, match="closed"):
         made.put((8,), None, y, 1, 2, 3)
-
-
-def counted(function: Any, calls: list[str]) -> Any:
-    """The same, which says who was called."""
-
-    def called(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        calls.append(self.name)
-        return function(self, *arguments, **keywords)
-
-    return called
 
 
 def test_a_full_backlog_waits(device: cl.Device) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,23 +52,11 @@ def backend(request: pytest.FixtureRequest, device: cl.Device) -> str:
     return name
 
 
-class Counted:
-    """How often Python's own way was taken by a kernel."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.many = 0
-        plain = acs.Kernel._call
-
-        def counted(kernel: acs.Kernel, *args: Any, **keywords: Any) -> Any:
-            self.many += 1
-            return plain(kernel, *args, **keywords)
-
-        monkeypatch.setattr(acs.Kernel, "_call", counted)
-
-
 @pytest.fixture
-def long_way(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    return Counted(monkeypatch)
+def long_way() -> Iterator[list[str]]:
+    """The kernels whose calls went to Python."""
+    with testing.calls_by_python() as found:
+        yield found
 
 
 def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
@@ -107,7 +96,7 @@ def steps(rng: random.Random, rows: acs.Array) -> list[Any]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_what_python_makes(
-    device: cl.Device, backend: str, part: int, long_way: Counted
+    device: cl.Device, backend: str, part: int, long_way: list[str]
 ) -> None:
     for seed in range(part, FUZZ, PARTS):
         made = []
@@ -118,10 +107,10 @@ def test_they_are_what_python_makes(
                 program_steps = steps(random.Random(seed), rows)
                 handles: list[Any] = []
                 for turn in range(2):
-                    before = long_way.many
+                    before = len(long_way)
                     with contextlib.nullcontext() if is_quick else testing.planned_by_python(rt):
                         handles = [step(program) for step in program_steps]
-                    took = long_way.many - before
+                    took = len(long_way) - before
                     if turn:
                         assert (took < 24) is is_quick, (seed, took)
                 spans = [(h.number, h.name, h.access) for h in handles]
@@ -159,35 +148,37 @@ def test_edges_are_those_of_python(device: cl.Device, backend: str) -> None:
     assert made[0] == made[1]
 
 
-def test_of_a_view_only_what_a_launch_touches_counts(device: cl.Device, long_way: Counted) -> None:
+def test_of_a_view_only_what_a_launch_touches_counts(
+    device: cl.Device, long_way: list[str]
+) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         program = rt.build(SOURCE)
         x = rt.zeros(ROW, "u4")
         for _ in range(3):
             program.some((8,), None, x, 8)
-        before = long_way.many
+        before = len(long_way)
         handle = program.some((8,), None, x, 8)
         assert [span.nbytes for span in handle.access.reads] == [32]
         assert [span.nbytes for span in handle.access.writes] == [32]
         half = x[:8]
         for _ in range(2):
             handle = program.some((8,), None, half, 8)
-        assert long_way.many == before  # it is known that all of so much is touched
+        assert len(long_way) == before  # it is known that all of so much is touched
         assert [span.nbytes for span in handle.access.writes] == [32]
         for view in (half, x[:8], x[4:12], x[4:12]):  # others of the same bytes, too
             handle = program.some((8,), None, view, 7)
             assert [span.nbytes for span in handle.access.writes] == [28]
-        assert long_way.many == before + 1  # of these numbers it is known wherever a view lies
+        assert len(long_way) == before + 1  # of these numbers it is known wherever a view lies
         program.some.infer_ranges = False
         program.some((8,), None, x, 7)
-        before = long_way.many
+        before = len(long_way)
         handle = program.some((8,), None, x, 8)
-        assert long_way.many == before
+        assert len(long_way) == before
         assert [span.nbytes for span in handle.access.writes] == [64]
 
 
 def test_what_is_known_of_some_arrays_holds_for_others(
-    device: cl.Device, long_way: Counted
+    device: cl.Device, long_way: list[str]
 ) -> None:
     with acs.Runtime(device, backend="lanes") as rt:
         program = rt.build(SOURCE)
@@ -199,9 +190,9 @@ def test_what_is_known_of_some_arrays_holds_for_others(
             kept += [one, two, whole]
             pairs = [(one, two), (one, one), (whole[:16], whole[40:56]), (whole[:32], two)]
             for x, y in pairs:
-                before = long_way.many
+                before = len(long_way)
                 handle = program.add((8,), None, x, y, 1)
-                assert long_way.many == before
+                assert len(long_way) == before
                 with testing.planned_by_python(rt):
                     access = program.add((8,), None, x, y, 1).access
                 assert handle.access == access
@@ -395,7 +386,7 @@ def test_beside_host_tasks_events_and_limits(
 
 @pytest.mark.parametrize("limits", [{}, {"window": 16}, {"issue": "ready_first"}], ids=str)
 def test_only_what_follows_a_host_task_takes_the_long_way(
-    device: cl.Device, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, limits: dict[str, Any]
 ) -> None:
     with acs.Runtime(device, backend="lanes", **limits) as rt:
         program = rt.build(SOURCE)
@@ -405,10 +396,10 @@ def test_only_what_follows_a_host_task_takes_the_long_way(
             rt.finish()
         go = threading.Event()
         task = rt.call(lambda values: go.wait(30) and None, reads=[y])
-        others = Counted(monkeypatch)
-        for _ in range(100):  # independent of the task
-            program.add((8,), None, x, z, 1).wait()
-        before = others.many
+        with testing.calls_by_python() as others:
+            for _ in range(100):  # independent of the task
+                program.add((8,), None, x, z, 1).wait()
+        before = len(others)
         assert before < 20  # at which another thread was inside the runtime
         made = testing.made_by_core(rt)
         assert made >= 100 - before
@@ -505,7 +496,7 @@ def test_beside_a_scheduler_lanes_are_quick_too(device: cl.Device) -> None:
 
 
 def test_while_the_scheduler_rests_lanes_are_quick(
-    device: cl.Device, long_way: Counted, monkeypatch: pytest.MonkeyPatch
+    device: cl.Device, long_way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `when=` and without; Python is asked again where the rest ends."""
     with acs.Runtime(device) as rt:
@@ -526,21 +517,21 @@ def test_while_the_scheduler_rests_lanes_are_quick(
         program.flip._forget()  # what it was taught for other reasons
         choice.look_again(rt.engine.backend.schedulers.builds)
         end = choice.resting_until = rt.engine.number + 200
-        before = long_way.many
+        before = len(long_way)
         handles = [program.flip((8,), None, x)]
         while rt.engine.number < end - 2:
             which = len(handles) % 2
             program.flip((8,), None, y, when=flags[which])
             handles.append(program.flip((8,), None, x))
         # now and then another thread is inside the runtime
-        assert long_way.many - before <= 2 + 200 // 32 + 20
+        assert len(long_way) - before <= 2 + 200 // 32 + 20
         assert all("were too small" in str(rt.explain(one)) for one in handles)
         while rt.engine.number < end:
             last = program.flip((8,), None, x)
-        before = long_way.many
+        before = len(long_way)
         for _ in range(4):
             program.flip((8,), None, x)
-        assert long_way.many == before + 4  # which are not on lanes by themselves
+        assert len(long_way) == before + 4  # which are not on lanes by themselves
         assert last.number == end
         assert y.get().tolist() == [sum(i % 2 == 0 for i in range(1, len(handles))) % 2] * 8
 
@@ -550,7 +541,7 @@ def test_while_the_scheduler_rests_lanes_are_quick(
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_flags_at_any_place_decide_without_python(
-    device: cl.Device, backend: str, memory: str, long_way: Counted
+    device: cl.Device, backend: str, memory: str, long_way: list[str]
 ) -> None:
     """Set by quick launches; of a view that starts inside a buffer, too."""
     rng = random.Random(3)
@@ -561,7 +552,7 @@ def test_flags_at_any_place_decide_without_python(
         want, on = np.zeros(8, "u4"), np.zeros(9, "u4")
 
         def turn(which: int, is_quick: bool) -> None:
-            before = long_way.many
+            before = len(long_way)
             if rng.random() < 0.5:
                 program.flip((9,), None, flags)
                 on[:] ^= 1
@@ -569,7 +560,7 @@ def test_flags_at_any_place_decide_without_python(
             assert handle.access.reads[-1] == flags[which].spans[0]
             if on[which]:
                 want[:] += np.arange(8, dtype="u4") + 3
-            assert not is_quick or long_way.many == before
+            assert not is_quick or len(long_way) == before
 
         for _ in range(3):
             program.flip((9,), None, flags)
@@ -583,7 +574,7 @@ def test_flags_at_any_place_decide_without_python(
 
 
 def test_a_flag_that_is_not_plain_takes_the_long_way(
-    device: cl.Device, backend: str, long_way: Counted
+    device: cl.Device, backend: str, long_way: list[str]
 ) -> None:
     with acs.Runtime(device, backend=backend) as rt, acs.Runtime(device) as other:
         program = rt.build(SOURCE)
@@ -599,10 +590,10 @@ def test_a_flag_that_is_not_plain_takes_the_long_way(
             with pytest.raises(acs.UsageError, match="when="):
                 program.add((8,), None, x, y, 1, when=one)
         number = testing.launched(rt)
-        before = long_way.many
+        before = len(long_way)
         program.add((8,), None, x, y, 1, when=y[:1])  # which it writes: a copy decides
         assert testing.launched(rt) == number + 2
-        assert long_way.many == before + 1
+        assert len(long_way) == before + 1
         assert y.get().tolist() == [3 * i + 3 for i in range(8)]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from conftest import Environment
+from conftest import Enter, Environment
 
 import acs_cl as acs
 from acs_cl import testing
@@ -341,13 +341,13 @@ def test_options_of_the_environment_are_read_too(environment: Environment) -> No
 
 
 def test_files_of_the_current_folder_are_found_as_the_driver_finds_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, enter: Enter
 ) -> None:
     source = "#include <part.h>\nkernel void k(global int *x) { x[AT] = 1; }"
     (tmp_path / "other").mkdir()
     (tmp_path / "part.h").write_text("#define AT 5\n")
     (tmp_path / "other" / "part.h").write_text("#define AT 0\n")
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path)
     with acs.Runtime(backend="serial") as rt:
         for options in ([], ["-I", "other"], ["-Iother"]):
             x = rt.zeros(16, "i4")

@@ -25,6 +25,7 @@ from __future__ import annotations
 from .launches import (
     Gate,
     Routes,
+    calls_by_python,
     driver_queues,
     expect_no_events,
     hold,
@@ -74,6 +75,7 @@ __all__ = [
     "are_calls_replaced",
     "bypass",
     "bypassed",
+    "calls_by_python",
     "driver_queues",
     "endless_sample",
     "expect_no_events",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
@@ -16,6 +16,7 @@ from .. import program as programs
 from ..access import inference
 from ..errors import UsageError
 from ..handle import Handle
+from ..kernel import Kernel
 from ..memory.array import Array
 from ..program import Program, engine_of
 from ..queue.queue import Queue
@@ -64,6 +65,20 @@ def is_in_flight(runtime: Runtime, launch: Handle | cl.Event) -> bool:
 def made_by_core(runtime: Runtime) -> int:
     """Return how many launches the core has made so far, from what it knew of earlier ones."""
     return runtime.engine.table.by_core
+
+
+@contextmanager
+def calls_by_python() -> Iterator[list[str]]:
+    """Collect the names of the kernels whose calls the core leaves to Python."""
+    found: list[str] = []
+    call = Kernel._call
+
+    def noted(kernel: Kernel, *args: object, **keywords: Any) -> object:
+        found.append(kernel.name)
+        return call(kernel, *args, **keywords)
+
+    with changed(Kernel, "_call", noted):
+        yield found
 
 
 @contextmanager

@@ -31,13 +31,13 @@ NEVER_S = 1e9
 
 
 @contextmanager
-def open_epochs() -> Iterator[None]:
-    """Keep epochs of runtimes open until something asks for what is in them.
+def open_epochs(seconds: float = NEVER_S) -> Iterator[None]:
+    """Keep epochs of runtimes open for so long, or until something asks for what is in them.
 
     A runtime that has sent epochs before is told so by `Scheduler.keep_open`.
     """
     with (
-        changed(scheduler_backend, "OPEN_S", NEVER_S),
+        changed(scheduler_backend, "OPEN_S", seconds),
         changed(scheduler_backend, "FIRST_LOOK", 1 << 30),
     ):
         yield
