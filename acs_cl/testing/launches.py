@@ -71,7 +71,7 @@ def made_by_core(runtime: Runtime) -> int:
 def calls_by_python() -> Iterator[list[str]]:
     """Collect the names of the kernels whose calls the core leaves to Python."""
     found: list[str] = []
-    call = Kernel._call
+    call: Callable[..., object] = vars(Kernel)["_call"]
 
     def noted(kernel: Kernel, *args: object, **keywords: Any) -> object:
         found.append(kernel.name)
