@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -73,7 +73,7 @@ def calls_by_python() -> Iterator[list[str]]:
     found: list[str] = []
     call: Callable[..., object] = vars(Kernel)["_call"]
 
-    def noted(kernel: Kernel, *args: object, **keywords: Any) -> object:
+    def noted(kernel: Kernel, *args: object, **keywords: object) -> object:
         found.append(kernel.name)
         return call(kernel, *args, **keywords)
 
