@@ -79,6 +79,7 @@ def options(
         order,
         watchdog_s,
         bool(predict),
+        variable("ACS_CL_TUNE") or None,
         bands,
     )
 

@@ -152,6 +152,8 @@ class Options(NamedTuple):
     """How long nothing may end before the runtime says what runs; None: for ever."""
     predict: bool = False
     """Whether epochs may come as foreseen."""
+    tune_file: str | None = None
+    """Where graphs tell what was found when they were tuned, before their first replay."""
     bands: object = "off"
     """How recorded launches are cut into bands: a number, a word, or a policy of `access.cuts`."""
 

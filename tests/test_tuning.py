@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from conftest import Environment
 import acs_cl as acs
 from acs_cl.graph.tuning import Gain
 from acs_cl.testing.scheduler import compared_by
+from acs_cl.tools import cli
 
 SOURCE = """
 kernel void one(global const int *x, global int *y) { int i = get_global_id(0); y[i] = x[i] + 1; }
@@ -144,3 +146,38 @@ def test_what_cannot_be_tuned_says_why(
     graph.close()
     with pytest.raises(acs.UsageError, match="tune: the graph is closed"):
         graph.tune()
+
+
+PROGRAM = """
+import sys
+import acs_cl as acs
+with acs.Runtime() as rt:
+    prog = rt.build("kernel void add(global int *x) { x[get_global_id(0)] += 1; }")
+    x, left = rt.zeros(1024, "i4"), rt.array([2], "i4")
+    with rt.record() as graph:
+        for _ in range(2):
+            prog.add((1024,), (256,), x)
+    with rt.record() as loop, acs.loop(left, at_most=2):
+        prog.add((1,), (1,), left)
+    for again in range(2):
+        graph.replay()
+        loop.replay()
+    assert (x.get() == 4).all()
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def test_the_graphs_of_a_program_are_tuned_from_outside(
+    device: cl.Device, environment: Environment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    environment(ACS_CL_CACHE=str(tmp_path), PYOPENCL_CTX=None)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    assert cli.main(["tune", "--backend", "device", str(program), "3"]) == 3
+    said = capfd.readouterr().err
+    assert 'acs-cl tune: for launches with bands="auto"\n' in said
+    assert said.count("times as fast as without bands\nadd: ") == 1  # once, not the loop
+    program.write_text("")
+    assert cli.main(["tune", str(program)]) == 0
+    assert "replayed no graph that can be tuned" in capfd.readouterr().err
+    assert cli.main(["tune", str(tmp_path / "none.py")]) == 1

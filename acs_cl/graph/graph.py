@@ -103,6 +103,8 @@ class Graph:
         self._starts: list[int] = []
         """The first turn of each piece."""
         self._order = engine.options.order
+        self._tunes = engine.options.tune_file is not None
+        """Whether it is tuned before its next replay."""
         self._profile: Profile | None = None
         self._turns: list[int] = []
         """The launches in the order in which a replay sends them, which is that of the pieces. A
@@ -323,6 +325,8 @@ class Graph:
         reads the word; on others this call does, and comes back when the loop is over.
         """
         self._check("replay")
+        if self._tunes:
+            self._tune_first()
         loop = None
         if while_ is not None or at_most is not None:
             flag, most = checked("replay(while_=)", self.engine, while_, at_most)
@@ -556,9 +560,19 @@ class Graph:
                 self._change(changed)
             return found
 
+    def _tune_first(self) -> None:
+        """Tune it, where that is possible, and tell."""
+        from .tuning import note
+
+        self._tunes = False
+        path = self.engine.options.tune_file
+        if path and not self._loops and not may_be_poisoned(self.engine, self._access):
+            note(self.tune(), path)
+
     def _again(self, calls: Sequence[Call]) -> Graph:
         """A graph of other calls."""
         graph = Graph(self.engine)
+        graph._tunes = False
         with graph:
             for call in calls:
                 graph.capture(call.function, *call.args, **call.keywords)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -156,6 +157,12 @@ def tuned(
     files.trim(_KIND, MOST_KEPT)
     by_name = {kind.name: said for kind, said in cuts.items()}
     return Tuning(tuple(tried), by_name, gain), {n: cuts[kind] for n, kind in kinds.items()}
+
+
+def note(found: Tuning, path: str) -> None:
+    """Add what was found to a file."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{found}\n")
 
 
 def pairs(

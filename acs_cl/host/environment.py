@@ -31,6 +31,11 @@ VARIABLES = (
         "prove each graph when it was recorded, and add a line about it to this file",
     ),
     Variable(
+        "ACS_CL_TUNE",
+        "no tuning",
+        "tune each graph before its first replay, and add what was found to this file",
+    ),
+    Variable(
         "ACS_CL_WATCHDOG",
         "none",
         "seconds in which nothing ends, after which a runtime says what it runs",

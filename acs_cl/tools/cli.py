@@ -111,6 +111,11 @@ def _verify_options(parser: argparse.ArgumentParser) -> None:
     _program_options(parser, "a file of `graph.save`, or a script")
 
 
+def _tune_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", metavar="NAME", help="the backend of its runtimes")
+    _program_options(parser, "a script")
+
+
 def _program_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is a module")
     parser.add_argument("program", metavar="PROGRAM", help=what)
@@ -177,6 +182,11 @@ COMMANDS: dict[str, Command] = {
         "prove that a saved graph, or the graphs a program records, keep program order",
         _verify_options,
         _runs("acs_cl.tools.verify"),
+    ),
+    "tune": Command(
+        "find out how the launches of a program's graphs are best cut into bands",
+        _tune_options,
+        _runs("acs_cl.tools.tune"),
     ),
     "report": Command(
         "make a page of a saved timeline: where time went, why launches did not overlap",
