@@ -49,7 +49,9 @@ CLIENTS = {
         crashing=(("arrays_with_svm_allocators", POCL_FREES),),
     ),
     "silx": Client("silx", ("module:silx.opencl",), needs=("scipy", "mako")),
-    "pyfai": Client("pyFAI", ("module:pyFAI.test.test_csr", "module:pyFAI.test.test_ocl_sort")),
+    "pyfai": Client(
+        "pyFAI", ("module:pyFAI.test.test_csr", "module:pyFAI.opencl.test.test_ocl_sort")
+    ),
     "xobjects": Client("xobjects", ("tests/test_kernel.py", "tests/test_buffer.py")),
     "nengo_ocl": Client(
         "nengo-ocl",

@@ -8,6 +8,9 @@ same, and what our queue did. On a machine that has the packages and a device,
 
 prints that and needs nothing else of this folder but `client_worker.py`. Processes of one program
 differ as much as queues do, so `--processes 5` has so many of each side, and says their medians.
+
+`--before-others` runs rounds at a real-time priority, on a machine with other work (Linux, root).
+It is for rounds below half a second: the system keeps a part of each second for others.
 """
 
 from __future__ import annotations
@@ -73,7 +76,12 @@ class Side:
 
 
 def measure(
-    python: str, program: Path, sides: list[str], seconds: float, processes: int = 1
+    python: str,
+    program: Path,
+    sides: list[str],
+    seconds: float,
+    processes: int = 1,
+    before_others: bool = False,
 ) -> dict[str, Any]:
     """All runs of a program, for about so many seconds each."""
     made: dict[str, list[Side]] = {}
@@ -83,10 +91,16 @@ def measure(
         began, *_ = [one.began() for group in made.values() for one in group]
         with tempfile.TemporaryDirectory() as folder:
             runs = {
-                name: _in_turns(made, name, Path(folder) / f"{at}.npz", seconds)
+                name: _in_turns(
+                    made,
+                    seconds,
+                    {"program": name, "before_others": before_others},
+                    Path(folder) / f"{at}.npz",
+                )
                 for at, name in enumerate(began["programs"])
             }
-        return {"device": began["device"], "processes": processes, "runs": runs}
+        about = {"processes": processes, "before_others": before_others}
+        return {"device": began["device"], **about, "runs": runs}
     finally:
         for one in (one for group in made.values() for one in group):
             one.end()
@@ -96,20 +110,22 @@ Rounds = list[list[dict[str, Any]]]
 """Of each process of a side."""
 
 
-def _in_turns(made: dict[str, list[Side]], name: str, path: Path, seconds: float) -> dict[str, Any]:
+def _in_turns(
+    made: dict[str, list[Side]], seconds: float, order: dict[str, Any], path: Path
+) -> dict[str, Any]:
     """Rounds of all processes of all sides, in an order that changes."""
     rounds: dict[str, Rounds] = {side: [[] for _ in group] for side, group in made.items()}
-    order: dict[str, Any] = {"program": name, "results": str(path)}
-    first = {side: [one.round(order) for one in group] for side, group in made.items()}
+    compared = {**order, "results": str(path)}
+    first = {side: [one.round(compared) for one in group] for side, group in made.items()}
     each = [(one, rounds[side][at]) for side, group in made.items() for at, one in enumerate(group)]
     chance = random.Random(1)
     for _ in range(WARM_ROUNDS - 1):
         for one, _heard in each:
-            one.round({"program": name})
+            one.round(order)
     until, counted = perf_counter() + seconds, 0
     while counted < ROUNDS and (perf_counter() < until or counted < 3):
         for one, heard in chance.sample(each, len(each)):
-            heard.append(one.round({"program": name}))
+            heard.append(one.round(order))
         counted += 1
     plain = _summary(rounds[PLAIN])
     found: dict[str, Any] = {PLAIN: plain}
@@ -164,10 +180,14 @@ def main() -> int:
     parser.add_argument("--sides", nargs="+", default=["auto"], help="auto, or backends")
     parser.add_argument("--seconds", type=float, default=20, help="for each run of the program")
     parser.add_argument("--processes", type=int, default=1, help="of each side")
+    parser.add_argument("--before-others", action="store_true", help="at a real-time priority")
     parser.add_argument("--python", default=sys.executable, help="of the client's environment")
     parser.add_argument("--out", type=Path, help="write JSON here, too")
     args = parser.parse_args()
-    found = measure(args.python, args.program.resolve(), args.sides, args.seconds, args.processes)
+    found = measure(
+        args.python, args.program.resolve(), args.sides, args.seconds, args.processes,
+        args.before_others,
+    )  # fmt: skip
     text = json.dumps(found, indent=1)
     if args.out:
         args.out.write_text(text + "\n", encoding="utf-8")

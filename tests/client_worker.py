@@ -46,11 +46,28 @@ def main() -> None:
         _answer(answers, {"programs": list(runs), "device": _device(devices.choose())})
         for line in sys.stdin:
             order = json.loads(line)
-            with _counted(account, counts) as found:
+            before_others = _before_others(order.get("before_others", False))
+            with _counted(account, counts) as found, before_others:
                 started, worked = perf_counter(), process_time()
                 results = runs[order["program"]]()
                 took = {"seconds": perf_counter() - started, "cpu": process_time() - worked}
             _answer(answers, {**took, **_told(results, order), "counts": dict(found)})
+
+
+@contextlib.contextmanager
+def _before_others(asked: bool) -> Iterator[None]:
+    """Have all threads run before those of other programs, so that work beside costs no time."""
+
+    def have_all(policy: int, priority: int) -> None:
+        for thread in os.listdir("/proc/self/task") if asked else ():
+            with contextlib.suppress(ProcessLookupError):  # it has ended since
+                os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
+
+    have_all(os.SCHED_RR, 1)
+    try:
+        yield
+    finally:
+        have_all(os.SCHED_OTHER, 0)
 
 
 def _answer(answers: Any, answer: dict[str, Any]) -> None:

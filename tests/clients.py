@@ -79,6 +79,10 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what there is")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one file")
     parser.add_argument("--seconds", type=float, default=10, help="for each measured program")
+    parser.add_argument("--processes", type=int, default=1, help="of each side, to measure")
+    parser.add_argument(
+        "--before-others", action="store_true", help="measure at a real-time priority"
+    )
     parser.add_argument("--only", choices=("tests", "speed"), help="leave out the other")
     parser.add_argument("--no-fetch", action="store_true", help="use what is there")
     parser.add_argument("--check", metavar="CHECKS", help="only this: on acs.Queue, under checks")
@@ -114,7 +118,7 @@ def _all(args: argparse.Namespace, names: list[str]) -> int:
             different += len(found["different"])
             note(client, name, {"tests": found})
         if args.only != "tests":
-            note(client, name, {"speed": speed(client, name, args.seconds)})
+            note(client, name, {"speed": speed(client, name, args)})
     write_page()
     return 1 if different else 0
 
@@ -132,12 +136,13 @@ def note(client: Client, name: str, found: dict[str, dict[str, Any]]) -> None:
     new.replace(TABLE)
 
 
-def speed(client: Client, name: str, seconds: float) -> dict[str, Any]:
+def speed(client: Client, name: str, args: argparse.Namespace) -> dict[str, Any]:
     """The client's program in turns, by device."""
     program = program_of(name)
     if program is None:
         return {}
-    found = measure(str(python(client)), program, ["auto"], seconds)
+    how = args.seconds, args.processes, args.before_others
+    found = measure(str(python(client)), program, ["auto"], *how)
     device = found.pop("device").split(" / ")[1]
     return {device: {"date": datetime.date.today().isoformat(), **found}}
 
@@ -266,6 +271,8 @@ def run_file(
     where = PLACE / f"outcome-{os.getpid()}.jsonl"
     runner = PLACE / "runner.py"
     runner.write_text(RUNNER, encoding="utf-8")
+    # or a package without settings of its own would be tested with this project's
+    (PLACE / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for _ in range(CRASHES):
         where.unlink(missing_ok=True)
         command = [str(python(client))]

@@ -62,7 +62,7 @@ def tests_table(record: Record) -> str:
 
 def speed_table(record: Record) -> str:
     """Medians of both queues for each program, and whether the results are the same."""
-    heads = ["program", "device", "own queue, ms", "acs.Queue, ms", "speed", "results", "tracked"]
+    heads = ["program", "device", "own queue, ms", "acs.Queue, ms", "speed", "results", "rounds"]
     rows: list[list[str]] = []
     for name, one in record["clients"].items():
         for device, measured in one.get("speed", {}).items():
@@ -72,9 +72,10 @@ def speed_table(record: Record) -> str:
                 rows.append(
                     [f"{name}: {run}", device, f"{sides['plain']['median_ms']:.1f}",
                      f"{ours['median_ms']:.1f}", f"{ours['speed']:.2f}x", _same(ours),
+                     "before others" if measured.get("before_others") else "as they came",
                      *(f"{counts.get(how, 0):.0f}" for how in ("tracked", "bypassed"))]
                 )  # fmt: skip
-    return table([*heads, "bypassed"], rows, "llrrrlrr")
+    return table([*heads, "tracked", "bypassed"], rows, "llrrrllrr")
 
 
 def _same(ours: Record) -> str:
