@@ -91,6 +91,7 @@
 #define ACS_FIRST max(64u, 2u * ACS_GROUP) /* items that a group keeps at first */
 #define ACS_SHARE 8u           /* of the items that a group keeps, it runs such a part at most before it looks */
 #define ACS_SPREAD 8u          /* tiles of a child for each group that wants them */
+#define ACS_WORTH 4u           /* what a child costs, by what it costs to make it: its tiles are taken, too */
 #define ACS_ENDED 0xFFFFFFFFu   /* left[t] of a finished task, where there is a window */
 #define ACS_CLEANS 1u          /* mode: clean the other block */
 #define ACS_MAY_NARROW 2u      /* mode: leave when much waits and half of the groups have gone */
@@ -549,7 +550,7 @@ ACS_COLD void acs_learn(__global uint *learned, uint what, uint ticks, uint item
     learned[what] = acs_mean(learned[what], ticks / ((items - 1u) / ACS_GROUP + 1u));
     __global uint *row = learned + what / ACS_T_WORDS * ACS_T_WORDS;
     if (row[ACS_T_PASS] && row[ACS_T_MAKING])
-        row[ACS_T_LEAST] = clamp(row[ACS_T_MAKING] / row[ACS_T_PASS], 1u, ACS_MOST_LEAST);
+        row[ACS_T_LEAST] = clamp(ACS_WORTH * (row[ACS_T_MAKING] / row[ACS_T_PASS]), 1u, ACS_MOST_LEAST);
 }
 
 /* The published controller: whether a child of so many tiles would end after its items in this group.
