@@ -114,6 +114,8 @@ class Hazards:
     @property
     def _held(self) -> int:
         """Count the spans that somebody holds. For tests of leaks."""
+    _wide: int
+    """Neighbours of a span from which on only those in use are looked at. For tests."""
 
 # ---- orders -------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ constexpr std::uint32_t MOST_FAILED = 4;   // times in a row that it was expecte
 constexpr std::size_t MOST_PIECES = 16;    // changed records that are written one by one
 constexpr std::size_t NEW_IN_A_ROW = 64, SKIPPED = 8;  // epochs that never come again: one in so many
 constexpr std::int64_t ENTER_NS = 20'000, MOST_ENTER_NS = 150;  // of a footprint; for each launch
-constexpr std::uint32_t MOST_SLOW = 2;  // times in a row, of which the first one always takes long
+constexpr std::uint32_t MOST_SLOW = 3;  // times in a row, of which the first one always takes long
 constexpr std::size_t REST = 256, LONGEST_REST = 1 << 16;  // epochs that begin like a slow one
 constexpr std::size_t MOST_COSTLY = 16;  // beginnings of slow ones
 constexpr std::size_t LARGE_EPOCH = 2048;  // tasks from which longer ones cost no less

@@ -16,6 +16,13 @@
 #define ACS_CL_WIDE
 #endif
 
+// What is seldom called, and should not make its callers longer.
+#if defined(_MSC_VER) && !defined(__clang__)
+#define ACS_CL_SELDOM __declspec(noinline)
+#else
+#define ACS_CL_SELDOM __attribute__((noinline, cold))
+#endif
+
 namespace acs_cl {
 
 // A whole number of 128 bits, with a sign.

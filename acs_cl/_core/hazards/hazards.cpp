@@ -122,6 +122,7 @@ void Hazards::look_again(Footprint &footprint) {
     for (const auto &[node, written] : met.items)
         if (node) {
             looked_at.push_back(node.get());
+            if (node->near.is_crowded) let_rest(*node);
             if (!written) find_writers(*node, RAW);
         }
     for (const auto &[node, written] : met.items)
@@ -137,6 +138,7 @@ void Hazards::look_again(Footprint &footprint) {
         if (node && written) write(*node, {});  // all before the first mark, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
+        if (node->near.is_asleep) node->wake();
         auto is_mark = [&](const Use &use) { return use.number == mark.number; };
         if (written)
             node->set_writer(mark);
@@ -192,6 +194,8 @@ void Hazards::forget_dropped() {
 // The launch is live from now on, and no node knows of it yet.
 inline Use Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
     begin(number);
+    if (has_wide_)
+        for (const Nodes &nodes : {reads, writes}) let_rest(nodes);
     fetch(reads);
     fetch(writes);
     for (const Node *node : reads) find_near(*node, false);
@@ -206,6 +210,8 @@ inline Use Hazards::follow(std::int64_t number, Nodes reads, Nodes writes) {
 
 const std::vector<Edge> &Hazards::enter(std::int64_t number, Nodes reads, Nodes writes) {
     const Use self = follow(number, reads, writes);
+    if (has_wide_)
+        for (const Nodes &nodes : {reads, writes}) wake(nodes);
     for (Node *node : reads) read(*node, self);
     for (Node *node : writes) write(*node, self);
     tidy();
@@ -228,6 +234,11 @@ std::vector<std::vector<Edge>> Hazards::enter_many(std::int64_t first,
         uses.push_back(follow(first++, nodes(band.reads), nodes(band.writes)));
         found.push_back(kept_);
     }
+    if (has_wide_)
+        for (const Band &band : bands) {
+            wake(nodes(band.reads));
+            wake(nodes(band.writes));
+        }
     // all that was before goes from all nodes first: what one band covers another may write
     for (const Band &band : bands)
         for (Node *node : band.writes) write(*node, {});
@@ -298,7 +309,7 @@ void Hazards::inherit(std::int64_t base, const std::vector<std::int64_t> &users)
 
 std::size_t Hazards::held() const {
     std::size_t held = 0;
-    nodes_.each([&](const Node *node) { held += node->readers.size() + node->near.size(); });
+    nodes_.each([&](const Node *node) { held += node->readers.size() + node->every().size(); });
     return held;
 }
 
@@ -417,6 +428,30 @@ inline void Hazards::keep(std::int64_t upstream, Kind kind) {
     edges[kind]++;
 }
 
+void Hazards::let_rest(Nodes nodes) {
+    for (Node *node : nodes)
+        if (node->near.is_crowded) let_rest(*node);
+}
+
+// Those near a wide node that no live launch stands on are asleep from now on.
+void Hazards::let_rest(Node &node) {
+    if (!node.is_wide()) node.widen();
+    if (node.beside->looks++ % REST_EACH) return;
+    node.near.remove([&](Node *other) {
+        if (live_.has(other->writer())) return false;
+        other->set_writer({});
+        keep_live(other->readers);
+        return other->near.is_asleep = other->readers.empty();
+    });
+    node.near.is_crowded = !node.near.empty();
+}
+
+// A launch stands on them from now on.
+void Hazards::wake(Nodes nodes) {
+    for (Node *node : nodes)
+        if (node->near.is_asleep) node->wake();
+}
+
 inline void Hazards::read(Node &node, const Use &use) {
     if (node.readers.is_full() && node.readers.size() >= MANY_READERS) keep_live(node.readers);
     node.readers.push_back(use);
@@ -449,8 +484,10 @@ NodePointer Hazards::new_node(const Span &span) {
         compared++;
         if (!overlap(span, other->span)) return;
         made->near.add(other, covers(span, other->span));
-        other->near.add(made.get(), covers(other->span, span));
+        other->meet(made.get(), covers(other->span, span));
+        if (other->near.size() >= wide) has_wide_ = other->near.is_crowded = true;
     });
+    if (made->near.size() >= wide) has_wide_ = made->near.is_crowded = true;
     index.add(made.get());
     nodes_.add(made.get());
     return made;
@@ -484,7 +521,7 @@ void Hazards::sweep(std::int64_t base) {
     index.each([&](Node *node) {
         if (!live_.has(node->writer())) node->set_writer({});
         keep_live(node->readers);
-        bool is_wanted = node->arrays && node->near.size() <= MOST_NEAR;
+        bool is_wanted = node->arrays && node->every().size() <= MOST_NEAR;
         if (node->writer_number || !node->readers.empty() || is_wanted) return;
         node->index = 0;
         idle.push_back(node);
@@ -493,7 +530,7 @@ void Hazards::sweep(std::int64_t base) {
     if (!idle.empty()) {
         index.remove(gone);
         index.count -= idle.size();
-        index.each([&](Node *node) { node->near.remove(gone); });
+        index.each([&](Node *node) { node->forget(gone); });
     }
     for (Node *node : idle) nodes_.erase(node);
     index.sweep_at = std::max<std::size_t>(64, 2 * index.count);

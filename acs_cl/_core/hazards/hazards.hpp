@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "hazards/bits.hpp"
 #include "hazards/live.hpp"
 #include "hazards/node.hpp"
 #include "hazards/places.hpp"
@@ -24,6 +25,8 @@ namespace acs_cl {
 constexpr std::size_t SWEPT_AT = 16384;
 constexpr std::size_t MOST_NEAR = 8;  // of nodes that are kept for arrays only
 constexpr std::size_t MANY_READERS = 16;  // from which on those that ended are looked for
+constexpr std::size_t WIDE = 32;  // neighbours to look at from which on those without launches rest
+constexpr std::uint32_t REST_EACH = 4;  // of how many looks at a wide node
 
 enum Kind : std::uint8_t { RAW, WAR, WAW, REUSE, ANY, KINDS };
 
@@ -160,6 +163,7 @@ public:
     std::uint64_t edges[KINDS] = {};
     std::uint64_t pruned = 0;
     std::uint64_t compared = 0;  // spans that new ones may have met
+    std::size_t wide = WIDE;
 
 private:
     void begin(std::int64_t number);
@@ -168,6 +172,9 @@ private:
     void find_reuse(std::int64_t base);
     void find_near(const Node &node, bool written);
     Use follow(std::int64_t number, Nodes reads, Nodes writes);
+    ACS_CL_SELDOM void let_rest(Nodes nodes);
+    void let_rest(Node &node);
+    ACS_CL_SELDOM void wake(Nodes nodes);
     void read(Node &node, const Use &use);
     static void fetch(const Nodes &nodes);
     void find_writers(const Node &node, Kind kind);
@@ -199,6 +206,7 @@ private:
     std::size_t sweep_at_ = SWEPT_AT;
     std::vector<std::int64_t> crowded_;
     bool met_dropped_ = false;  // a mark whose footprint is gone
+    bool has_wide_ = false;     // some node has, or had, many neighbours
 
     // The search for what launch `number_` has to wait for: near launches by their distance (bit k:
     // launch `number_ - 1 - k`), so that none is found twice, and they need no sorting.

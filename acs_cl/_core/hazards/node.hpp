@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "hazards/bits.hpp"
 #include "hazards/live.hpp"
 #include "hazards/span.hpp"
 
@@ -91,12 +93,25 @@ public:
         auto is_gone = [&](const One &one) { return gone(one.node()); };
         size_ = std::uint32_t(std::remove_if(data_, data_ + size_, is_gone) - data_);
     }
+    void clear() { size_ = 0; }
 
 private:
     static constexpr std::uint32_t LEAST = 4;  // the room; beyond it, the next power of 2
 
     One *data_ = nullptr;
     std::uint32_t size_ = 0;
+
+public:
+    // Of the owner, since here is room. Neither for most.
+    bool is_asleep = false;   // no wide node's list has it: see `Node::wake`
+    bool is_crowded = false;  // some of its neighbours may go to sleep
+};
+
+// What few nodes have: those with many neighbours, and their neighbours.
+struct Wide {
+    Neighbours every;          // of a wide node: all its neighbours; the others it has in `near`
+    std::vector<Node *> wide;  // of its neighbours
+    std::uint32_t looks = 0;
 };
 
 // A distinct span: its last writer, its readers since, and the nodes it shares bytes with. What each
@@ -113,6 +128,7 @@ struct alignas(64) Node {
     Span span;
     std::uint32_t holders = 0;
     std::uint32_t arrays = 0;  // some of the holders: they ask for it again
+    std::unique_ptr<Wide> beside;
 
     Use writer() const { return {writer_number, writer_place}; }
     void set_writer(const Use &use) {
@@ -122,8 +138,55 @@ struct alignas(64) Node {
     void let_go() {
         if (!--holders) delete this;
     }
+
+    // A whole matrix has each of its tiles as a neighbour. To look at all of them each time would cost
+    // more than the launch. So a wide node's list has those only that a launch may stand on. The
+    // others are asleep, and come back with their next launch.
+    bool is_wide() const { return beside && !beside->every.empty(); }
+    const Neighbours &every() const { return is_wide() ? beside->every : near; }
+
+    void meet(Node *other, bool is_covered) {
+        near.add(other, is_covered);
+        if (!is_wide()) return;
+        beside->every.add(other, is_covered);
+        other->more().wide.push_back(this);
+    }
+    void widen() {
+        for (auto one : near) {
+            more().every.add(one.node(), one.is_covered());
+            one.node()->more().wide.push_back(this);
+        }
+    }
+    ACS_CL_SELDOM void wake() {
+        near.is_asleep = false;
+        for (Node *wide : beside->wide) wide->hear(this);
+    }
+    template <typename Gone>
+    void forget(Gone &&gone) {
+        near.remove(gone);
+        if (!beside) return;
+        beside->every.remove(gone);
+        auto &wide = beside->wide;
+        wide.erase(std::remove_if(wide.begin(), wide.end(), gone), wide.end());
+    }
+
+private:
+    Wide &more() {
+        if (!beside) beside = std::make_unique<Wide>();
+        return *beside;
+    }
+    void hear(Node *other) {
+        near.is_crowded = true;
+        if (near.size() < beside->every.size()) {
+            near.add(other, covers(span, other->span));
+            return;
+        }
+        near.clear();  // it has some of them twice
+        for (auto one : beside->every) near.add(one.node(), one.is_covered());
+    }
 };
 static_assert(offsetof(Node, span) <= 64);
+static_assert(sizeof(Node) <= 128);
 
 // Counts in the node, where a check looks anyway. The GIL is held.
 class NodePointer {
