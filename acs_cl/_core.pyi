@@ -114,8 +114,10 @@ class Hazards:
     @property
     def _held(self) -> int:
         """Count the spans that somebody holds. For tests of leaks."""
-    _wide: int
+    wide: int
     """Neighbours of a span from which on only those in use are looked at. For tests."""
+    def looks_at(self, span: Span) -> int:
+        """Count the neighbours that a launch on a span looks at. For tests."""
 
 # ---- orders -------------------------------------------------------------------------------------
 

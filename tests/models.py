@@ -14,7 +14,7 @@ from acs_cl.emu.reference.hazards import Hazards
 def with_wide_nodes() -> Any:
     """The core's hazards, which let the neighbours of a span rest from the second one on."""
     made = core.native.Hazards()
-    made._wide = 2
+    made.wide = 2
     return made
 
 

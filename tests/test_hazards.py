@@ -269,6 +269,29 @@ def test_a_tile_iscompared_with_few_however_many_a_row_has() -> None:
     assert compared[256] <= 1.2 * compared[8], compared
 
 
+def test_a_launch_on_a_whole_matrix_looks_at_the_tiles_in_use_only() -> None:
+    hazards, whole = core.native.Hazards(), plain(1, 0, 64 * 1024)
+    tiles = [
+        Span(1, 4096 * row + 64 * column, 1024, 4, 64) for row in range(16) for column in range(16)
+    ]
+    hazards.enter(1, [], [whole])
+    for number, tile in enumerate(tiles, 2):
+        assert hazards.enter(number, [], [tile]) == {1: WAW}
+    last = 1 + len(tiles)
+    assert len(hazards.enter(last + 1, [whole], [])) == len(tiles)
+    assert hazards.looks_at(whole) == len(tiles)
+    for number in range(1, last + 2):
+        hazards.retire(number)
+    for number in range(last + 2, last + 8):
+        hazards.enter(number, [whole], [])
+        hazards.retire(number)
+    assert hazards.looks_at(whole) == 0
+    for number, tile in enumerate(tiles[:3], last + 8):
+        hazards.enter(number, [], [tile])
+    assert hazards.looks_at(whole) == 3
+    assert hazards.enter(last + 11, [], [whole]) == dict.fromkeys(range(last + 8, last + 11), WAW)
+
+
 @on_both
 def test_a_wavefront_waits_for_its_neighbours_only(kind: type[Hazards]) -> None:
     hazards = kind()

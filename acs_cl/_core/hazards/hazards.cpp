@@ -122,7 +122,7 @@ void Hazards::look_again(Footprint &footprint) {
     for (const auto &[node, written] : met.items)
         if (node) {
             looked_at.push_back(node.get());
-            if (node->near.is_crowded) let_rest(*node);
+            if (node->near.is_crowded()) let_rest(*node);
             if (!written) find_writers(*node, RAW);
         }
     for (const auto &[node, written] : met.items)
@@ -138,7 +138,7 @@ void Hazards::look_again(Footprint &footprint) {
         if (node && written) write(*node, {});  // all before the first mark, whatever covers what
     for (const auto &[node, written] : met.items) {
         if (!node) continue;
-        if (node->near.is_asleep) node->wake();
+        if (node->near.is_asleep()) node->wake();
         auto is_mark = [&](const Use &use) { return use.number == mark.number; };
         if (written)
             node->set_writer(mark);
@@ -430,7 +430,7 @@ inline void Hazards::keep(std::int64_t upstream, Kind kind) {
 
 void Hazards::let_rest(Nodes nodes) {
     for (Node *node : nodes)
-        if (node->near.is_crowded) let_rest(*node);
+        if (node->near.is_crowded()) let_rest(*node);
 }
 
 // Those near a wide node that no live launch stands on are asleep from now on.
@@ -441,15 +441,22 @@ void Hazards::let_rest(Node &node) {
         if (live_.has(other->writer())) return false;
         other->set_writer({});
         keep_live(other->readers);
-        return other->near.is_asleep = other->readers.empty();
+        other->near.set_asleep(other->readers.empty());
+        return other->near.is_asleep();
     });
-    node.near.is_crowded = !node.near.empty();
+    node.near.set_crowded(!node.near.empty());
+}
+
+void Hazards::note_width(Node &node) {
+    if (node.near.size() < wide) return;
+    node.near.set_crowded(true);
+    has_wide_ = true;
 }
 
 // A launch stands on them from now on.
 void Hazards::wake(Nodes nodes) {
     for (Node *node : nodes)
-        if (node->near.is_asleep) node->wake();
+        if (node->near.is_asleep()) node->wake();
 }
 
 inline void Hazards::read(Node &node, const Use &use) {
@@ -485,9 +492,9 @@ NodePointer Hazards::new_node(const Span &span) {
         if (!overlap(span, other->span)) return;
         made->near.add(other, covers(span, other->span));
         other->meet(made.get(), covers(other->span, span));
-        if (other->near.size() >= wide) has_wide_ = other->near.is_crowded = true;
+        note_width(*other);
     });
-    if (made->near.size() >= wide) has_wide_ = made->near.is_crowded = true;
+    note_width(*made);
     index.add(made.get());
     nodes_.add(made.get());
     return made;

@@ -174,6 +174,7 @@ private:
     Use follow(std::int64_t number, Nodes reads, Nodes writes);
     ACS_CL_SELDOM void let_rest(Nodes nodes);
     void let_rest(Node &node);
+    void note_width(Node &node);
     ACS_CL_SELDOM void wake(Nodes nodes);
     void read(Node &node, const Use &use);
     static void fetch(const Nodes &nodes);

@@ -95,20 +95,23 @@ public:
     }
     void clear() { size_ = 0; }
 
+    // Of the owner, since here is room for it: no wide node's list has it, see `Node::wake`; and some
+    // of its neighbours may go to sleep.
+    bool is_asleep() const { return is_asleep_; }
+    bool is_crowded() const { return is_crowded_; }
+    void set_asleep(bool is) { is_asleep_ = is; }
+    void set_crowded(bool is) { is_crowded_ = is; }
+
 private:
     static constexpr std::uint32_t LEAST = 4;  // the room; beyond it, the next power of 2
 
     One *data_ = nullptr;
     std::uint32_t size_ = 0;
-
-public:
-    // Of the owner, since here is room. Neither for most.
-    bool is_asleep = false;   // no wide node's list has it: see `Node::wake`
-    bool is_crowded = false;  // some of its neighbours may go to sleep
+    bool is_asleep_ = false, is_crowded_ = false;
 };
 
 // What few nodes have: those with many neighbours, and their neighbours.
-struct Wide {
+struct Crowd {
     Neighbours every;          // of a wide node: all its neighbours; the others it has in `near`
     std::vector<Node *> wide;  // of its neighbours
     std::uint32_t looks = 0;
@@ -128,7 +131,7 @@ struct alignas(64) Node {
     Span span;
     std::uint32_t holders = 0;
     std::uint32_t arrays = 0;  // some of the holders: they ask for it again
-    std::unique_ptr<Wide> beside;
+    std::unique_ptr<Crowd> beside;
 
     Use writer() const { return {writer_number, writer_place}; }
     void set_writer(const Use &use) {
@@ -158,7 +161,7 @@ struct alignas(64) Node {
         }
     }
     ACS_CL_SELDOM void wake() {
-        near.is_asleep = false;
+        near.set_asleep(false);
         for (Node *wide : beside->wide) wide->hear(this);
     }
     template <typename Gone>
@@ -171,12 +174,12 @@ struct alignas(64) Node {
     }
 
 private:
-    Wide &more() {
-        if (!beside) beside = std::make_unique<Wide>();
+    Crowd &more() {
+        if (!beside) beside = std::make_unique<Crowd>();
         return *beside;
     }
     void hear(Node *other) {
-        near.is_crowded = true;
+        near.set_crowded(true);
         if (near.size() < beside->every.size()) {
             near.add(other, covers(span, other->span));
             return;

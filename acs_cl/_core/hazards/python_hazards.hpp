@@ -92,6 +92,9 @@ public:
         Hazards::move(footprint, base, moved);
     }
 
+    // How many neighbours a launch on a span looks at.
+    std::size_t looks_at(nb::handle span) { return node(span_of(span.ptr()))->near.size(); }
+
     nb::object users(std::int64_t base) {
         return nb::tuple(nb::cast(Hazards::users(base)));
     }

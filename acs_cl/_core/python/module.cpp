@@ -139,7 +139,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("edges", &PythonHazards::counted)
         .def_ro("pruned", &Hazards::pruned)
         .def_prop_ro("_held", &Hazards::held)
-        .def_rw("_wide", &PythonHazards::wide)
+        .def_rw("wide", &PythonHazards::wide)
+        .def("looks_at", &PythonHazards::looks_at, "span"_a)
         .def_ro("compared", &Hazards::compared);
 
     nb::handle lock(reinterpret_cast<PyObject *>(lock_type()));
