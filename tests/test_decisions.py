@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import acs_cl as acs
 from acs_cl.launch.decision import DecidedCommand
+from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse.clang import CannotParse
 from acs_cl.opencl_c.variants.guards import with_guards
 from acs_cl.testing import is_at_rest, span_of
@@ -540,6 +542,17 @@ def test_helpers_and_kernels_that_ask_get_the_count(plain: Setting) -> None:
 def test_guards_refuse_what_they_cannot_read(source: str, reason: str) -> None:
     with pytest.raises(CannotParse, match=reason):
         with_guards(source, [], None, "k", True, True)
+
+
+def test_a_variant_is_read_from_disk_by_another_process(own_cache: Path) -> None:
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = get_global_size(0); }"
+    made = with_guards(source, [], None, "k", True, True)
+    records = {file: cache.load(file.stem) for file in own_cache.rglob("*.json")}
+    ((file, record),) = [one for one in records.items() if one[1] == made._asdict()]
+    cache.store(file.stem, {**record, "collective": "another"})
+    assert with_guards(source, [], None, "k", True, True).collective == "another"
+    file.write_text(file.read_text()[:-9])
+    assert with_guards(source, [], None, "k", True, True) == made
 
 
 def test_guards_tell_of_calls_that_a_whole_group_has_to_reach() -> None:

@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import pyopencl as cl
 
+from acs_cl.devices.facts import may_include
+from acs_cl.opencl_c import cache
 from acs_cl.opencl_c.parse import clang
 from acs_cl.opencl_c.parse import nodes as n
 from acs_cl.opencl_c.parse.clang import CannotParse
@@ -94,14 +96,31 @@ def with_guards(
     counted: bool,
 ) -> Guarded:
     """A variant of `kernel` whose parameters go on with those of `WHEN`, then those of `COUNTED`.
+    It is kept on disk, since other processes ask for the same.
 
     Raises `CannotParse` where the source, or a helper that asks for sizes, cannot be rewritten.
     """
-    return _with_guards(source, tuple(options), device, kernel, when, counted)
+    words = clang.split_options(options)
+    key = cache.key(source, f"guards {kernel} {when} {counted}", words, clang.facts_of(device))
+    # What a source includes is not part of the key, so such a variant is not kept.
+    keep = not may_include(source, words)
+    found = _from_record(cache.load(key)) if keep else None
+    if found is None:
+        found = _write(source, tuple(options), device, kernel, when, counted)
+        if keep:
+            cache.store(key, found._asdict())
+    return found
+
+
+def _from_record(record: cache.Record | None) -> Guarded | None:
+    """What was kept; None where it is something else."""
+    if record is None or record.keys() != set(Guarded._fields):
+        return None
+    return Guarded(**{name: str(value) for name, value in record.items()})
 
 
 @lru_cache(maxsize=128)
-def _with_guards(
+def _write(
     source: str,
     options: tuple[str, ...],
     device: cl.Device | None,
@@ -109,7 +128,7 @@ def _with_guards(
     when: bool,
     counted: bool,
 ) -> Guarded:
-    """Remembered, since runtimes to come ask for the same."""
+    """Remembered, since runtimes to come ask for the same, also where nothing is on disk."""
     with clang.LOCK:
         unit = unit_with(source, options, device, kernel)
         functions = _reached(unit, kernel)
