@@ -39,6 +39,16 @@ INTERFACE: Final[int]
 SOURCES: Final[str]
 """Tells the sources that it was built from: a digest."""
 
+# ---- views ------------------------------------------------------------------------------------
+
+def index_view(index: object, shape: Sizes, strides: Sizes) -> tuple[Sizes, Sizes, int] | None:
+    """Index as NumPy does: the view's shape, strides and byte offset; None for what is no index."""
+
+def spans_of_view(
+    base: int, offset: int, shape: Sizes, strides: Sizes, itemsize: int
+) -> tuple[Span, ...]:
+    """Say which bytes a strided view of `base` touches, in as few rectangles as will do."""
+
 # ---- bodies -----------------------------------------------------------------------------------
 
 class Outline:
@@ -58,6 +68,16 @@ class Outline:
         """Say which bytes of each parameter a launch may read and write (None: all), and why.
 
         None where that takes too long."""
+
+    @property
+    def runs(self) -> int:
+        """How often it was run."""
+
+    def tell(
+        self,
+    ) -> list[tuple[Sizes, Sizes | None, dict[int, int], list[tuple[int, int, int, int, int]]]]:
+        """Say for which launches the core ran it since this was asked: global and local size,
+        numbers, and the spans of all views."""
 
 # ---- hazards ----------------------------------------------------------------------------------
 
@@ -481,14 +501,16 @@ def plan(
     name: str,
     parameters: Iterable[tuple[str, str, int]],
     numbers: Sequence[int] | None,
+    body: tuple[Outline, Sizes | None, int] | None,
     lanes: tuple[Queues, Any, bool] | None,
     scheduler: tuple[Any, int, int, int] | None,
 ) -> None:
     """Give a kernel its launch plan: code, mode and place in a record by parameter.
 
-    Its ranges depend on the arguments `numbers`. `lanes`: queues, kernel, whether memory goes there
-    by address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
-    local memory at most."""
+    Its ranges depend on the arguments `numbers`. `body`: what is run for new ones, the group size
+    that it asks for, and how often at most (below 0: without a limit). `lanes`: queues, kernel,
+    whether memory goes there by address. `scheduler`: itself, bytes of arguments, of local memory
+    of the kernel's own, and of local memory at most."""
 
 def learn(
     kernel: Caller,

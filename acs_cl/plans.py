@@ -156,7 +156,9 @@ def _plan(kernel: Planned, offer: tuple[Scheduler, Body] | None) -> bool:
     core.native.plan(
         kernel, engine.table, kernel.name,
         [(*code, at) for code, at in zip(codes, places, strict=True)],
-        None if narrow is None else narrow.numbers, lanes, epoch,
+        None if narrow is None else narrow.numbers,
+        None if narrow is None else narrow.body(MOST_RUNS if kernel.infer_ranges is None else -1),
+        lanes, epoch,
     )  # fmt: skip
     return True
 

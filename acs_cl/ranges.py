@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from math import prod
 
+from .core import native
 from .records import Span, interval
 
 Rectangle = tuple[int, int, int, int]
@@ -24,7 +24,10 @@ MOST_APART = 64
 """Spans of one base that `merged` keeps apart; beyond that their hull stands for them."""
 
 MAX_SPANS = 16
-"""A view that needs more rectangles than this is taken as its hull."""
+"""A view that needs more rectangles than this is taken as its hull, by the core."""
+
+spans_of_view = native.spans_of_view
+"""The bytes that a strided view touches, as few rectangles as will do."""
 
 
 def overlap(a: Span, b: Span) -> bool:
@@ -88,41 +91,6 @@ def shared_bytes(a: Span, b: Span) -> tuple[int, int] | None:
             if low < high:
                 return low, high
     return None
-
-
-def spans_of_view(
-    base: int, offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int
-) -> tuple[Span, ...]:
-    """The bytes that a strided view of `base` touches, as few rectangles as will do."""
-    if prod(shape) == 0 or itemsize == 0:
-        return ()
-    dimensions: list[tuple[int, int]] = []
-    for length, stride in zip(shape, strides, strict=True):
-        if length == 1 or stride == 0:
-            continue
-        if stride < 0:
-            offset += (length - 1) * stride
-            stride = -stride
-        dimensions.append((stride, length))
-    width = itemsize
-    outer: list[tuple[int, int]] = []
-    for stride, length in sorted(dimensions):
-        if not outer and stride <= width:
-            width = (length - 1) * stride + width
-        elif outer and stride == outer[-1][0] * outer[-1][1]:
-            outer[-1] = (outer[-1][0], outer[-1][1] * length)
-        else:
-            outer.append((stride, length))
-    if not outer:
-        return (interval(base, offset, width),)
-    (pitch, rows), planes = outer[0], outer[1:]
-    if prod(length for _, length in planes) > MAX_SPANS or width > pitch:
-        hull = width + sum(stride * (length - 1) for stride, length in outer)
-        return (interval(base, offset, hull),)
-    starts = [offset]
-    for stride, length in planes:
-        starts = [start + step * stride for start in starts for step in range(length)]
-    return tuple(Span(base, start, pitch, rows, width) for start in starts)
 
 
 def rectangle(first: int, last: int, width: int, steps: Sequence[tuple[int, int]]) -> Rectangle:

@@ -82,9 +82,17 @@ class Narrow:
         """The parameters that are memory."""
         self._reads = [index for index, parameter in memory if "r" in parameter.mode]
         self._writes = [index for index, parameter in memory if "w" in parameter.mode]
-        self.runs = 0  # of the outline
         self._reached: dict[_Key, dict[int, Reached]] = {}
         self._accesses: dict[_Key, Access] = {}
+
+    @property
+    def runs(self) -> int:
+        """How often the outline was run."""
+        return 0 if self._outline is None else self._outline.runs
+
+    def body(self, most: int) -> tuple[core.native.Outline, Sizes | None, int] | None:
+        """What the core runs for launches by itself, `most` times (below 0: without a limit)."""
+        return None if self._outline is None else (self._outline, self._group, most)
 
     def access(
         self, whole: Access, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
@@ -180,6 +188,7 @@ class Narrow:
     def outcomes(self, access: Access) -> list[Outcome]:
         """What launches that have this access were narrowed by; several if it came of several sizes
         or numbers, none if it is kept no longer. Looks through all that is kept."""
+        self._hear()
         found = [
             self._outcome(key[:3], key[4:], key[3])
             for key, narrowed in list(self._accesses.items())
@@ -194,6 +203,19 @@ class Narrow:
                 if len(key) == 3 + len(self.numbers) and self._are_covered(widths, reached)
             ]
         return list({one[:2]: one for one in found if one is not None}.values())
+
+    def _hear(self) -> None:
+        """Keep what the core found out by itself, as for launches that came here."""
+        for sizes, local, numbers, spans in () if self._outline is None else self._outline.tell():
+            views = {index: Span(*span) for index, span in zip(self.memory, spans, strict=True)}
+            whole = Access(
+                tuple(views[index] for index in self._reads),
+                tuple(views[index] for index in self._writes),
+                (),
+            )
+            values = [numbers[index] for index in self.numbers]
+            found = self._narrowed(whole, self.reached(sizes, local, None, numbers))
+            _keep(self._accesses, (sizes, local, None, whole, *values), found)
 
     def _are_covered(self, widths: list[int], reached: dict[int, Reached]) -> bool:
         """Whether all of some views is touched."""
@@ -219,7 +241,6 @@ class Narrow:
         self, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
         numbers: dict[int, int], groups: Groups | None,
     ) -> dict[int, Reached]:  # fmt: skip
-        self.runs += 1
         group = local_size or self._group
         axes = len(global_size)  # of the launch: the kernel's attribute names three groups always
         launch = Launch(

@@ -111,15 +111,15 @@ class Array(core.native.View):
         self.span: Span | None = None
         if base is None or not self.nbytes:
             return
-        self.spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
-        start = min(span.start for span in self.spans)
-        end = max(span.end for span in self.spans)
+        self.spans = spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
+        start = min([span.start for span in spans])
+        end = max([span.end for span in spans])
         self.lead = offset - start
-        self.place = base.place(start, end - start)
-        if len(self.spans) == 1 and not self.lead and not self.place.offset:
-            self.span = self.spans[0]
+        self.place = place = base.place(start, end - start)
+        if len(spans) == 1 and not self.lead and not place.offset:
+            self.span = spans[0]
             self.address = base.block.address + start
-            self.argument = self.place.memory
+            self.argument = place.memory
             self.home = engine
 
     @property

@@ -10,6 +10,7 @@ from math import prod
 from operator import index as as_integer
 from typing import Any
 
+from ..core import native
 from ..errors import UsageError
 
 Shape = tuple[int, ...]
@@ -52,62 +53,53 @@ def is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 def index_view(index: object, shape: Shape, strides: Shape) -> tuple[Shape, Shape, int]:
     """Basic indexing: the view's shape, strides and byte offset."""
-    items = index if isinstance(index, tuple) else (index,)
+    found = native.index_view(index, shape, strides)
+    if found is None:
+        items = index if isinstance(index, tuple) else (index,)
+        raise UsageError(_refusal(items, shape))
+    return found
+
+
+def _refusal(items: tuple[object, ...], shape: Shape) -> str:
+    """Say why these are no index of an array of this shape."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(shape):
-        raise UsageError(f"{used} indices into an array of shape {shape}")
+        return f"{used} indices into an array of shape {shape}"
     if sum(item is Ellipsis for item in items) > 1:
-        raise UsageError("an index can have only one '...'")
-    if not any(item is Ellipsis for item in items):
-        items = (*items, Ellipsis)
-    new_shape: list[int] = []
-    new_strides: list[int] = []
-    offset = 0
+        return "an index can have only one '...'"
     axis = 0
     for item in items:
         if item is Ellipsis:
-            skip = len(shape) - used
-            new_shape += shape[axis : axis + skip]
-            new_strides += strides[axis : axis + skip]
-            axis += skip
-        elif item is None:
-            new_shape.append(1)
-            new_strides.append(0)
-        elif isinstance(item, slice):
-            length, step, start = _slice(item, shape[axis])
-            new_shape.append(length)
-            new_strides.append(strides[axis] * step)
-            offset += start * strides[axis] if length else 0
+            axis += len(shape) - used
+        elif item is not None:
+            why = (_of_slice if isinstance(item, slice) else _of_position)(item, shape[axis], axis)
+            if why:
+                return why
             axis += 1
-        else:
-            offset += _position(item, shape[axis], axis) * strides[axis]
-            axis += 1
-    return tuple(new_shape), tuple(new_strides), offset
+    return f"index {items!r} into an array of shape {shape}"
 
 
-def _slice(item: slice, length: int) -> tuple[int, int, int]:
-    """Length, step and start. Unlike NumPy's, an explicit bound beyond the end is an error: a slice
-    cut short in silence would be a launch on fewer bytes than its kernel touches."""
-    for bound in (item.start, item.stop):
-        if bound is not None and not -length <= as_integer(bound) <= length:
-            raise UsageError(f"slice {item.start}:{item.stop} is out of bounds for length {length}")
+def _of_slice(item: Any, length: int, axis: int) -> str:
+    """Unlike with NumPy, an explicit bound beyond the end is an error: a slice cut short in silence
+    would be a launch on fewer bytes than its kernel touches."""
     try:
-        start, stop, step = item.indices(length)
+        for bound in (item.start, item.stop):
+            if bound is not None and not -length <= as_integer(bound) <= length:
+                return f"slice {item.start}:{item.stop} is out of bounds for length {length}"
+        item.indices(length)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"slice {item}: {error}") from None
-    return len(range(start, stop, step)), step, start
+        return f"slice {item}: {error}"
+    return ""
 
 
-def _position(item: Any, length: int, axis: int) -> int:
+def _of_position(item: Any, length: int, axis: int) -> str:
     try:
         position = as_integer(item)
     except TypeError:
-        raise UsageError(
-            f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
-        ) from None
+        return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
     if not -length <= position < length:
-        raise UsageError(f"index {position} is out of bounds for axis {axis} of length {length}")
-    return position % length
+        return f"index {position} is out of bounds for axis {axis} of length {length}"
+    return ""
 
 
 def reshape_view(shape: Shape, strides: Shape, itemsize: int, wanted: Shape) -> Shape:

@@ -212,10 +212,7 @@ Launched::Three three(nb::handle given) {
     return made;
 }
 
-nb::object long_of(Wide value) {
-    if (!is_short(value)) throw TooMuch();
-    return nb::int_(std::int64_t(value));
-}
+nb::object long_of(Wide value) { return nb::int_(std::int64_t(value)); }
 
 nb::tuple tuple_of(const Rectangles &rectangles) {
     nb::list made;
@@ -227,7 +224,7 @@ nb::tuple tuple_of(const Rectangles &rectangles) {
 // What a launch reaches, by parameter: what is read, what is written (None: all) and why; None where that
 // takes too long. `local`: None where the driver picks the groups; `groups`: the first one and the one
 // behind the last of each axis, where only a band runs.
-nb::object reach(const Outline &outline, nb::handle sizes, nb::handle local, nb::handle offset,
+nb::object reach(Outline &outline, nb::handle sizes, nb::handle local, nb::handle offset,
                  nb::dict numbers, nb::handle groups) {
     Launched launch;
     launch.axes = nb::len(sizes);
@@ -246,17 +243,37 @@ nb::object reach(const Outline &outline, nb::handle sizes, nb::handle local, nb:
     for (auto [parameter, value] : numbers)
         if (const auto number = wide_of(value))
             launch.numbers[nb::cast<std::size_t>(parameter)] = *number;
+    const std::optional<Outcome> found = outline.run(launch);
+    if (!found) return nb::none();
     nb::dict made;
-    try {
-        for (const auto &[parameter, one] : outline.reach(launch)) {
-            const nb::object reads = one.is_whole ? nb::none() : nb::object(tuple_of(one.reads));
-            const nb::object writes = one.is_whole ? nb::none() : nb::object(tuple_of(one.writes));
-            made[nb::int_(parameter)] = nb::make_tuple(reads, writes, one.why);
-        }
-    } catch (const TooMuch &) {
-        return nb::none();
+    for (const auto &[parameter, one] : *found) {
+        const nb::object reads = one.is_whole ? nb::none() : nb::object(tuple_of(one.reads));
+        const nb::object writes = one.is_whole ? nb::none() : nb::object(tuple_of(one.writes));
+        made[nb::int_(parameter)] = nb::make_tuple(reads, writes, one.why);
     }
     return std::move(made);
+}
+
+// Sizes, local size, numbers and views of the launches that the core ran it for since this was asked.
+nb::list tell(Outline &outline) {
+    nb::list made;
+    for (const Launched &launch : outline.tell()) {
+        nb::list sizes, local, views;
+        nb::dict numbers;
+        for (std::size_t axis = 0; axis < launch.axes; axis++) {
+            sizes.append(long_of(launch.sizes[axis]));
+            if (launch.local) local.append(long_of((*launch.local)[axis]));
+        }
+        for (const auto &[parameter, value] : launch.numbers)
+            numbers[nb::int_(parameter)] =
+                value < 0 ? long_of(value) : nb::object(nb::int_(std::uint64_t(value)));
+        for (const auto &[base, start, pitch, rows, width] : launch.views)
+            views.append(nb::make_tuple(base, start, pitch, rows, width));
+        made.append(nb::make_tuple(nb::tuple(sizes),
+                                   launch.local ? nb::object(nb::tuple(local)) : nb::none(), numbers,
+                                   views));
+    }
+    return made;
 }
 
 }  // namespace
@@ -264,6 +281,8 @@ nb::object reach(const Outline &outline, nb::handle sizes, nb::handle local, nb:
 void add_outlines(nb::module_ &module) {
     nb::class_<Outline>(module, "Outline")
         .def(nb::init<nb::handle>(), nb::arg("functions"))
+        .def_prop_ro("runs", &Outline::runs)
+        .def("tell", tell)
         .def("reach", reach, nb::arg("sizes"), nb::arg("local").none(), nb::arg("offset").none(),
              nb::arg("numbers"), nb::arg("groups").none());
 }

@@ -60,6 +60,8 @@ struct OutlinedFunction {
     std::vector<std::size_t> own;
 };
 
+constexpr std::size_t MOST_TOLD = 1024;
+
 // What of a launch an outline may ask for.
 struct Launched {
     using Three = std::array<Wide, 3>;
@@ -69,6 +71,7 @@ struct Launched {
     std::optional<Three> local;  // none: the driver picks it
     std::optional<std::array<std::pair<Wide, Wide>, 3>> groups;  // those that run; none: all
     std::map<std::size_t, Wide> numbers;  // of parameters; what is missing is any
+    std::vector<Span> views;              // of arguments in memory, where somebody may ask
 };
 
 // What a launch may do to one argument; `is_whole`: all of it, for the reason given.
@@ -78,15 +81,30 @@ struct Reached {
     Rectangles reads, writes;
 };
 
-struct TooMuch {};  // the outline takes too long to run
+inline const Reached WHOLE{true, "the body is too long to run", {}, {}};
+
+using Outcome = std::map<std::size_t, Reached>;  // by parameter; what is missing is not touched
 
 class Outline {
 public:
     // As `outlines.py` has them. Throws `std::invalid_argument`.
     explicit Outline(nb::handle functions);
 
-    // What a launch may touch of each argument that it touches at all. Throws `TooMuch`.
-    std::map<std::size_t, Reached> reach(const Launched &launch) const;
+    // What a launch may touch of each argument; none where nobody can say in a bearable time.
+    std::optional<Outcome> run(const Launched &launch);
+
+    std::int64_t runs() const { return runs_; }
+
+    // Launches that the core ran it for since this was asked, of the last `MOST_TOLD`. Who asks runs it
+    // again for them, which does not count.
+    std::vector<Launched> tell() {
+        runs_ -= std::int64_t(told_.size());
+        return std::exchange(told_, {});
+    }
+    void note(Launched launch) {
+        if (told_.size() >= MOST_TOLD) told_.clear();
+        told_.push_back(std::move(launch));
+    }
 
     const OutlinedFunction &function(std::size_t at) const { return functions_[at]; }
     std::size_t slots() const { return slots_; }
@@ -96,6 +114,8 @@ private:
 
     std::vector<OutlinedFunction> functions_;
     std::size_t slots_ = 0;
+    std::int64_t runs_ = 0;
+    std::vector<Launched> told_;
 };
 
 void add_outlines(nb::module_ &module);

@@ -22,6 +22,8 @@ namespace {
 constexpr int MOST_STEPS = 20000;  // operations that are run for one launch before it is given up
 constexpr int DEEPEST = 250;       // of them within one another
 
+struct TooMuch {};  // it takes too long to run
+
 using Maybe = std::optional<State>;  // none: no work-item comes here
 using Operations = std::vector<Operation>;
 
@@ -37,16 +39,24 @@ public:
         block(outline.function(0).body);
     }
 
-    std::map<std::size_t, Reached> outcome() {
-        std::map<std::size_t, Reached> made;
+    Outcome outcome() {
+        Outcome made;
         for (auto &[index, why] : whole_) made[index] = {true, why, {}, {}};
         for (auto &[index, found] : found_)
             if (!whole_.count(index))
-                made[index] = {false, "", merged(std::move(found.first)), merged(std::move(found.second))};
+                made[index] = {false, "", few(std::move(found.first)), few(std::move(found.second))};
         return made;
     }
 
 private:
+    static Rectangles few(Rectangles found) {
+        Rectangles made = merged(std::move(found));
+        for (const auto &[start, pitch, rows, width] : made)
+            if (!is_short(start) || !is_short(pitch) || !is_short(rows) || !is_short(width))
+                throw TooWide();
+        return made;
+    }
+
     struct Way {
         Maybe state;
         Value value;
@@ -742,14 +752,16 @@ private:
 
 }  // namespace
 
-std::map<std::size_t, Reached> Outline::reach(const Launched &launch) const {
+std::optional<Outcome> Outline::run(const Launched &launch) {
+    runs_++;
     for (std::size_t axis = 0; axis < launch.axes; axis++)
-        if (launch.sizes[axis] == 0) return {};
+        if (launch.sizes[axis] == 0) return Outcome();
     try {
         return Run(*this, launch).outcome();
+    } catch (const TooMuch &) {
     } catch (const TooWide &) {
-        throw TooMuch();
     }
+    return std::nullopt;
 }
 
 }  // namespace acs_cl::access

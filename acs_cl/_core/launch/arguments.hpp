@@ -13,6 +13,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "hazards/bits.hpp"
 #include "python/view.hpp"
 #include "table/table.hpp"
 
@@ -51,6 +52,28 @@ inline std::size_t number_bytes(char code) {
         case 'h': case 'H': return 2;
         case 'i': case 'I': case 'f': return 4;
         case 'q': case 'Q': case 'd': case 'P': return 8;
+        default: return 0;
+    }
+}
+
+template <typename Number>
+Wide read_as(const char *from) {
+    Number number;
+    std::memcpy(&number, from, sizeof(number));
+    return Wide(number);
+}
+
+// A whole number as `put_number` left it; 0 for what is none.
+inline Wide number_of(char code, const char *from) {
+    switch (code) {
+        case 'b': return read_as<std::int8_t>(from);
+        case 'B': return read_as<std::uint8_t>(from);
+        case 'h': return read_as<std::int16_t>(from);
+        case 'H': return read_as<std::uint16_t>(from);
+        case 'i': return read_as<std::int32_t>(from);
+        case 'I': return read_as<std::uint32_t>(from);
+        case 'q': return read_as<std::int64_t>(from);
+        case 'Q': return read_as<std::uint64_t>(from);
         default: return 0;
     }
 }

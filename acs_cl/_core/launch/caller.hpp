@@ -80,7 +80,7 @@ public:
 
     // All arguments are there, and `when`, if it decides.
     bool finish(PyObject *when) {
-        if (!plan.narrow(*size_, bytes_, touched)) return false;
+        if (!plan.narrow(*size_, sizes_, bytes_, touched)) return false;
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
                          : flag_.take(when, home, plan.lanes.by_address, touched);

@@ -24,12 +24,13 @@ void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbe
 }
 
 // Launches of `kernel` have parameters of some codes and modes, each with its place in a record. `numbers`:
-// the parameters that the ranges of its arrays depend on; None where it touches all of each. `lanes`: the
+// the parameters that the ranges of its arrays depend on; None where it touches all of each. `body`: its
+// outline, the group size that it asks for, and for how many launches it is run at most. `lanes`: the
 // queues, the kernel as they take it, and whether by address. `scheduler`: the one that has the kernel, if
 // one has, how many bytes the arguments take there, and of the most local memory what the kernel has of
 // its own.
 void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters,
-          nb::handle numbers, nb::handle lanes, nb::handle scheduler) {
+          nb::handle numbers, nb::handle body, nb::handle lanes, nb::handle scheduler) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
     std::size_t end = 0;  // of a record; 0: each has eight bytes
@@ -58,6 +59,16 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
         for (std::uint16_t index : made->ranges->numbers)
             if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
                 throw std::invalid_argument("ranges depend on numbers only");
+    }
+    if (made->ranges && !body.is_none()) {
+        const nb::object outline = body[0], group = body[1];
+        Body &to = made->body.emplace(
+            Body{outline, nb::cast<access::Outline *>(outline), {}, nb::cast<std::int64_t>(body[2])});
+        if (!group.is_none()) {
+            to.group.emplace(std::array<std::size_t, 3>{1, 1, 1});
+            for (std::size_t axis = 0; axis < std::min<std::size_t>(3, nb::len(group)); axis++)
+                (*to.group)[axis] = nb::cast<std::size_t>(group[axis]);
+        }
     }
     if (!lanes.is_none()) {
         made->lanes.kernel_object = nb::object(lanes[1]);
@@ -124,8 +135,8 @@ void learn_gate(nb::handle kernel, nb::object variant) {
 void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
-               nb::arg("parameters"), nb::arg("numbers").none(), nb::arg("lanes").none(),
-               nb::arg("scheduler").none());
+               nb::arg("parameters"), nb::arg("numbers").none(), nb::arg("body").none(),
+               nb::arg("lanes").none(), nb::arg("scheduler").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
                nb::arg("local_size").none(), nb::arg("args"), nb::arg("reached").none(),
                nb::arg("is_full"), nb::arg("head").none(), nb::arg("stay").none());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -96,6 +97,16 @@ struct Sized {
     Reaches reaches;
 };
 
+// What is run for the ranges of launches that have sizes or numbers of their own.
+struct Body {
+    nb::object object;
+    access::Outline *outline;  // that `object` is
+    std::optional<std::array<std::size_t, 3>> group;  // of launches that name no local size
+    std::int64_t most;  // runs, after which all memory counts; below 0: any number
+
+    bool is_full() const { return most >= 0 && outline->runs() >= most; }
+};
+
 // The open epoch of a scheduler, as a place for launches of a kernel.
 struct ToEpoch {
     nb::object scheduler;
@@ -121,6 +132,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     std::uint64_t generation;
     std::vector<Parameter> parameters;
     std::optional<Ranges> ranges;  // none: launches touch all of their arrays
+    std::optional<Body> body;      // what tells them; none: Python does
     std::optional<ToEpoch> epoch;
     ToLanes lanes;
     BySizes<Sized> sizes;
@@ -136,10 +148,42 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     }
 
     // From all of a launch's arrays to what it touches of them; false where Python has to say.
-    bool narrow(Sized &size, const char *bytes, Touched &touched) const {
+    bool narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
         if (!ranges) return true;
         char values[8 * MOST_PARAMETERS];
-        return ranges->narrow(size.reaches, numbers(bytes, values), touched, *table->hazards);
+        const std::string_view key = numbers(bytes, values);
+        return ranges->narrow(size.reaches, key, touched, *table->hazards, [&]() -> Reach * {
+            return body && !body->is_full() ? &size.reaches.add(key, reach_of(sizes, bytes, touched)) : nullptr;
+        });
+    }
+
+    // Runs the body's outline for sizes and numbers that are new.
+    Reach reach_of(const Sizes &sizes, const char *bytes, const Touched &views) const {
+        access::Launched launch;
+        launch.axes = sizes[0];
+        const auto three = [&](const std::size_t *given) {
+            access::Launched::Three made{1, 1, 1};
+            for (std::size_t axis = 0; axis < launch.axes; axis++) made[axis] = Wide(given[axis]);
+            return made;
+        };
+        launch.sizes = three(&sizes[1]);
+        if (sizes[4]) launch.local = three(&sizes[5]);
+        else if (body->group) launch.local = three(body->group->data());
+        for (std::uint16_t index : ranges->numbers)
+            launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
+        std::optional<access::Outcome> found = body->outline->run(launch);
+        if (!sizes[4]) launch.local.reset();  // as the launch has it
+        for (std::uint32_t at = 0; at < views.many; at++) launch.views.push_back(views.nodes[at]->span);
+        body->outline->note(std::move(launch));
+        Reach made;
+        for (std::size_t index = 0; index < parameters.size(); index++) {
+            const Parameter &one = parameters[index];
+            if (one.code != 'P') continue;
+            const access::Reached &reached = found ? (*found)[index] : access::WHOLE;
+            made.add(part_of(!one.read || reached.is_whole, reached.reads),
+                     part_of(!one.written || reached.is_whole, reached.writes));
+        }
+        return made;
     }
 
     // The numbers that ranges depend on.

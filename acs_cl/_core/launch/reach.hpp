@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "access/outline.hpp"
 #include "hazards/touched.hpp"
 
 namespace acs_cl {
@@ -34,6 +35,15 @@ inline Part part_of(nb::handle reached) {
         if (!is_valid(span)) throw std::invalid_argument("got no rectangle of bytes");
         made.push_back(bounded(span));
     }
+    return made;
+}
+
+inline Part part_of(bool is_whole, const access::Rectangles &reached) {
+    if (is_whole) return std::nullopt;
+    std::vector<Span> made;
+    const auto number = [](Wide value) { return std::int64_t(value); };  // none is beyond `FAR`
+    for (const auto &[start, pitch, rows, width] : reached)
+        made.push_back(bounded({0, number(start), number(pitch), number(rows), number(width)}));
     return made;
 }
 
@@ -134,13 +144,17 @@ class Reach {
 public:
     // `reached`: what is read and what is written of each argument in memory.
     explicit Reach(nb::handle reached) {
-        for (nb::handle one : reached) {
-            arguments_.push_back({part_of(one[0]), part_of(one[1])});
-            std::int64_t least = FARTHEST;
-            for (const Part *some : {&arguments_.back().reads, &arguments_.back().writes})
-                if (*some) least = std::min(least, from_the_start(**some));
-            covers_.push_back(least);
-        }
+        for (nb::handle one : reached) add(part_of(one[0]), part_of(one[1]));
+    }
+    Reach() = default;
+
+    // What is read and what is written of the next argument in memory.
+    void add(Part reads, Part writes) {
+        std::int64_t least = FARTHEST;
+        for (const Part *some : {&reads, &writes})
+            if (*some) least = std::min(least, from_the_start(**some));
+        covers_.push_back(least);
+        arguments_.push_back({std::move(reads), std::move(writes)});
     }
 
     // From all of a launch's arrays to what it touches of them.
@@ -222,6 +236,10 @@ public:
     // Null where that is not known.
     Reach *find(std::string_view numbers) { return known_.find(numbers); }
 
+    Reach &add(std::string_view numbers, Reach reach) {
+        return known_.make(numbers, std::move(reach));
+    }
+
     void add(std::string_view numbers, nb::handle reached, std::size_t arguments) {
         const Reach *known = find(numbers);
         if (known && known->fits(arguments)) return;
@@ -239,10 +257,17 @@ struct Ranges {
     std::vector<std::uint16_t> numbers;  // parameters
     bool is_full = false;  // with other numbers all of the arrays count, so far as is known
 
-    // False where Python has to find out first what a launch touches.
-    bool narrow(Reaches &reaches, std::string_view values, Touched &touched, Hazards &hazards) const {
+    // False where somebody has to find out first what a launch touches. `find_out`: what does, and null
+    // where it cannot.
+    template <typename FindOut>
+    bool narrow(Reaches &reaches, std::string_view values, Touched &touched, Hazards &hazards,
+                FindOut find_out) const {
         Reach *reach = reaches.find(values);
-        if (!reach || !reach->fits(touched.many)) return is_full;
+        if (!reach || !reach->fits(touched.many)) {
+            if (is_full) return true;
+            reach = find_out();
+            if (!reach || !reach->fits(touched.many)) return false;
+        }
         reach->narrow(touched, hazards);
         return true;
     }

@@ -20,6 +20,7 @@
 #include "hazards/python_hazards.hpp"
 #include "launch/caller.hpp"
 #include "launch/transfers.hpp"
+#include "python/indexing.hpp"
 #include "python/lock.hpp"
 #include "python/waiting.hpp"
 #include "queue/bypass.hpp"
@@ -105,7 +106,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 53;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 54;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -183,6 +184,7 @@ NB_MODULE(_core, module) {
     add_caller(module);
     add_plans(module);
     access::add_outlines(module);
+    add_indexing(module);
     add_many(module);
     add_way(module);
     add_given(module);

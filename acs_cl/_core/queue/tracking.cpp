@@ -322,7 +322,8 @@ bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Laun
     bool is_seen = false;
     // again, for the memory of an event or of spans may have run code
     if (!touch(self, to, touched, is_seen) ||
-        (to.ranges && !to.ranges->narrow(*reaches, to.key(), touched, *table.hazards)) ||
+        (to.ranges && !to.ranges->narrow(*reaches, to.key(), touched, *table.hazards,
+                                         []() -> Reach * { return nullptr; })) ||
         !table.is_plain() || !is_plain(self) || !table.lock->try_take())
         return false;
     Taken taken(table.lock);

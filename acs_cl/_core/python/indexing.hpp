@@ -1,0 +1,11 @@
+// Shapes, strides and bytes of views.
+
+#pragma once
+
+#include "python/spans.hpp"
+
+namespace acs_cl {
+
+void add_indexing(nb::module_ &module);
+
+}  // namespace acs_cl
