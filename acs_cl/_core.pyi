@@ -45,7 +45,7 @@ def index_view(index: object, shape: Sizes, strides: Sizes) -> tuple[Sizes, Size
     """Index as NumPy does: the view's shape, strides and byte offset; None for what is no index."""
 
 def spans_of_view(
-    base: int, offset: int, shape: Sizes, strides: Sizes, itemsize: int
+    base: int, offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int
 ) -> tuple[Span, ...]:
     """Say which bytes a strided view of `base` touches, in as few rectangles as will do."""
 

@@ -110,7 +110,7 @@ def _head(
     if offer is None:
         return None
     scheduler, body = offer
-    head = body.heads.get((global_size, local_size, None))
+    head = body.heads.get((global_size, local_size, None, None))
     if head is None:
         return None
     backend: Any = kernel.engine.backend

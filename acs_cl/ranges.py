@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from .core import native
 from .records import Span, interval
 
 Rectangle = tuple[int, int, int, int]
@@ -22,12 +21,6 @@ EXACT_ROWS = 4096
 
 MOST_APART = 64
 """Spans of one base that `merged` keeps apart; beyond that their hull stands for them."""
-
-MAX_SPANS = 16
-"""A view that needs more rectangles than this is taken as its hull, by the core."""
-
-spans_of_view = native.spans_of_view
-"""The bytes that a strided view touches, as few rectangles as will do."""
 
 
 def overlap(a: Span, b: Span) -> bool:

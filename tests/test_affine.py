@@ -523,3 +523,30 @@ def test_a_body_that_is_nested_too_deeply_counts_with_whole_views(deep: int) -> 
     assert made is not None
     found = made.reached((4,), None, None, [None])
     assert found[0].writes == (None if deep > 250 else ((400, 16, 1, 16),))
+
+
+@pytest.mark.parametrize("backend", ["lanes", "device"])
+def test_the_core_finds_ranges_of_new_numbers_by_itself(backend: str) -> None:
+    source = """kernel void k(global int *x, global const int *y, long from, uint step, char back)
+        { int i = get_global_id(0); x[from + i * step - back] = y[i]; }"""
+    expected = np.zeros(4096, "i4")
+    with acs.Runtime(backend=backend) as rt:
+        kernel = rt.build(source).k
+        if backend == "device":
+            rt.prebuild(kernel)
+        x, y = rt.zeros(4096, "i4"), rt.array(np.arange(64, dtype="i4"))
+        kernel((16,), None, x, y, 0, 1, 0)
+        before = testing.made_by_core(rt)
+        for at in range(1, 41):
+            start, step, back = 64 * at + 2, at % 3 + 1, at % 7 - 3
+            handle = kernel((16,), None, x, y, start, step, back)
+            expected[start - back + step * np.arange(16)] = np.arange(16)
+            (span,) = handle.access.writes
+            assert (span.start - x.offset, span.rows) == (
+                4 * (start - back),
+                1 if step == 1 else 16,
+            )
+            assert span.end - span.start == 4 * (15 * step + 1)
+        assert testing.made_by_core(rt) - before >= 38
+        found = x.get()
+    assert np.array_equal(found[64:], expected[64:])

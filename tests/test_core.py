@@ -398,7 +398,9 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
         ]
         scheduler = object()
         parameters = [(code, mode, at) for code, at, mode in LAYOUTS[nbytes][0]]
-        core.native.plan(kernel, native, "fake", parameters, None, None, (scheduler, nbytes, 0, 0))
+        core.native.plan(
+            kernel, native, "fake", parameters, None, None, None, (scheduler, nbytes, 0, 0)
+        )
         args = (arrays[0], arrays[0], 0, 0)
         core.native.learn(kernel, (8,), None, args, None, False, (head, None), None)
         live: list[tuple[int, list[int]]] = []
@@ -502,10 +504,10 @@ def test_what_is_taught_has_to_fit() -> None:
         ("L", "", 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.plan(kernel, table, "fake", [wrong], None, None, ("", 64, 0, 0))
+            core.native.plan(kernel, table, "fake", [wrong], None, None, None, ("", 64, 0, 0))
     with pytest.raises(ValueError, match="numbers only"):
-        core.native.plan(kernel, table, "fake", [("P", "r", 0)], [0], None, None)
+        core.native.plan(kernel, table, "fake", [("P", "r", 0)], [0], None, None, None)
     with pytest.raises(TypeError):
-        core.native.plan(object(), table, "fake", [], None, None, None)
+        core.native.plan(object(), table, "fake", [], None, None, None, None)
     assert not core.native.is_planned(kernel)
     kernel.engine = None

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
+from .. import core
 from ..errors import UsageError
 from ..memory.array import Array, Home
-from ..ranges import spans_of_view
 from ..records import EVERYTHING, Access, Span, interval
 
 ADDRESS_SPACE = -1
@@ -76,7 +76,7 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
         return Resolved(None, ())
     if isinstance(data, cl.SVMPointer):
         start = data.svm_ptr + offset
-        spans = spans_of_view(
+        spans = core.native.spans_of_view(
             ADDRESS_SPACE, start, array.shape, array.strides, array.dtype.itemsize
         )
         if home.store.owns(int(data.svm_ptr)):
@@ -87,7 +87,7 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     whole = _object_span(data)
     if whole is ALL[0] or home.store.owns(-whole.base):
         return Resolved(data, ALL, offset)
-    spans = spans_of_view(
+    spans = core.native.spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
     )
     return Resolved(data, spans, offset)

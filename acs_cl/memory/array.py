@@ -20,7 +20,6 @@ import numpy.typing as npt
 from .. import core
 from ..devices.driver import Place
 from ..errors import UsageError
-from ..ranges import spans_of_view
 from ..records import DType, Span
 from ..records import HostArray as HostArray
 from .views import contiguous_strides, index_view, is_contiguous, reshape_view
@@ -111,7 +110,9 @@ class Array(core.native.View):
         self.span: Span | None = None
         if base is None or not self.nbytes:
             return
-        self.spans = spans = spans_of_view(base.number, offset, shape, strides, dtype.itemsize)
+        self.spans = spans = core.native.spans_of_view(
+            base.number, offset, shape, strides, dtype.itemsize
+        )
         start = min([span.start for span in spans])
         end = max([span.end for span in spans])
         self.lead = offset - start

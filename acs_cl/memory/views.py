@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import index as as_integer
-from typing import Any
+from typing import Any, SupportsIndex
 
 from ..core import native
 from ..errors import UsageError
@@ -72,14 +72,17 @@ def _refusal(items: tuple[object, ...], shape: Shape) -> str:
         if item is Ellipsis:
             axis += len(shape) - used
         elif item is not None:
-            why = (_of_slice if isinstance(item, slice) else _of_position)(item, shape[axis], axis)
+            if isinstance(item, slice):
+                why = _of_slice(item, shape[axis])
+            else:
+                why = _of_position(item, shape[axis], axis)
             if why:
                 return why
             axis += 1
     return f"index {items!r} into an array of shape {shape}"
 
 
-def _of_slice(item: Any, length: int, axis: int) -> str:
+def _of_slice(item: slice, length: int) -> str:
     """Unlike with NumPy, an explicit bound beyond the end is an error: a slice cut short in silence
     would be a launch on fewer bytes than its kernel touches."""
     try:
@@ -92,11 +95,10 @@ def _of_slice(item: Any, length: int, axis: int) -> str:
     return ""
 
 
-def _of_position(item: Any, length: int, axis: int) -> str:
-    try:
-        position = as_integer(item)
-    except TypeError:
+def _of_position(item: object, length: int, axis: int) -> str:
+    if not isinstance(item, SupportsIndex):
         return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
+    position = as_integer(item)
     if not -length <= position < length:
         return f"index {position} is out of bounds for axis {axis} of length {length}"
     return ""

@@ -44,7 +44,7 @@ from .resident import Foreseen, Resident, Writes
 from .segment import Segment, SegmentCommand
 from .segment import Settings as SegmentSettings
 from .sender import MOST_TASKS, Epoch, Sender, Settings
-from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit
+from .task import NO_ADDRESS, Body, NeedsArena, Task, Unfit, sizes_of
 
 if TYPE_CHECKING:
     from .cutting import Cutter
@@ -815,8 +815,7 @@ def _offer(command: Command) -> tuple[Scheduler, Body] | None:
     if type(command) is not KernelCommand:
         return None
     offer: tuple[Scheduler, Body] | None = getattr(command.kernel, "offer", None)
-    sizes = command.global_size, command.local_size, command.offset
-    return offer if offer is not None and sizes in offer[1].heads else None
+    return offer if offer is not None and sizes_of(command) in offer[1].heads else None
 
 
 def _look_away(kernel: OwnKernel, reason: str) -> None:

@@ -72,6 +72,11 @@ class Task(NamedTuple):
     cuts: Cuts = Cuts((), "")
 
 
+def sizes_of(command: KernelCommand) -> tuple[object, ...]:
+    """By what heads of records are kept: what of a command they follow from."""
+    return command.global_size, command.local_size, command.offset, command.spawn
+
+
 class Body:
     """A kernel in a scheduler."""
 
@@ -85,7 +90,7 @@ class Body:
 
     def task(self, command: KernelCommand, owns: Callable[[int], bool]) -> Task:
         """A command without a decision."""
-        key = command.global_size, command.local_size, command.offset, command.spawn
+        key = sizes_of(command)
         found = self.heads.get(key)
         if found is None:
             if len(self.heads) >= MOST_HEADS:  # a program whose sizes never repeat

@@ -39,9 +39,9 @@ from acs_cl.benchmarks.workloads.rigid_program import RigidSize
 from acs_cl.benchmarks.workloads.rigid_reference import World
 from acs_cl.benchmarks.workloads.rigid_start import start
 from acs_cl.benchmarks.workloads.workload import Workload
+from acs_cl.core import native
 from acs_cl.emu.reference.hazards import Hazards
 from acs_cl.emu.trace import Entry, Trace
-from acs_cl.ranges import spans_of_view
 from acs_cl.records import Span
 
 Twins = Mapping[str, Callable[..., None]]
@@ -103,7 +103,7 @@ class DryArray:
         ours, real = self.values.itemsize, self.dtype.itemsize
         offset = (_address(self.values) - _address(self._root)) // ours * real
         strides = [stride // ours * real for stride in self.values.strides]
-        return spans_of_view(self._base, offset, self.shape, strides, real)
+        return native.spans_of_view(self._base, offset, self.shape, strides, real)
 
     def _like(self, values: Any) -> DryArray:
         return DryArray(self._platform, self._base, self._root, values, self.dtype)
