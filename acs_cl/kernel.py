@@ -238,7 +238,10 @@ class Kernel(core.native.Caller):
         if self.standing is not None or self.narrowing is None:
             return Cut(many, None, "nobody knows what a part of it touches")
         touched = self.narrowing.of_bands(whole, global_size, offset, args)
-        return Cut(many, touched, "" if touched else "an argument of it is not one piece of memory")
+        if touched is None:
+            return Cut(many, None, "an argument of it is not one piece of memory")
+        numbers = tuple(int(args[index]) for index in self.narrowing.numbers)
+        return Cut(many, touched, "", (whole, global_size, offset, numbers))
 
     def _spread(
         self,

@@ -80,6 +80,20 @@ def test_random_programs_in_bands_give_what_whole_launches_give(
     assert cut > launches // 3, (cut, launches)
 
 
+def test_bands_of_a_launch_like_one_before_are_those(
+    device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
+) -> None:
+    rt, prog = sweeps
+    x, y = rt.zeros(N, "f4"), rt.zeros(N, "f4")
+    with rt.record() as graph:
+        for n, bands in ((N, 4), (N, 4), (N - 1, 4), (N, 5)):
+            prog.sweep((N,), None, x, y, n, bands=bands)
+    (segment,) = graph.pieces
+    assert isinstance(segment, Segment)
+    first, *others = segment.cuts
+    assert [cuts is first for cuts in others] == [True, False, False]
+
+
 SWEEP = """
 kernel void sweep(global const float *x, global float *y, int n)
 { int i = get_global_id(0); if (i > 0 && i < n - 1) y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3; }

@@ -11,7 +11,7 @@ Invariant: the parts of a launch are disjoint and are all of its groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import NamedTuple, SupportsIndex
@@ -155,6 +155,8 @@ class Cut(NamedTuple):
     """What a box of groups touches, in groups of the given size; None where nobody knows."""
     reason: str = ""
     """Why nobody knows."""
+    about: Hashable = None
+    """Launches of a kernel with the same here, and the same local size, have the same bands."""
 
 
 def asked(value: object) -> int | Policy:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyopencl as cl
 
+from ..access.cuts import Cut
 from ..launch.commands import KernelCommand
 from ..launch.decision import Decision
 from . import layout
@@ -30,6 +31,9 @@ running some ten of them."""
 
 MOST_HEADS = 4096
 """Sizes of a kernel for which heads of records are kept."""
+
+MOST_CUTS = 256
+"""Cuts of a kernel that are kept, with their bands."""
 
 NO_ADDRESS = "one of its arguments is a buffer or an image, which has no address that lasts"
 """Why a kernel that would be translated has no place in a scheduler."""
@@ -85,6 +89,7 @@ class Body:
         self.number = number
         self.limits = limits
         self.heads: dict[Any, tuple[bytes, bytes | None, int]] = {}
+        self._cuts: dict[Any, tuple[Cuts, int, int]] = {}
         self._pack = struct.Struct("<" + _format(function.fields, function.blob_bytes))
         self._local = any(field.kind == "local" for field in function.fields)
 
@@ -105,6 +110,21 @@ class Body:
         assert command.cut is not None
         if layout.spawns(task.head):
             return task._replace(cuts=Cuts((), "it spawns tasks"))
+        key = command.cut.bands, command.cut.about, command.local_size
+        found = self._cuts.get(key) if command.cut.about is not None else None
+        if found is None:
+            if len(self._cuts) >= MOST_CUTS:
+                self._cuts.clear()
+            found = self._cuts[key] = self._cuts_of(command, command.cut, task)
+        cuts, tiles, tile_items = found
+        if not cuts.bands:
+            return task._replace(cuts=cuts)
+        return task._replace(
+            head=layout.in_tiles(task.head, tiles, tile_items), tiles=tiles, cuts=cuts
+        )
+
+    def _cuts_of(self, command: KernelCommand, cut: Cut, task: Task) -> tuple[Cuts, int, int]:
+        """Its bands; how many tiles there are, and the work-items of one."""
         items, tile_items, local_items = layout.sizes(task.head)
         size = command.global_size
         local = command.local_size or self.function.group_size or ()
@@ -113,20 +133,16 @@ class Body:
         sizes = Sizes(
             counts, local, local_items, tile_items, self.function.tiled, self.limits.groups
         )
-        shared = shares(sizes, command.cut)
+        shared = shares(sizes, cut)
         if isinstance(shared, str):
-            return task._replace(cuts=Cuts((), shared))
+            return Cuts((), shared), 0, 0
         tile_items, _ = tiles_of(sizes, shared.unit)
         tiles = -(-items // tile_items)
         if tiles > layout.MOST_TILES:
-            reason = f"it would have more than {layout.MOST_TILES:,} tiles"
-            return task._replace(cuts=Cuts((), reason))
-        found = bands_of(sizes, command.cut, shared, tile_items)
-        reason = refusal(found)
-        if reason:
-            return task._replace(cuts=Cuts((), reason))
-        head = layout.in_tiles(task.head, tiles, tile_items)
-        return task._replace(head=head, tiles=tiles, cuts=Cuts(found, ""))
+            return Cuts((), f"it would have more than {layout.MOST_TILES:,} tiles"), 0, 0
+        bands = bands_of(sizes, cut, shared, tile_items)
+        reason = refusal(bands)
+        return Cuts(() if reason else bands, reason), tiles, tile_items
 
     def made(
         self, command: KernelCommand, decision: Decision | None, owns: Callable[[int], bool]
