@@ -240,8 +240,8 @@ class Kernel(core.native.Caller):
         touched = self.narrowing.of_bands(whole, global_size, offset, args)
         if touched is None:
             return Cut(many, None, "an argument of it is not one piece of memory")
-        numbers = tuple(int(args[index]) for index in self.narrowing.numbers)
-        return Cut(many, touched, "", (whole, global_size, offset, numbers))
+        numbers = self.narrowing.numbers_of(args)
+        return Cut(many, touched, "", (whole, global_size, offset, *numbers))
 
     def _spread(
         self,

@@ -125,13 +125,17 @@ class Narrow:
         not known of an argument."""
         if not self._is_known(whole, args):
             return None
-        numbers = {index: int(args[index]) for index in self.numbers}
+        numbers = dict(zip(self.numbers, self.numbers_of(args), strict=True))
 
         def touched(groups: Groups, local_size: Sizes) -> Access:
             reached = self.reached(global_size, local_size, offset, numbers, groups)
             return self._narrowed(whole, reached)
 
         return touched
+
+    def numbers_of(self, args: _Given) -> list[int]:
+        """The numbers among the arguments that decide what a launch touches."""
+        return [int(args[index]) for index in self.numbers]
 
     def _is_known(self, whole: Access, args: Sequence[object]) -> bool:
         """Whether each argument in memory is one span, and all of `whole` is in these."""

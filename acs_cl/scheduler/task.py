@@ -89,7 +89,7 @@ class Body:
         self.number = number
         self.limits = limits
         self.heads: dict[Any, tuple[bytes, bytes | None, int]] = {}
-        self._cuts: dict[Any, tuple[Cuts, int, int]] = {}
+        self._cuts: dict[tuple[object, ...], tuple[Cuts, int, int]] = {}
         self._pack = struct.Struct("<" + _format(function.fields, function.blob_bytes))
         self._local = any(field.kind == "local" for field in function.fields)
 
