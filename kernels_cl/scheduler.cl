@@ -125,16 +125,6 @@
 
 #define ACS_FORESEE (ACS_GROUP >= ACS_RECORD_WORDS && !ACS_STEADY)
 
-/* Whether a group goes through a chain of fused tasks that are alike without a look at all of each. */
-#define ACS_CHAINS (ACS_FORESEE || ACS_GROUP == 1)
-
-/* Where the record of a turn is read: it is `stored`, and there is room for two in local memory. */
-#if ACS_GROUP == 1
-#define ACS_WORDS stored
-#else
-#define ACS_WORDS shared.record[buffer]
-#endif
-
 typedef struct {
     uint record[2][ACS_RECORD_WORDS] __attribute__((aligned(16)));
     uint args[ACS_ARGS_WORDS] __attribute__((aligned(16)));
@@ -667,27 +657,6 @@ ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool,
 #define ACS_POOL
 #endif
 
-/* Whether the heir of a task, if it has one, is a task behind it. */
-inline bool acs_has_heir(const acs_epoch *e, const acs_record *r, uint task) {
-    const uint heir = acs_task_of(r->heir);
-    return (r->heir == 0u) | ((heir > task) & (heir < e->tasks));
-}
-
-/* Whether a group hands a task over to itself. `fuses`: the flag that says so, or 0. */
-inline bool acs_is_fused(const acs_record *r, const acs_bounds *until, uint fuses, uint turn) {
-    return !ACS_STEADY & ((r->body & fuses) != 0u) & (r->heir != 0u) & (turn + 1u < until->turns) &
-           (until->slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS);
-}
-
-/* Whether two tasks of one tile differ in arguments, all of them in the record, and heirs alone. */
-inline bool acs_is_alike(const acs_record *r, const acs_record *other) {
-    const uint body = 0xFFu | ACS_F_PLAIN | ACS_F_SPAWNS | ACS_F_BAND;
-    return ((other->body & ACS_F_PLAIN) != 0u) &
-           ((((r->body ^ other->body) & body) | (r->tiles ^ other->tiles) | (r->first_tile ^ other->first_tile) |
-             (r->items ^ other->items) | (r->tile_items ^ other->tile_items) |
-             (r->local_items ^ other->local_items) | other->args | other->n_successors) == 0u);
-}
-
 __kernel ACS_GROUP_ATTRIBUTE
 void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode ACS_POOL) {
     __local acs_shared shared __attribute__((aligned(16)));
@@ -763,8 +732,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
 
         /* the record and its arguments, for all lanes */
-        ACS_RECORD const uint *words = ACS_WORDS;
-#if ACS_GROUP != 1
+#if ACS_GROUP == 1
+        const __global uint *words = stored;
+#else
+        const __local uint *words = shared.record[buffer];
         if (ACS_STEADY || !staged) {
 #if ACS_GROUP >= ACS_RECORD_WORDS
             uint word = 0;
@@ -783,8 +754,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
         acs_record record = acs_read(words);
         ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
+        const uint heir = record.heir;
         bool sane = known & acs_has_tile(&record, words, tile) & ((record.body & 0xFFu) < ACS_BODIES) &
-                    acs_has_heir(&e, &record, task);
+                    ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
         if (record.args | record.n_successors)
             sane = sane && acs_is_sane(region, &record);
 #if ACS_SPAWNS
@@ -797,15 +769,15 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         const bool spawns = false;
 #endif
         const uint company = record.body & ACS_F_BAND ? until.company : 0u;
-        const uint fuses = sane && company == 0u ? ACS_F_FUSED : 0u;
-        bool fused = acs_is_fused(&record, &until, fuses, turn);
+        const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) & (company == 0u) &
+                           (slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) &
+                           (turn + 1u < turns);
 #if ACS_FORESEE
-        const bool foresees = sane & (lane < ACS_RECORD_WORDS);
+        const bool foresee = sane & (heir != 0u) & (lane < ACS_RECORD_WORDS);
         uint ahead = 0;        /* the heir's record comes while this task runs */
-        if (foresees && record.heir)
-            ahead = stored[lane + (acs_task_of(record.heir) - task) * ACS_RECORD_WORDS];
+        if (foresee)
+            ahead = stored[lane + (acs_task_of(heir) - task) * ACS_RECORD_WORDS];
 #endif
-        bool handed = false;   /* the heir is next, and no chain goes on with it */
 #if ACS_GROUP == 1
         if (record.args && sane)
             blob = (const __global uchar *)(region + record.args);
@@ -842,13 +814,6 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             work.entries = stored + ACS_UNIT;
             work.n_entries = n_entries;
             uint body = record.body & 0xFFu;
-#endif
-#if !ACS_STEADY
-            /* a chain of fused tasks: where the next one differs in its arguments alone, all that was
-               worked out for this one holds */
-            for (;;) {
-#endif
-#if ACS_SPAWNS
             const uint child_body = body * ACS_T_WORDS;
             uint began = spawns & is_child ? acs_ticks() : 0u;
             for (;;) {
@@ -883,57 +848,22 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #else
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
 #endif
-#if !ACS_STEADY
-            if (!fused)
-                break;
-            buffer ^= 1u;
-#if ACS_FORESEE
-            if (lane < ACS_RECORD_WORDS)
-                shared.record[buffer][lane] = ahead;
-            staged = true;
-#endif
-            acs_group_barrier();
-            if (ACS_WATCHED && lane == 0)
-                acs_store(acs_left(&e, task), 0u);
-            ++finished;
-            entry = record.heir & ACS_TASK_MASK;
-            handed = true;
-#if ACS_CHAINS
-            const uint next = acs_task_of(entry);
-            stored += (next - task) * ACS_RECORD_WORDS;
-            task = next;
-            words = ACS_WORDS;
-            const acs_record heir = acs_read(words);
-            handed = !acs_is_alike(&record, &heir) | !acs_has_heir(&e, &heir, task);
-#endif
-            if (handed)
-                break;
-#if ACS_CHAINS
-            ++turn;
-            record = heir;
-            blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
-            fused = acs_is_fused(&record, &until, fuses, turn);
-#if ACS_FORESEE
-            if (foresees && record.heir)
-                ahead = stored[lane + (acs_task_of(record.heir) - task) * ACS_RECORD_WORDS];
-#endif
-            if (ACS_WATCHED && lane == 0)
-                acs_store(acs_left(&e, task), ACS_STARTED);
-#endif
-            }
-#endif
         }
-        if (handed)
-            continue;
-        const uint heir = record.heir;
         buffer ^= 1u;
         staged = false;
 #if ACS_FORESEE
-        if (foresees && heir)
+        if (foresee)
             shared.record[buffer][lane] = ahead;
         staged = sane & (heir != 0u);
 #endif
         acs_group_barrier();   /* the tile is done */
+        if (fused) {
+            if (ACS_WATCHED && lane == 0)
+                acs_store(acs_left(&e, task), 0u);
+            ++finished;
+            entry = heir & ACS_TASK_MASK;
+            continue;
+        }
 
         /* is the task done? */
 #if ACS_SPAWNS

@@ -196,10 +196,22 @@ inline acs_record acs_read_stored(const __global uint *stored) {
 }
 #endif
 
+/* Which tile of its launch a tile of a task is, behind its first one. Hardly any band is no run of tiles:
+   the divisions are kept out of the loop. */
+#if defined(ACS_TIER_PTX)
+__attribute__((noinline))
+#else
+inline
+#endif
+uint acs_spread(uint spread, uint tile) {
+    const uint run = spread & 0xFFFFu;
+    return tile / run * (spread >> 16) + tile % run;
+}
+
 /* Which tile of its launch a tile of a task is. */
 inline uint acs_tile_of_launch(const acs_record *r, ACS_RECORD const uint *stored, uint tile) {
-    const uint spread = r->body & ACS_F_BAND ? stored[ACS_R_SPREAD] : 0u, run = spread & 0xFFFFu;
-    return r->first_tile + (run ? tile / run * (spread >> 16) + tile % run : tile);
+    const uint spread = r->body & ACS_F_BAND ? stored[ACS_R_SPREAD] : 0u;
+    return r->first_tile + (spread & 0xFFFFu ? acs_spread(spread, tile) : tile);
 }
 
 /* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
