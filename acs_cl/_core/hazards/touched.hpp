@@ -12,6 +12,13 @@ namespace acs_cl {
 
 constexpr int MOST_SPANS = 32;  // bits of a word: pointers, and what decides
 
+// A held node that was taken out of the index since is in it again.
+inline void renew(Node *&node, Hazards &hazards) {
+    Node *now = hazards.node(node->span).get();
+    now->holders++;
+    std::exchange(node, now)->let_go();
+}
+
 struct Touched {
     Node *nodes[MOST_SPANS];
     std::uint32_t many = 0, reads = 0, writes = 0;
@@ -35,14 +42,10 @@ struct Touched {
     }
 
     void hold() const { std::for_each_n(nodes, many, [](Node *node) { node->holders++; }); }
-    // Those that were taken out of the index since are in it again.
+    // The same for all of them.
     void renew(Hazards &hazards) {
-        for (std::uint32_t at = 0; at < many; at++) {
-            if (hazards.has(*nodes[at])) continue;
-            Node *now = hazards.node(nodes[at]->span).get();
-            now->holders++;
-            std::exchange(nodes[at], now)->let_go();
-        }
+        for (std::uint32_t at = 0; at < many; at++)
+            if (!hazards.has(*nodes[at])) acs_cl::renew(nodes[at], hazards);
     }
     void let_go() const { std::for_each_n(nodes, many, [](Node *node) { node->let_go(); }); }
 };

@@ -20,7 +20,7 @@
 
 namespace acs_cl {
 
-constexpr std::size_t MOST_FOUND = 1024;  // launches of which the spans are kept
+constexpr std::size_t MOST_FOUND = 8192;  // launches of which the spans are kept
 constexpr std::size_t MOST_NUMBERS = 4096;
 
 // Bytes of an argument, counted from its first one; no base. Nothing: all of them.
@@ -164,8 +164,7 @@ public:
                                    touched.many * sizeof(Node *));
         Found *found = found_.find(key);
         if (!found) found = &found_.make(key, touched, arguments_, hazards);
-        found->touched.renew(hazards);
-        touched = found->touched;
+        found->give(touched, hazards);
     }
 
     bool fits(std::size_t arguments) const { return arguments_.size() == arguments; }
@@ -175,39 +174,60 @@ private:
         Part reads, writes;
     };
 
-    // Holds the arrays' nodes, too, since they are what it is found by.
-    struct Found {
-        Touched whole, touched;
-
-        Found(const Touched &of, const std::vector<Argument> &arguments, Hazards &hazards)
-            : whole(of) {
-            for (std::uint32_t at = 0; at < of.many; at++) add(of, at, arguments[at], hazards);
+    // What a launch touches of its arrays. Holds the arrays' nodes, too, since they are what it is found
+    // by. Small, since there are many.
+    class Found {
+    public:
+        Found(const Touched &whole, const std::vector<Argument> &arguments, Hazards &hazards)
+            : arrays_(whole.many) {
+            Touched touched;
+            for (std::uint32_t at = 0; at < whole.many; at++)
+                add(touched, whole, at, arguments[at], hazards);
             if (touched.many >= MOST_SPANS) touched = whole;  // one may decide
-            whole.hold();
-            touched.hold();
+            reads_ = touched.reads;
+            writes_ = touched.writes;
+            overwrites_ = touched.overwrites;
+            nodes_.assign(whole.nodes, whole.nodes + whole.many);
+            nodes_.insert(nodes_.end(), touched.nodes, touched.nodes + touched.many);
+            for (Node *node : nodes_) node->holders++;
         }
         ~Found() {
-            whole.let_go();
-            touched.let_go();
+            for (Node *node : nodes_) node->let_go();
         }
         Found(const Found &) = delete;
         Found &operator=(const Found &) = delete;
 
+        void give(Touched &touched, Hazards &hazards) {
+            touched.many = 0;
+            for (std::size_t at = arrays_; at < nodes_.size(); at++) {
+                if (!hazards.has(*nodes_[at])) renew(nodes_[at], hazards);
+                touched.nodes[touched.many++] = nodes_[at];
+            }
+            touched.reads = reads_;
+            touched.writes = writes_;
+            touched.overwrites = overwrites_;
+        }
+
     private:
-        void add(const Touched &of, std::uint32_t at, const Argument &argument, Hazards &hazards) {
+        static void add(Touched &touched, const Touched &of, std::uint32_t at,
+                        const Argument &argument, Hazards &hazards) {
             const Span &span = of.nodes[at]->span;
             const bool read = of.reads >> at & 1, written = of.writes >> at & 1;
             const std::vector<Span> none, reads = read ? cut(span, argument.reads) : none,
                                           writes = written ? cut(span, argument.writes) : none;
             const bool alike = reads == writes;
-            for (const Span &one : reads) add(hazards.node(one).get(), true, alike);
+            const auto add_one = [&](const Span &one, bool is_read, bool is_written) {
+                if (touched.many < MOST_SPANS)
+                    touched.add(hazards.node(one).get(), is_read, is_written);
+            };
+            for (const Span &one : reads) add_one(one, true, alike);
             if (!alike)
-                for (const Span &one : writes) add(hazards.node(one).get(), false, true);
+                for (const Span &one : writes) add_one(one, false, true);
         }
 
-        void add(Node *node, bool read, bool written) {
-            if (touched.many < MOST_SPANS) touched.add(node, read, written);
-        }
+        std::vector<Node *> nodes_;  // of the arrays, and then what is touched
+        std::uint32_t arrays_, reads_ = 0, writes_ = 0;
+        bool overwrites_ = false;
     };
 
     // How many bytes are reached from the first one on.
