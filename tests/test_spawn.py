@@ -295,7 +295,7 @@ def test_replays_and_loops_spawn_again(made: Any, spawn: Any) -> None:
 def test_programs_of_uneven_size_are_like_numpy(made: Any) -> None:
     rt, _ = made(Room(ALWAYS, slots=200))
     prog = spawning.build(rt)
-    for make, sizes in spawning.UNEVEN.values():
+    for make, sizes, _ in spawning.UNEVEN.values():
         program = make(rt, prog, sizes.tiny)
         for _ in range(2):
             program.launch()

@@ -339,27 +339,37 @@ class Sizes(NamedTuple):
     gpu: int
 
 
-UNEVEN: dict[str, tuple[Make, Sizes]] = {
-    "refinement": (refinement, Sizes(8, 64, 512)),
-    "search, citations": (search(citations), Sizes(300, 1 << 15, 1 << 19)),
-    "search, Graph500": (search(graph500), Sizes(256, 1 << 15, 1 << 19)),
-    "paths, citations": (shorten(citations), Sizes(200, 1 << 13, 1 << 17)),
-    "paths, Graph500": (shorten(graph500), Sizes(256, 1 << 13, 1 << 17)),
-    "colouring, citations": (colouring(citations), Sizes(300, 1 << 13, 1 << 18)),
-    "colouring, Graph500": (colouring(graph500), Sizes(256, 1 << 13, 1 << 18)),
-    "join, uniform": (joining(False), Sizes(4000, 1 << 16, 1 << 19)),
-    "join, gaussian": (joining(True), Sizes(4000, 1 << 16, 1 << 19)),
-    "mandelbrot": (mandelbrot, Sizes(2, 8, 48)),
-    "products, small": (products(16), Sizes(60, 1 << 12, 1 << 15)),
-    "products, large": (products(128), Sizes(20, 1 << 9, 1 << 13)),
-    "alignment": (alignment, Sizes(100, 1 << 12, 1 << 16)),
-    "queens": (queens, Sizes(6, 9, 11)),
-    "quicksort": (quicksort, Sizes(5000, 1 << 15, 1 << 18)),
+SPAWNS = (
+    *("search", "shorten", "contend", "mandelbrot", "refine", "queens", "part_segments"),
+    *("sort_segments", "join", "products", "align_reads"),
+)
+"""Kernels that spawn."""
+
+_SEARCH, _PATHS = ("restore", "search"), ("restore", "shorten")
+_COLOURS = ("restore", "contend", "colour_rest")
+_SORT = ("restore", "part_segments", "cut_segments", "sort_segments")
+UNEVEN: dict[str, tuple[Make, Sizes, Sequence[str]]] = {
+    "refinement": (refinement, Sizes(8, 64, 512), ("refine",)),
+    "search, citations": (search(citations), Sizes(300, 1 << 15, 1 << 19), _SEARCH),
+    "search, Graph500": (search(graph500), Sizes(256, 1 << 15, 1 << 19), _SEARCH),
+    "paths, citations": (shorten(citations), Sizes(200, 1 << 13, 1 << 17), _PATHS),
+    "paths, Graph500": (shorten(graph500), Sizes(256, 1 << 13, 1 << 17), _PATHS),
+    "colouring, citations": (colouring(citations), Sizes(300, 1 << 13, 1 << 18), _COLOURS),
+    "colouring, Graph500": (colouring(graph500), Sizes(256, 1 << 13, 1 << 18), _COLOURS),
+    "join, uniform": (joining(False), Sizes(4000, 1 << 16, 1 << 19), ("join",)),
+    "join, gaussian": (joining(True), Sizes(4000, 1 << 16, 1 << 19), ("join",)),
+    "mandelbrot": (mandelbrot, Sizes(2, 8, 48), ("mandelbrot",)),
+    "products, small": (products(16), Sizes(60, 1 << 12, 1 << 15), ("products",)),
+    "products, large": (products(128), Sizes(20, 1 << 9, 1 << 13), ("products",)),
+    "alignment": (alignment, Sizes(100, 1 << 12, 1 << 16), ("align_reads",)),
+    "queens": (queens, Sizes(6, 9, 11), ("queens",)),
+    "quicksort": (quicksort, Sizes(5000, 1 << 15, 1 << 18), _SORT),
 }
+"""By name: how it is made, its sizes, its kernels."""
 
 
-def build(rt: acs.Runtime) -> acs.Program:
-    """The program of all of them, with its kernels in the scheduler where there is one."""
+def build(rt: acs.Runtime, kernels: Sequence[str] = ()) -> acs.Program:
+    """The program of all of them; the scheduler, where there is one, gets these kernels."""
     prog = rt.build(kernel_source("spawning.cl"))
-    rt.prebuild(*(getattr(prog, name) for name in prog.kernels))
+    rt.prebuild(*(getattr(prog, name) for name in kernels or prog.kernels))
     return prog

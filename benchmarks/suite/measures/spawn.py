@@ -9,6 +9,7 @@ scheduler) and the controllers. Every way has to have NumPy's results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,7 @@ from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import differences, geomean, ratios, spread, spreads
 from acs_cl.benchmarks.suite.timing import interleave
-from acs_cl.benchmarks.workloads.spawning import UNEVEN, build
+from acs_cl.benchmarks.workloads.spawning import SPAWNS, UNEVEN, build
 
 ROUNDS = {False: 15, True: 3}  # by "is quick"
 PARENTS = (1, 64, 1024)
@@ -59,19 +60,15 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
     except acs.UsageError as error:
         yield {"refused": str(error)}
         return
-    runtimes = {
-        "queue": acs.Runtime(context=context, backend="lanes"),
-        **{
-            way: acs.Runtime(context=context, backend="device", spawn=way)
-            for way in ("never", *CONTROLLERS)
-        },
-    }
-    programs = {way: build(runtime) for way, runtime in runtimes.items()}
-    for name in UNEVEN:
-        found["rows"][name] = uneven(name, runtimes, programs, settings)
+    for (
+        name
+    ) in UNEVEN:  # each with a scheduler of its own, which has no more registers than it needs
+        with (
+            acs.Runtime(context=context, backend="lanes") as queue,
+            acs.Runtime(context=context, backend="device") as device,
+        ):
+            found["rows"][name] = uneven(name, queue, device, settings)
         yield found
-    for runtime in runtimes.values():
-        runtime.close()
 
 
 def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict[str, Any]:
@@ -112,34 +109,48 @@ def spawned(rt: acs.Runtime) -> int:
     return found
 
 
+class Spawning:
+    """A program whose launches have a controller."""
+
+    def __init__(self, program: acs.Program, controller: str) -> None:
+        self._program, self._controller = program, controller
+
+    def __getattr__(self, name: str) -> Callable[..., acs.Handle]:
+        kernel = getattr(self._program, name)
+        return partial(kernel, spawn=self._controller) if name in SPAWNS else kernel
+
+
 def uneven(
-    name: str,
-    runtimes: Mapping[str, acs.Runtime],
-    programs: Mapping[str, acs.Program],
-    settings: Settings,
+    name: str, queue: acs.Runtime, device: acs.Runtime, settings: Settings
 ) -> dict[str, Any]:
     """One program in all ways."""
-    make, sizes = UNEVEN[name]
+    make, sizes, kernels = UNEVEN[name]
     size = sizes.tiny if settings.quick else sizes.cpu if settings.on_cpu else sizes.gpu
-    samplers = {}
-    for way, runtime in runtimes.items():
-        program = make(runtime, programs[way], size)
+    flat, spawning = build(queue, kernels), build(device, kernels)
+    ways: dict[str, tuple[acs.Runtime, Any]] = {"queue": (queue, flat)}
+    for way in ("never", *CONTROLLERS):
+        ways[way] = device, Spawning(spawning, way)
+    samplers, items = {}, {}
+    for way, (runtime, prog) in ways.items():
+        program = make(runtime, prog, size)
         with runtime.record() as graph:
             program.launch()
         graph.replay()
         program.check()
         samplers[way] = _sampler(runtime, graph)
         samplers[way]()
-    before = {way: spawned(runtimes[way]) for way in CONTROLLERS}
-    rounds = ROUNDS[settings.quick]
-    us = interleave(samplers, rounds)
+        if way in CONTROLLERS:
+            before = spawned(runtime)
+            samplers[way]()
+            items[way] = spawned(runtime) - before
+    us = interleave(samplers, ROUNDS[settings.quick])
     return {
         "size": size, "us": spreads(us),
         "gain": {
             f"{way} over {flat}": spread(ratios(us[flat], us[way]))
             for way in CONTROLLERS for flat in ("queue", "never")
         },
-        "spawned": {way: (spawned(runtimes[way]) - before[way]) / rounds for way in CONTROLLERS},
+        "spawned": items,
     }  # fmt: skip
 
 
