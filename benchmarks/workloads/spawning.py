@@ -11,6 +11,7 @@ source where nothing is spawned, so that both do the same work, and all results 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ def by_rows(source: Any, to: Any, vertices: int) -> Graph:
     return Graph(row.astype("i4"), (both % vertices).astype("i4"))
 
 
+@cache
 def citations(vertices: int) -> Graph:
     """Papers that cite earlier ones, some of which everybody cites."""
     rng = np.random.default_rng(1)
@@ -74,6 +76,7 @@ def citations(vertices: int) -> Graph:
     return by_rows(source, popular.astype("i8"), vertices)
 
 
+@cache
 def graph500(vertices: int) -> Graph:
     """Edges that fall into quarters of quarters with the shares of the benchmark Graph500."""
     rng = np.random.default_rng(2)
@@ -349,16 +352,16 @@ _SEARCH, _PATHS = ("restore", "search"), ("restore", "shorten")
 _COLOURS = ("restore", "contend", "colour_rest")
 _SORT = ("restore", "part_segments", "cut_segments", "sort_segments")
 UNEVEN: dict[str, tuple[Make, Sizes, Sequence[str]]] = {
-    "refinement": (refinement, Sizes(8, 64, 512), ("refine",)),
-    "search, citations": (search(citations), Sizes(300, 1 << 15, 1 << 19), _SEARCH),
-    "search, Graph500": (search(graph500), Sizes(256, 1 << 15, 1 << 19), _SEARCH),
-    "paths, citations": (shorten(citations), Sizes(200, 1 << 13, 1 << 17), _PATHS),
-    "paths, Graph500": (shorten(graph500), Sizes(256, 1 << 13, 1 << 17), _PATHS),
-    "colouring, citations": (colouring(citations), Sizes(300, 1 << 13, 1 << 18), _COLOURS),
-    "colouring, Graph500": (colouring(graph500), Sizes(256, 1 << 13, 1 << 18), _COLOURS),
+    "refinement": (refinement, Sizes(8, 64, 128), ("refine",)),
+    "search, citations": (search(citations), Sizes(300, 1 << 15, 1 << 18), _SEARCH),
+    "search, Graph500": (search(graph500), Sizes(256, 1 << 15, 1 << 18), _SEARCH),
+    "paths, citations": (shorten(citations), Sizes(200, 1 << 13, 1 << 15), _PATHS),
+    "paths, Graph500": (shorten(graph500), Sizes(256, 1 << 13, 1 << 15), _PATHS),
+    "colouring, citations": (colouring(citations), Sizes(300, 1 << 13, 1 << 16), _COLOURS),
+    "colouring, Graph500": (colouring(graph500), Sizes(256, 1 << 13, 1 << 16), _COLOURS),
     "join, uniform": (joining(False), Sizes(4000, 1 << 16, 1 << 19), ("join",)),
     "join, gaussian": (joining(True), Sizes(4000, 1 << 16, 1 << 19), ("join",)),
-    "mandelbrot": (mandelbrot, Sizes(2, 8, 48), ("mandelbrot",)),
+    "mandelbrot": (mandelbrot, Sizes(2, 8, 32), ("mandelbrot",)),
     "products, small": (products(16), Sizes(60, 1 << 12, 1 << 15), ("products",)),
     "products, large": (products(128), Sizes(20, 1 << 9, 1 << 13), ("products",)),
     "alignment": (alignment, Sizes(100, 1 << 12, 1 << 16), ("align_reads",)),
