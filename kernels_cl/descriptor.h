@@ -64,7 +64,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 
 #define ACS_F_FUSED 0x100u     /* one tile, nobody but its one-tile heir waits: run that at once */
 #define ACS_F_GANG 0x200u      /* its finishers run its heir's tiles: they wait for the last of them */
-#define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record */
+#define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record, tiles in a row */
 #define ACS_F_SPAWNS 0x800u    /* it may have children: left[t] counts their tiles too, in all its bits */
 #define ACS_F_BAND 0x1000u     /* its tiles are a part of the launch, or none of it */
 

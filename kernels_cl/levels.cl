@@ -16,7 +16,7 @@ void acs_level(__global uint *region, uint first) {
     const __global uint *stored = known ? region + region[ACS_H_RECORDS] + task * ACS_RECORD_WORDS : region;
     __global uint *block = region + region[ACS_H_BLOCKS];
     const acs_record record = acs_read(stored);
-    const bool sane = known && acs_has_tile(&record, stored, which) &&
+    const bool sane = known && acs_has_tile(&record, which) &&
                       (record.body & 0xFFu) < ACS_BODIES &&
                       acs_is_sane(region, &record);
     const uint words = sane ? record.body >> 16 : 0u;

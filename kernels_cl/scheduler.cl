@@ -755,7 +755,7 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         acs_record record = acs_read(words);
         ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
         const uint heir = record.heir;
-        bool sane = known & acs_has_tile(&record, words, tile) & ((record.body & 0xFFu) < ACS_BODIES) &
+        bool sane = known & acs_has_tile(&record, tile) & ((record.body & 0xFFu) < ACS_BODIES) &
                     ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
         if (record.args | record.n_successors)
             sane = sane && acs_is_sane(region, &record);

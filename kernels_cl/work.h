@@ -196,30 +196,12 @@ inline acs_record acs_read_stored(const __global uint *stored) {
 }
 #endif
 
-/* Which tile of its launch a tile of a task is, behind its first one. Hardly any band is no run of tiles:
-   the divisions are kept out of the loop. */
-#if defined(ACS_TIER_PTX)
-__attribute__((noinline))
-#else
-inline
-#endif
-uint acs_spread(uint spread, uint tile) {
-    const uint run = spread & 0xFFFFu;
-    return tile / run * (spread >> 16) + tile % run;
-}
-
-/* Which tile of its launch a tile of a task is. */
-inline uint acs_tile_of_launch(const acs_record *r, ACS_RECORD const uint *stored, uint tile) {
-    const uint spread = r->body & ACS_F_BAND ? stored[ACS_R_SPREAD] : 0u;
-    return r->first_tile + (spread & 0xFFFFu ? acs_spread(spread, tile) : tile);
-}
-
 /* Whether a task has such a tile, and tiles as its items make them: all of them, or, of a band, a part.
    A band of no items has one tile, which runs nothing. */
-inline bool acs_has_tile(const acs_record *r, ACS_RECORD const uint *stored, uint tile) {
-    const uint last = acs_tile_of_launch(r, stored, r->tiles - 1u);
-    const bool fits = (r->body & ACS_F_BAND) ? last * r->tile_items < max(r->items, 1u)
-                                             : (last + 1u) * r->tile_items - r->items < r->tile_items;
+inline bool acs_has_tile(const acs_record *r, uint tile) {
+    const uint behind = r->first_tile + r->tiles;
+    const bool fits = (r->body & ACS_F_BAND) ? (behind - 1u) * r->tile_items < max(r->items, 1u)
+                                             : behind * r->tile_items - r->items < r->tile_items;
     return (tile < r->tiles) & fits;
 }
 
@@ -238,10 +220,15 @@ inline uint acs_decide(acs_tile *t, const acs_record *r, ACS_RECORD const uint *
     t->items = r->items;
     t->local_items = max(r->local_items, 1u);
     t->counted = ACS_NONE;
-    t->first = acs_tile_of_launch(r, stored, tile) * r->tile_items;
+    t->first = (r->first_tile + tile) * r->tile_items;
     t->end = min(t->first + r->tile_items, t->items);
     if (r->body & ACS_F_PLAIN)
         return 0;
+    const uint spread = r->body & ACS_F_BAND ? stored[ACS_R_SPREAD] : 0u, run = spread & 0xFFFFu;
+    if (run) { /* such a band is not plain: in the way of all others this would make each task slower */
+        t->first = (r->first_tile + tile / run * (spread >> 16) + tile % run) * r->tile_items;
+        t->end = min(t->first + r->tile_items, t->items);
+    }
     const uint end = t->end;
     const ulong when = *(ACS_RECORD const ulong *)(stored + ACS_R_WHEN);
     const ulong count = *(ACS_RECORD const ulong *)(stored + ACS_R_COUNT);

@@ -145,6 +145,8 @@ def band(record: bytes, first: int, tiles: int, run: int = 0, stride: int = 0) -
     """The head of a record for some tiles of its launch, from the one numbered `first` on: `run` in
     a row, then the next ones `stride` behind these; 0: all in a row."""
     body = int.from_bytes(record[:4], "little") | BAND
+    if run:
+        body &= ~PLAIN
     return b"".join(
         (
             body.to_bytes(4, "little"), record[4 : 4 * TILES],

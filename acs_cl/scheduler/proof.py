@@ -278,7 +278,7 @@ def _records(epoch: _Epoch, sent: Sent) -> Iterator[Fault]:
         text = f"tasks {one} and {other} have arguments in the same words"
         yield Fault("record", text, (one, other))
     plain = (body & F_PLAIN) != 0
-    decides = (records[:, [8, 10, 11, 12, 13]] != 0).any(axis=1) | (args != 0)
+    decides = (records[:, [8, 10, 11, 12, 13]] != 0).any(axis=1) | (args != 0) | (spread != 0)
     yield from _each(plain & decides, "record", "it is marked plain, and is not")
 
 
