@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
     from .graph.loops import loop
     from .handle import Handle
     from .kernel import Kernel
+    from .launch.spawning import Spawn
     from .memory.array import Array
     from .program import Program
     from .queue.queue import Queue

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -73,6 +75,15 @@ INNER = {
 def test_there_are_no_more_names_than_promised_and_they_are_these() -> None:
     assert tuple(acs.__all__) == NAMES
     assert len(NAMES) <= MOST
+
+
+def test_tools_that_read_sources_find_every_name() -> None:
+    tree = ast.parse(Path(acs.__file__).read_text("utf-8"))
+    typed = next(node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(typed.test) == "typing.TYPE_CHECKING"
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+    assert homes == acs._HOMES
 
 
 def test_programs_kernels_and_arrays_say_what_they_are(device: cl.Device) -> None:
