@@ -32,6 +32,10 @@ from acs_cl.tools import links
 EACH = max(6, int(os.environ.get("ACS_CL_FUZZ", "0")) // len(CONFIGURATIONS))
 """Programs of each configuration."""
 
+SLOW = """
+kernel void slow(global float *x, uint n)
+{ volatile uint at = 0; while (at < n) at++; x[0] = at; }
+"""
 ADD = """
 kernel void add(global const float *x, global float *y, float a)
 { int i = get_global_id(0); y[i] += a * x[i]; }
@@ -401,13 +405,18 @@ def test_replays_wait_for_all_parts(device: cl.Device) -> None:
         assert (y.get() == 4).all()
 
 
-def test_a_launch_in_parts_that_reads_poison_runs_in_no_part(device: cl.Device) -> None:
+@pytest.mark.parametrize("waits", [False, True], ids=["runs", "waits"])
+def test_a_launch_in_parts_that_reads_poison_runs_in_no_part(
+    device: cl.Device, waits: bool
+) -> None:
     def fails(values: np.ndarray[Any, Any]) -> None:
         raise ValueError("no")
 
     with acs.Runtime(devices=[device] * 2, spread=True) as rt:
         prog = rt.build(ADD)
         x, y = rt.array(np.ones(1000), "f4"), rt.zeros(1000)
+        if waits:  # the task is not with a thread yet
+            rt.build(SLOW).slow((1,), None, x, 1 << 26)
         rt.call(fails, writes=x[:8])
         prog.add((1000,), None, x, y, 1)
         with pytest.raises(acs.PoisonedError):

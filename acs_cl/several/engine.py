@@ -228,7 +228,7 @@ class SeveralEngine(Engine):
         reads poison does not run at all, which its parts would not know."""
         if self.failures.poison:
             return True
-        if not (self.gates or self.host_tasks.busy):
+        if not (self.gates or self.host_tasks.busy or self.table.held):
             return False
         return any(one.command.on_host or one.number in self.gates for one in self.table.later(0))
 
