@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import runpy
 import sys
+import tempfile
 import traceback
 import weakref
 from collections import Counter
@@ -28,6 +29,7 @@ import pyopencl as cl
 
 from .. import devices
 from ..errors import UsageError
+from ..host.environment import changed
 from ..host.pipes import LEFT, nobody_reads
 from ..observe.record import Record, Traced, record
 from ..observe.stats import traced
@@ -170,6 +172,19 @@ def repair_devices() -> None:
     """A program of PyOpenCL's asks nobody to."""
     for device in devices.devices():
         devices.repair(device)
+
+
+def told(args: argparse.Namespace, variable: str) -> tuple[int, str]:
+    """Run a program with an environment variable that names a file for what the library has to say;
+    its exit code, and what was said."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "told")
+        values = {variable: str(out)}
+        if args.backend:
+            values["ACS_CL_BACKEND"] = args.backend
+        with changed(values):
+            code = as_python_does(args.program, args.module, args.arguments)
+        return code, out.read_text("utf-8") if out.exists() else ""
 
 
 def as_python_does(program: str, is_module: bool, arguments: list[str]) -> int:

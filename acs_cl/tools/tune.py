@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host.environment import changed
 from . import run_script
 
 NOTHING = "acs-cl tune: the program replayed no graph that can be tuned\n"
@@ -24,13 +22,6 @@ def main(args: argparse.Namespace) -> int:
     if not args.module and not Path(args.program).exists():
         raise UsageError(f"there is no program {args.program!r}")
     run_script.repair_devices()
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "tuned")
-        values = {"ACS_CL_TUNE": str(out)}
-        if args.backend:
-            values["ACS_CL_BACKEND"] = args.backend
-        with changed(values):
-            code = run_script.as_python_does(args.program, args.module, args.arguments)
-        found = out.read_text("utf-8") if out.exists() else ""
+    code, found = run_script.told(args, "ACS_CL_TUNE")
     sys.stderr.write(f'acs-cl tune: for launches with bands="auto"\n{found}' if found else NOTHING)
     return code

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host.environment import changed
 from ..runtime import Runtime
 from . import run_script
 
@@ -30,14 +28,8 @@ def main(args: argparse.Namespace) -> int:
         with Runtime(backend=args.backend or "device") as rt:
             print(f"acs-cl verify: {rt.load(args.program).verify()}", file=sys.stderr)
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "proofs")
-        values = {"ACS_CL_VERIFY": str(out)}
-        if args.backend:
-            values["ACS_CL_BACKEND"] = args.backend
-        with changed(values):
-            code = run_script.as_python_does(args.program, args.module, args.arguments)
-        lines = out.read_text("utf-8").splitlines() if out.exists() else []
+    code, text = run_script.told(args, "ACS_CL_VERIFY")
+    lines = text.splitlines()
     if code:
         print(f"acs-cl verify: the program ended with exit code {code}", file=sys.stderr)
     if lines or not code:
