@@ -2,7 +2,7 @@
 
     python tests/random_batches.py --programs 100000 --kernels 2000 --json out.json
     python tests/random_batches.py --device NVIDIA --processes 16 --seconds 420 --json out.json
-    python tests/random_batches.py --seed 1234                 # one again, here; or --pool 17
+    python tests/random_batches.py --seed 1234                 # one again, here; or --kind loops
     python tests/random_batches.py --merge one.json other.json --json both.json
 
 `--programs` counts programs of kernels that are built once a process, `--kernels` programs of newly
@@ -36,7 +36,7 @@ from random_launches import PROGRAMS
 from acs_cl.benchmarks.suite import provenance
 from acs_cl.host.progress import Progress
 
-BLOCK = {"pool": 3000, "kernels": 50, "devices": 3000}
+BLOCK = {"pool": 3000, "kernels": 50, "devices": 3000, "loops": 3000, "trees": 1000}
 """Most seeds of a process. PoCL dies after some hundred sources."""
 LEAST = 40
 MOST_WRONG = 20
@@ -234,8 +234,7 @@ def merged(reports: Sequence[Report]) -> Report:
 
 def again(kind: str, seed: int, device: str) -> int:
     """A seed in this process, with whatever it raises."""
-    chosen = random_worker.chosen(device)
-    runner = random_worker.Pool(chosen) if kind == "pool" else random_worker.Kernels(chosen)
+    runner = random_worker.RUNNERS[kind](random_worker.chosen(device))
     runner.one(seed)
     print(f"{kind}, seed {seed}, {runner.about(seed)}: right")
     return 0
@@ -257,6 +256,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, default=0, help="of kernels that are built once")
     parser.add_argument("--kernels", type=int, default=0, help="programs of newly made kernels")
     parser.add_argument("--several", type=int, default=0, help="programs on several devices")
+    parser.add_argument("--loops", type=int, default=0, help="programs with loops")
+    parser.add_argument("--trees", type=int, default=0, help="programs of trees of spawned items")
     parser.add_argument("--device", default="", help="a part of its name, or of its platform's")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to end")
@@ -266,15 +267,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--continue", dest="goes_on", action="store_true")
     parser.add_argument("--merge", type=Path, nargs="+", help="reports to add up")
     parser.add_argument("--seed", type=int, help="one seed, in this process")
-    parser.add_argument("--pool", type=int, help="one pool of new kernels, in this process")
+    parser.add_argument("--kind", choices=random_worker.KINDS, default="pool", help="of that seed")
     args = parser.parse_args(words)
     if args.merge:
         _save(merged([json.loads(path.read_text()) for path in args.merge]), args.json)
         return 0
     if args.seed is not None:
-        return again("pool", args.seed, args.device)
-    if args.pool is not None:
-        return again("kernels", args.pool, args.device)
+        return again(args.kind, args.seed, args.device)
     known = json.loads(args.json.read_text()) if args.goes_on and args.json.exists() else {}
     here = provenance.sources().plain()
     if any(known.get(name, value) != value for name, value in here.items()):
@@ -283,7 +282,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.json is not None:
         run.save = lambda: _save(run.report(args.processes), args.json)
     try:
-        wanted = {"kernels": args.kernels, "pool": args.programs, "devices": args.several}
+        wanted = {
+            "kernels": args.kernels, "pool": args.programs, "devices": args.several,
+            "loops": args.loops, "trees": args.trees,
+        }  # fmt: skip
         for kind, programs in wanted.items():
             run.all_of(kind, programs, args.first, args.processes)
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ Invariant: the numbers are unsigned and wrap, so that host and device compute th
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -180,3 +181,29 @@ def differs(rt: acs.Runtime, prog: acs.Program, program: LoopProgram) -> str:
     if not (values == found).all():
         return f"values differ at {np.argwhere(values != found)[:4].tolist()}"
     return ""
+
+
+BACKENDS = ("serial", "out_of_order", "lanes", "device", "auto", "emulated")
+
+
+class Ways:
+    """Runtimes of a process, one for each backend."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._made: dict[str, tuple[acs.Runtime, acs.Program]] = {}
+
+    def one(self, seed: int) -> Counter[str]:
+        """Run what a seed stands for; an `AssertionError` says what is wrong."""
+        name, program = configuration_of(seed), LoopProgram(seed)
+        if name not in self._made:
+            rt = acs.Runtime(self._device, backend=name)
+            self._made[name] = rt, rt.build(SOURCE)
+        found = differs(*self._made[name], program)
+        assert not found, found
+        return Counter({"loops": program.loops, f"{name}: programs": 1})
+
+
+def configuration_of(seed: int) -> str:
+    """The backend of a seed."""
+    return BACKENDS[seed % len(BACKENDS)]

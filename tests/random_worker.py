@@ -6,7 +6,8 @@ being run, which says where a process died. Kind `pool` is programs of kernels t
 (`fuzz`), a seed each. Kind `kernels` is programs of newly made kernels (`random_launches`), of
 which a seed stands for several. Kind `repeats` is programs that nearly repeat their steps
 (`fuzz.repeats`), a seed each. Kind `devices` is programs on several devices (`fuzz.several`), a
-seed each. Exit code 3: a seed took too long.
+seed each. Kind `loops` is loop programs (`random_loops`) and `trees` is trees of spawned items
+(`random_trees`), a seed each. Exit code 3: a seed took too long.
 
 `random_batches.py` runs many of these.
 """
@@ -29,12 +30,14 @@ from typing import Any
 os.environ.setdefault("ACS_CL_POCL_CPU", "auto")
 
 import random_launches
+import random_loops
+import random_trees
 from fuzz import repeats, several
 from fuzz.runtimes import Ways, configuration_of
 
 from acs_cl import core, devices
 
-KINDS = ("pool", "kernels", "repeats", "devices")
+KINDS = ("pool", "kernels", "repeats", "devices", "loops", "trees")
 LONGEST_S = 300.0
 """A seed that takes longer hangs; building for the scheduler takes a while beside other work."""
 SAVED_EVERY = 25
@@ -93,7 +96,7 @@ class Repeats:
     """Programs that nearly repeat their steps, on runtimes that predict and one that does not."""
 
     def __init__(self, device: Any) -> None:
-        self._ways = repeats.Ways(devices.choose(device))
+        self._ways = repeats.Ways(device)
         self.counts: Counter[str] = Counter()
 
     def one(self, seed: int) -> None:
@@ -106,11 +109,11 @@ class Repeats:
         return repeats.configuration_of(seed)
 
 
-class Devices:
-    """Programs on several devices at random places, a seed each."""
+class OneEach:
+    """Programs of a module that has ways to run them, a seed each. `about`: what a seed is run on."""
 
-    def __init__(self, device: Any) -> None:
-        self._ways = several.Ways(devices.choose(device))
+    def __init__(self, ways: Any, about: Callable[[int], str]) -> None:
+        self._ways, self.about = ways, about
         self.counts: Counter[str] = Counter()
 
     def one(self, seed: int) -> None:
@@ -118,24 +121,22 @@ class Devices:
         self.counts += self._ways.one(seed)
         self.counts["programs"] += 1
 
-    def about(self, seed: int) -> str:
-        """Where it is."""
-        return several.configuration_of(seed)
 
-
-Runner = Pool | Kernels | Repeats | Devices
+Runner = Pool | Kernels | Repeats | OneEach
 
 RUNNERS: dict[str, Callable[[Any], Runner]] = {
     "pool": Pool,
     "kernels": Kernels,
     "repeats": Repeats,
-    "devices": Devices,
+    "devices": lambda device: OneEach(several.Ways(device), several.configuration_of),
+    "loops": lambda device: OneEach(random_loops.Ways(device), random_loops.configuration_of),
+    "trees": lambda device: OneEach(random_trees.Ways(device), random_trees.configuration_of),
 }
 
 
 def run(kind: str, first: int, count: int, device: Any, until: float, path: Path) -> bool:
     """A range of seeds; whether all came out right."""
-    runner: Runner = RUNNERS[kind](device)
+    runner = RUNNERS[kind](devices.choose(device))
     state: State = {"next": first, "counts": {}, "wrong": [], **machine(device)}
     now = os.open(f"{path}.now", os.O_WRONLY | os.O_CREAT, 0o644)
     _save(state, path)

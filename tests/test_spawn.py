@@ -6,13 +6,14 @@ The oracle is the plain loop that the macro stands for, and NumPy.
 from __future__ import annotations
 
 import os
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from random_trees import ALWAYS, TINY, WAYS, random_trees, tree
+from random_trees import SOURCE as TREES
 
 import acs_cl as acs
 from acs_cl.benchmarks.workloads import spawning
@@ -22,36 +23,18 @@ from acs_cl.scheduler.children import Room
 FUZZ = int(os.environ.get("ACS_CL_FUZZ") or 0)
 pytestmark = pytest.mark.rotate("make", 4)
 
-SOURCE = """
-#include <acs_spawn.h>
+SOURCE = (
+    TREES
+    + """
 void visit(uint item, global const int *to, global int *seen, uint first)
 { atomic_inc(&seen[to[first + item]]); }
 kernel void expand(global const int *row, global const int *to, global int *seen) {
     const uint from = get_global_id(0), first = row[from];
     ACS_SPAWN(visit, row[from + 1] - first, to, seen, first);
 }
-void put(uint item, global uint *out, uint at, float2 more)
-{ out[at * 16u + item] += at + item + (uint)more.y; }
-kernel void rows(global uint *out, uint n) {
-    const uint at = get_global_id(0);
-    ACS_SPAWN(put, n, out, at, (float2)(1.0f, 3.0f));
-}
-void leaf(uint item, global uint *sums, uint at, ulong by)
-{ atomic_add(&sums[at % 7u], (uint)by + item); }
-void branch(uint item, global uint *sums, uint at)
-{ ACS_SPAWN(leaf, item % 5u, sums, at + item, 3ul); }
-void bough(uint item, global uint *sums, uint at, uint n) {
-    if (item & 1u)
-        ACS_SPAWN(branch, n, sums, at);
-    else
-        ACS_SPAWN(leaf, n + item, sums, at, 5ul);
-}
-kernel void tree(global uint *sums, uint wide, uint n) {
-    const uint at = get_global_id(0);
-    ACS_SPAWN(bough, wide + at % 3u, sums, at, n);
-}
 kernel void shrink(global uint *rest, global uint *go) { *rest -= 1; *go = *rest > 0; }
 """
+)
 
 
 def graph(vertices: int, seed: int) -> tuple[Any, Any]:
@@ -59,21 +42,6 @@ def graph(vertices: int, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     row = np.concatenate(([0], rng.integers(0, 40, vertices).cumsum())).astype("i4")
     return row, rng.integers(0, vertices, row[-1]).astype("i4")
-
-
-def tree(items: int, wide: int, n: int) -> Any:
-    """What `tree` adds up."""
-    sums = np.zeros(7, np.uint64)
-    for at in range(items):
-        for bough in range(wide + at % 3):
-            if bough & 1:
-                for branch in range(n):
-                    for leaf in range(branch % 5):
-                        sums[(at + branch) % 7] += 3 + leaf
-            else:
-                for leaf in range(n + bough):
-                    sums[at % 7] += 5 + leaf
-    return sums.astype("u4")
 
 
 @pytest.fixture
@@ -128,10 +96,6 @@ def test_a_fault_of_the_program_is_told_with_its_line(rt: acs.Runtime) -> None:
 
 # ---- as tasks ------------------------------------------------------------------------------------
 
-ALWAYS = acs.Spawn("always", 1)
-TINY = Room(ALWAYS, units=300, slots=24)
-"""A pool and a ring that are soon full."""
-
 
 @pytest.fixture
 def made(device: Any) -> Any:
@@ -155,40 +119,7 @@ def children(rt: acs.Runtime) -> dict[str, int]:
     return {name: many for name, many in found.items() if many}
 
 
-def random_trees(rt: acs.Runtime, prog: acs.Program, seed: int) -> None:
-    """Launches that wait for each other now and then, against the loop."""
-    rng = random.Random(seed)
-    rows = [rt.zeros(7, "u4") for _ in range(4)]
-    wanted = [np.zeros(7, np.uint64) for _ in rows]
-    out, rounds = rt.zeros((20, 16), "u4"), 0
-    for _ in range(rng.randrange(4, 16)):
-        if rng.random() < 0.2:
-            prog.rows((20,), None, out, 16)
-            rounds += 1
-            continue
-        at, shape = rng.randrange(4), rng.choice([(1, 1, 1), (3, 2, 30), (40, 3, 4), (7, 9, 9)])
-        prog.tree((shape[0],), None, rows[at], *shape[1:])
-        wanted[at] += tree(*shape)
-    for row, want in zip(rows, wanted, strict=True):
-        assert row.get().tolist() == want.tolist()
-    at, item = np.indices((20, 16))
-    assert (out.get() == rounds * (at + item + 3)).all()
-
-
-HOW: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
-    (ALWAYS, {}, {}),
-    (ALWAYS, {"groups": 1}, {}),
-    (acs.Spawn("always", 8), {"groups": 3}, {"turns": 2}),
-    (acs.Spawn("hungry", 1), {}, {"polls": 1 << 14}),
-    (ALWAYS, {"window": 2}, {}),
-    (acs.Spawn("ccqs", 1, 8), {}, {}),
-    (acs.Spawn("always"), {}, {}),
-    (TINY, {}, {}),
-    (TINY, {"groups": 1}, {"turns": 1}),
-]
-
-
-@pytest.mark.parametrize(("spawn", "options", "settings"), HOW, ids=str)
+@pytest.mark.parametrize(("spawn", "options", "settings"), WAYS, ids=str)
 def test_random_trees_are_like_their_loops(
     made: Any, spawn: Any, options: dict[str, Any], settings: dict[str, Any]
 ) -> None:
