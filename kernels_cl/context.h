@@ -66,9 +66,10 @@ static inline size_t acs_get_local_linear_id(ACS_CONTEXT) {
 #define ACS_C_END 1            /* and the one behind the last */
 #define ACS_C_ARGS 4
 
+/* Nothing is known of a function before its items were listed once: so few of them are, too. */
 static uint acs_least(const __global uint *learned, uint body) {
-    const uint found = learned[body * ACS_T_WORDS + ACS_T_LEAST];
-    return found ? found : ACS_LEAST;
+    const __global uint *row = learned + body * ACS_T_WORDS;
+    return row[ACS_T_LEAST] ? row[ACS_T_LEAST] : ACS_TICKS && row[ACS_T_PASS] == 0u ? 1u : ACS_LEAST;
 }
 
 /* Where the arguments of `n` items go, or 0: the caller runs them now. */

@@ -77,22 +77,26 @@ inline ulong acs_clock_ns(void) {
 #endif
 }
 
-/* Ticks of a clock that the group sees, for differences; 0 where there is none. */
-inline uint acs_ticks(void) {
+/* Ticks of a clock that the group sees, for differences; without ACS_TICKS there is none. */
 #if defined(ACS_TIER_PTX)
+#define ACS_TICKS 1
+inline uint acs_ticks(void) {
     uint now;
     asm volatile("mov.u32 %0, %%clock;" : "=r"(now) :: "memory");
     return now;
-#elif defined(__has_builtin)
-#if __has_builtin(__builtin_readcyclecounter)
-    return (uint)__builtin_readcyclecounter();
-#else
-    return 0;
-#endif
-#else
-    return 0;
-#endif
 }
+#else
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_readcyclecounter)
+#define ACS_TICKS 1
+inline uint acs_ticks(void) { return (uint)__builtin_readcyclecounter(); }
+#endif
+#endif
+#ifndef ACS_TICKS
+#define ACS_TICKS 0
+inline uint acs_ticks(void) { return 0; }
+#endif
+#endif
 
 /* Between looks for something that does not come. Longer each time: at first a fraction of what the
    shortest task takes, so that nobody who becomes ready waits for who rests; after some milliseconds

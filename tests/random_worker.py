@@ -110,7 +110,7 @@ class Repeats:
 
 
 class OneEach:
-    """Programs of a module that has ways to run them, a seed each. `about`: what a seed is run on."""
+    """Programs of ways that are given, a seed each. `about`: what a seed is run on."""
 
     def __init__(self, ways: Any, about: Callable[[int], str]) -> None:
         self._ways, self.about = ways, about

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from acs_cl.benchmarks import compare
-from acs_cl.benchmarks.peers import cuda_graphs, cuda_tiles
+from acs_cl.benchmarks.peers import cuda_graphs, cuda_spawn, cuda_tiles
 from acs_cl.benchmarks.suite import beside_cuda, documents
 from acs_cl.benchmarks.workloads import graphs, shapes, synthetic
+from acs_cl.opencl_c.kernel_files import kernel_source
 
 TINY: dict[str, Any] = {w.name: w.presets["tiny"] for w in synthetic.WORKLOADS}
 
@@ -224,3 +225,21 @@ def test_the_program_compiles(tmp_path: Path, source: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
+
+
+def test_a_program_that_spawns_is_written_down_for_cuda() -> None:
+    kernels = ["restore", "queens"]
+    words = np.frombuffer(cuda_spawn.recorded("queens", 4, kernels), "<u4").tolist()
+    assert words[:2] == [1, 16]  # one array of 16 words
+    assert words[18:26] == [1, kernels.index("queens"), 16, 2, 1, 0, 0, 4]  # found, 4
+    assert words[26:29] == [1, 0, 16]
+    assert sum(words[29:]) == 2
+
+
+def test_kernels_that_spawn_are_the_same_in_cuda() -> None:
+    text = cuda_spawn.in_cuda(kernel_source("spawning.cl"))
+    assert 'extern "C" __global__ void queens(int *found, uint n) {' in text
+    assert "__device__ bool is_near(int x, int y" in text
+    assert "__device__ void visit(uint item, const int *to, int *level, int first" in text
+    assert "global " not in text.replace("__global__ ", "")
+    assert "\nkernel " not in text

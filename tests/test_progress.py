@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Environment
 
-from acs_cl.benchmarks.suite import documents, run
+from acs_cl.benchmarks.suite import bars, documents, run
 from acs_cl.emu.generate import generate
 from acs_cl.emu.machines import MACHINES
 from acs_cl.emu.report import sweep
@@ -139,6 +140,41 @@ def test_benchmarks_keep_those_that_ended(
     captured = capsys.readouterr()
     assert "\noverhead, " in captured.out
     assert "[  0%] overhead" in captured.err
+    run.say.end()
+
+
+@pytest.mark.parametrize("ends", ["time", "signal"])
+def test_a_benchmark_of_parts_keeps_those_that_came(
+    ends: str, tmp_path: Path, environment: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Parts:
+        """Measures a part after another, and is cut off."""
+
+        closed = False
+
+        def growing(self, settings: object) -> Iterator[dict[str, object]]:
+            try:
+                for part in range(9):
+                    if ends == "signal" and part == 2:
+                        raise KeyboardInterrupt
+                    yield {"parts": part + 1}
+            finally:
+                Parts.closed = True
+
+        def bars(self, result: Any, there: object) -> list[dict[str, object]]:
+            return [bars.target("parts", result["parts"], "at least", 9, "")]
+
+    environment(ACS_CL_CHECK=None, ACS_CL_BACKEND=None, ACS_CL_TRACE=None)
+    args = run.parser().parse_args(["spawn", "--within", "1e-9" if ends == "time" else "600"])
+    document = documents.last_written(
+        run.growing(args, lambda name: Parts()), tmp_path / "out.json"
+    )
+    assert Parts.closed
+    found = documents.read(tmp_path / "out.json")["benchmarks"]["spawn"]
+    assert found["run"]["commit"]
+    assert ("left_out" in found, found["parts"]) == ((True, 1) if ends == "time" else (False, 2))
+    assert documents.exit_code(document, 0) == (130 if ends == "signal" else 0)
+    assert f"MISSED parts: {found['parts']}" in capsys.readouterr().out
     run.say.end()
 
 

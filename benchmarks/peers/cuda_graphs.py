@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +60,15 @@ def measure(
 class Program:
     """A program in CUDA, compiled in a folder of its own, which is gone after a `with`."""
 
-    def __init__(self, source: Path = SOURCE) -> None:
+    def __init__(self, source: Path = SOURCE, flags: Sequence[str] = ()) -> None:
         words = compiler()
         if words is None:
             raise UsageError(NO_COMPILER)
         self._folder = tempfile.TemporaryDirectory()
         self._path = str(Path(self._folder.name, "graphs"))
         try:
-            _run([words, "-O2", "-std=c++17", "-arch=native", "-o", self._path, str(source)])
+            common = (words, "-O2", "-std=c++17", "-arch=native", "-o", self._path)
+            _run([*common, *flags, str(source)])
         except BaseException:
             self._folder.cleanup()
             raise

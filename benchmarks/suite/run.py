@@ -25,7 +25,7 @@ from acs_cl.benchmarks.suite.documents import (
     number,
 )
 from acs_cl.benchmarks.suite.machine import machine, noise
-from acs_cl.benchmarks.suite.options import add_options
+from acs_cl.benchmarks.suite.options import add_options, within_s
 from acs_cl.benchmarks.suite.progress import say
 from acs_cl.benchmarks.suite.settings import Settings, refuse_overrides
 
@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
     for name, text in [*BENCHMARKS.items(), ("all", "all of them")]:
         one = commands.add_parser(name, help=text, description=text)
-        add_options(one, "--device", "--json", "--quick")
+        add_options(one, "--device", "--json", "--quick", "--within")
         if name in ("overlap", "all"):
             one.add_argument(
                 "--kernel-us", type=float, metavar="US", help="length of the kernels of overlap"
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) -> Iterator[Document]:
-    """The document of one run after each benchmark; the tables are printed as they come. `find`:
+    """The document of one run after each part of it; the tables are printed as they come. `find`:
     gives what measures a benchmark."""
     refuse_overrides()
     settings = Settings(
@@ -104,6 +104,7 @@ def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) ->
     )
     there = machine(settings.device)
     print(f"{there['device']}, driver {there['driver']}, {there['cpus']} CPUs ({there['cpu']})")
+    deadline = perf_counter() + within_s(args)
     names = list(BENCHMARKS) if args.benchmark == "all" else [args.benchmark]
     results: dict[str, Any] = {}
     there["noise"] = unrest = [noise()]
@@ -118,15 +119,39 @@ def growing(args: argparse.Namespace, find: Callable[[str], Any] = module_of) ->
             say(name, index / len(names))
         start = perf_counter()
         module = find(name)
-        results[name] = module.measure(settings)
-        results[name]["took_s"] = round(perf_counter() - start, 1)
-        unrest.append(noise())
-        around = max(one["unrest"] for one in unrest[-2:])
-        run = Run(there["commit"], there["sources"], there["date"], around)
-        results[name]["run"] = run._asdict()
-        say.hide()
-        _print(name, results[name], module.bars(results[name], there))
+        try:
+            for result, is_cut in _results(module, settings, deadline):
+                if is_cut:
+                    result["left_out"] = f"what would have come after {args.within:g} s"
+                result["took_s"] = round(perf_counter() - start, 1)
+                run = Run(there["commit"], there["sources"], there["date"], unrest[-1]["unrest"])
+                results[name] = {**result, "run": run._asdict()}
+                yield document
+            unrest.append(noise())
+            around = max(one["unrest"] for one in unrest[-2:])
+            results[name]["run"]["unrest"] = around
+        finally:
+            say.hide()
+            if name in results:
+                _print(name, results[name], module.bars(results[name], there))
         yield document
+
+
+def _results(
+    module: Any, settings: Settings, deadline: float
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """What a benchmark has measured so far, after each part where it tells; and whether more was
+    left out, since the time was over."""
+    if not hasattr(module, "growing"):
+        yield module.measure(settings), False
+        return
+    parts = module.growing(settings)
+    for result in parts:
+        over = perf_counter() > deadline
+        yield result, over
+        if over:
+            parts.close()
+            return
 
 
 def _print(name: str, result: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:

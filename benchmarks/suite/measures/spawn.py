@@ -3,12 +3,14 @@
 In: a device. Out: microseconds that a child adds to its launch, where 1, 64 or 1,024 work-items
 spawn one each; and of each program of `workloads.spawning` the microseconds of a replay. Its ways
 are `queue` (the flat program, each launch by the driver), `never` (the flat program in the
-scheduler) and the controllers. Every way has to have NumPy's results.
+scheduler) and the controllers. `cuda` is the same by launches from the device, with CUDA's own flat
+program. Every way has to have NumPy's results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import acs_cl as acs
+from acs_cl.benchmarks.peers import cuda_spawn
 from acs_cl.benchmarks.suite.bars import target
 from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import differences, geomean, ratios, spread, spreads
@@ -29,7 +32,7 @@ LAUNCHES, TASKS = 50, 2048
 ITEMS = 256
 """Of a child."""
 CONTROLLERS = ("hungry", "ccqs", "always")
-CHILD_US, LONE_CHILD_US, GAIN, LEAST_GAIN = 0.1, 2.0, 1.69, 0.97
+CHILD_US, LONE_CHILD_US, GAIN, LEAST_GAIN, OVER_CUDA = 0.1, 2.0, 1.69, 0.97, 10.0
 SOURCE = """
 #include <acs_spawn.h>
 void fill(uint item, global uint *out, uint at) { out[256u * at + item] = item; }
@@ -38,12 +41,6 @@ kernel void give(global uint *out, uint n) {
     ACS_SPAWN(fill, n, out, at);
 }
 """
-
-
-def measure(settings: Settings) -> dict[str, Any]:
-    """All of it; or why the device has no scheduler of its own."""
-    *_, found = growing(settings)
-    return found
 
 
 def growing(settings: Settings) -> Iterator[dict[str, Any]]:
@@ -60,15 +57,21 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
     except acs.UsageError as error:
         yield {"refused": str(error)}
         return
-    for (
-        name
-    ) in UNEVEN:  # each with a scheduler of its own, which has no more registers than it needs
-        with (
-            acs.Runtime(context=context, backend="lanes") as queue,
-            acs.Runtime(context=context, backend="device") as device,
-        ):
-            found["rows"][name] = uneven(name, queue, device, settings)
-        yield found
+    with ExitStack() as stack:
+        peer = None if settings.on_cpu else cuda_spawn.opened()
+        if peer is not None:
+            stack.enter_context(peer)
+            found["cuda"] = peer.children(PARENTS, LAUNCHES, ROUNDS[settings.quick])
+            yield found
+        for name in UNEVEN:  # each has a scheduler of its own, with no more registers than it needs
+            with (
+                acs.Runtime(context=context, backend="lanes") as queue,
+                acs.Runtime(context=context, backend="device") as device,
+            ):
+                row = found["rows"][name] = uneven(name, queue, device, settings)
+            if peer is not None:
+                row["cuda"] = peer.uneven(name, row["size"], ROUNDS[settings.quick])
+            yield found
 
 
 def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict[str, Any]:
@@ -112,12 +115,13 @@ def spawned(rt: acs.Runtime) -> int:
 class Spawning:
     """A program whose launches have a controller."""
 
-    def __init__(self, program: acs.Program, controller: str) -> None:
-        self._program, self._controller = program, controller
+    def __init__(self, program: acs.Program) -> None:
+        self._program = program
+        self.controller = "never"
 
     def __getattr__(self, name: str) -> Callable[..., acs.Handle]:
         kernel = getattr(self._program, name)
-        return partial(kernel, spawn=self._controller) if name in SPAWNS else kernel
+        return partial(kernel, spawn=self.controller) if name in SPAWNS else kernel
 
 
 def uneven(
@@ -126,13 +130,16 @@ def uneven(
     """One program in all ways."""
     make, sizes, kernels = UNEVEN[name]
     size = sizes.tiny if settings.quick else sizes.cpu if settings.on_cpu else sizes.gpu
-    flat, spawning = build(queue, kernels), build(device, kernels)
-    ways: dict[str, tuple[acs.Runtime, Any]] = {"queue": (queue, flat)}
-    for way in ("never", *CONTROLLERS):
-        ways[way] = device, Spawning(spawning, way)
+    flat, spawning = build(queue, kernels), Spawning(build(device, kernels))
+    sides = [(queue, make(queue, flat, size)), (device, make(device, spawning, size))]
+    firsts = [[array.get() for array, _ in program.results] for _, program in sides]
     samplers, items = {}, {}
-    for way, (runtime, prog) in ways.items():
-        program = make(runtime, prog, size)
+    for way in ("queue", "never", *CONTROLLERS):
+        side = int(way != "queue")
+        runtime, program = sides[side]
+        for (array, _), first in zip(program.results, firsts[side], strict=True):
+            array.set(first)
+        spawning.controller = way
         with runtime.record() as graph:
             program.launch()
         graph.replay()
@@ -180,6 +187,14 @@ def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str
                 found.append(
                     target(f"{name}, {gain}", took["median"], "at least", LEAST_GAIN, "x", took)
                 )
+        ours = row["us"][CONTROLLERS[0]]["median"]
+        cuda = [
+            one["median"] for way, one in row.get("cuda", {}).items()
+            if way != "flat" and isinstance(one, dict)
+        ]  # fmt: skip
+        if cuda:
+            what = f"{name}, {CONTROLLERS[0]} over CUDA's launches from the device"
+            found.append(target(what, min(cuda) / ours, "at least", OVER_CUDA, "x"))
     if gains:
         what = f"mean of all, {CONTROLLERS[0]} over the queue"
         found.append(target(what, geomean(gains[::2]), "at least", GAIN, "x"))

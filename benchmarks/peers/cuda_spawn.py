@@ -1,0 +1,157 @@
+"""Work that creates work in CUDA C++ on the same card: kernels that launch kernels.
+
+In: how many parents; programs of `workloads.spawning`. Out: what a child costs, and microseconds of
+a program by way: `flat`, and children of 64 items at least and of 1. The kernels are the same
+source, in which each function of items becomes a kernel and `ACS_SPAWN` a launch of it. Nothing,
+and a line that says so, where there is no CUDA compiler.
+
+Invariant: figures of a way that computed something else are left out, and what failed is told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acs_cl.benchmarks.peers import cuda_graphs
+from acs_cl.benchmarks.suite.statistics import differences, spread, spreads
+from acs_cl.benchmarks.workloads.spawning import UNEVEN
+from acs_cl.opencl_c.kernel_files import kernel_source
+
+SOURCE = Path(__file__).resolve().parent / "spawn.cu"
+FLAGS = ("-rdc=true", "-lcudadevrt")
+_FUNCTION = re.compile(r"^(?:inline )?(?=(?:void|bool|int|uint) \w+\()", re.MULTILINE)
+_KERNEL = re.compile(r"^kernel void (\w+)\(", re.MULTILINE)
+
+
+class Peer:
+    """The program in CUDA, compiled once. Use it in `with`."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        text = kernel_source("spawning.cl").replace("#include <acs_spawn.h>", "")
+        self._names = _KERNEL.findall(text)
+        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        with self._stack:
+            (self._folder / "kernels.h").write_text(in_cuda(text))
+            entries = "".join(f"ENTRY({name})\n" for name in self._names)
+            (self._folder / "entries.h").write_text(entries)
+            files = {"KERNELS": "kernels.h", "ENTRIES_FILE": "entries.h"}
+            flags = [f'-D{name}="{self._folder / file}"' for name, file in files.items()]
+            program = cuda_graphs.Program(SOURCE, (*FLAGS, *flags))
+            self._program = self._stack.enter_context(program)
+            self._stack = self._stack.pop_all()
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def children(self, parents: Sequence[int], launches: int, runs: int) -> dict[str, Any]:
+        """What a child costs, by how many work-items of a launch have one each."""
+        found = {}
+        for line in self._program.run("children", runs, launches, *parents).splitlines():
+            row = json.loads(line)
+            if row["wrong"]:
+                raise cuda_graphs.PeerError(f"CUDA left {row['wrong']} words wrong")
+            us = row["us"]
+            each = [one / row["parents"] for one in differences(us["spawning"], us["nothing"])]
+            found[str(row["parents"])] = {"us": spreads(us), "child_us": spread(each, 4)}
+        return found
+
+    def uneven(self, name: str, size: int, runs: int) -> dict[str, Any]:
+        """Microseconds of a program, by way; for a way that failed what it left wrong."""
+        path = self._folder / "program"
+        path.write_bytes(recorded(name, size, self._names))
+        rows = map(json.loads, self._program.run("program", runs, path).splitlines())
+        return {row["way"]: row["wrong"] or spread(row["us"]) for row in rows}
+
+
+def in_cuda(text: str) -> str:
+    """Kernels of OpenCL C and what they call, as CUDA has it but for built-in functions."""
+    text = _KERNEL.sub(r'extern "C" __global__ void \1(', _FUNCTION.sub("__device__ ", text))
+    return re.sub(r"\bglobal\b ?", "", text)
+
+
+def opened() -> Peer | None:
+    """The peer; None, and a line that says why, where there is none."""
+    if cuda_graphs.compiler() is None:
+        print(f"nothing of CUDA is measured: {cuda_graphs.NO_COMPILER}", file=sys.stderr)
+        return None
+    try:
+        return Peer()
+    except cuda_graphs.PeerError as error:
+        print(f"nothing of CUDA is measured: {error}", file=sys.stderr)
+        return None
+
+
+class _Array(NamedTuple):
+    """An array of a program that is written down."""
+
+    number: int
+    contents: dict[int, Any]
+
+    def set(self, values: Any) -> None:
+        self.contents[self.number] = values
+
+
+class _Written:
+    """A runtime and a program that write down what they are asked for."""
+
+    def __init__(self) -> None:
+        self.contents: dict[int, Any] = {}
+        self.launches: list[tuple[str, int, tuple[Any, ...]]] = []
+
+    def array(self, values: Any) -> _Array:
+        array = _Array(len(self.contents), self.contents)
+        array.set(np.asarray(values))
+        return array
+
+    def zeros(self, shape: Any, dtype: Any) -> _Array:
+        return self.array(np.zeros(shape, dtype))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def launch(size: tuple[int], local: None, *arguments: Any) -> None:
+            self.launches.append((name, *size, arguments))
+
+        return launch
+
+
+def recorded(name: str, size: int, kernels: Sequence[str]) -> bytes:
+    """A program as words: its arrays, its launches, and what NumPy has for its results."""
+    written: Any = _Written()
+    make, _, _ = UNEVEN[name]
+    program = make(written, written, size)
+    program.launch()
+    words = [_words([len(written.contents)])]
+    for values in written.contents.values():
+        words += _counted(values)
+    words.append(_words([len(written.launches)]))
+    for kernel, items, arguments in written.launches:
+        words.append(_words([kernels.index(kernel), items, len(arguments)]))
+        for one in arguments:
+            place = (1, one.number) if isinstance(one, _Array) else (0, one)
+            words.append(_words(place))
+    words.append(_words([len(program.results)]))
+    for array, wanted in program.results:
+        words += [_words([array.number]), *_counted(wanted)]
+    return b"".join(words)
+
+
+def _counted(values: Any) -> list[bytes]:
+    data = np.ascontiguousarray(values).tobytes()
+    data += bytes(-len(data) % 4)
+    return [_words([len(data) // 4]), data]
+
+
+def _words(values: Sequence[int]) -> bytes:
+    return np.array(values, np.int64).astype("<u4").tobytes()
