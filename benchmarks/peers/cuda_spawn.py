@@ -5,7 +5,7 @@ a program by way: `flat`, and children of 64 items at least and of 1. The kernel
 source, in which each function of items becomes a kernel and `ACS_SPAWN` a launch of it. Nothing,
 and a line that says so, where there is no CUDA compiler.
 
-Invariant: figures of a way that computed something else are left out, and what failed is told.
+Invariant: a way that computed something else has no figures, and how much is told.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acs_cl.benchmarks.peers import cuda_graphs
-from acs_cl.benchmarks.suite.statistics import differences, spread, spreads
 from acs_cl.benchmarks.workloads.spawning import UNEVEN
 from acs_cl.opencl_c.kernel_files import kernel_source
 
@@ -56,24 +55,26 @@ class Peer:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def children(self, parents: Sequence[int], launches: int, runs: int) -> dict[str, Any]:
-        """What a child costs, by how many work-items of a launch have one each."""
+    def children(
+        self, parents: Sequence[int], launches: int, runs: int
+    ) -> dict[str, dict[str, list[float]]]:
+        """Microseconds of a launch `spawning` a child from each work-item, and `nothing`: samples,
+        by how many work-items there are."""
         found = {}
         for line in self._program.run("children", runs, launches, *parents).splitlines():
             row = json.loads(line)
             if row["wrong"]:
                 raise cuda_graphs.PeerError(f"CUDA left {row['wrong']} words wrong")
-            us = row["us"]
-            each = [one / row["parents"] for one in differences(us["spawning"], us["nothing"])]
-            found[str(row["parents"])] = {"us": spreads(us), "child_us": spread(each, 4)}
+            found[str(row["parents"])] = row["us"]
         return found
 
-    def uneven(self, name: str, size: int, runs: int) -> dict[str, Any]:
-        """Microseconds of a program, by way; for a way that failed what it left wrong."""
+    def uneven(self, name: str, size: int, runs: int) -> dict[str, list[float] | int]:
+        """Microseconds of a program, samples by way; for a way that failed how many words it left
+        wrong."""
         path = self._folder / "program"
         path.write_bytes(recorded(name, size, self._names))
         rows = map(json.loads, self._program.run("program", runs, path).splitlines())
-        return {row["way"]: row["wrong"] or spread(row["us"]) for row in rows}
+        return {row["way"]: row["wrong"] or row["us"] for row in rows}
 
 
 def in_cuda(text: str) -> str:

@@ -9,7 +9,7 @@ program. Every way has to have NumPy's results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from time import perf_counter
@@ -61,7 +61,10 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
         peer = None if settings.on_cpu else cuda_spawn.opened()
         if peer is not None:
             stack.enter_context(peer)
-            found["cuda"] = peer.children(PARENTS, LAUNCHES, ROUNDS[settings.quick])
+            samples = peer.children(PARENTS, LAUNCHES, ROUNDS[settings.quick])
+            found["cuda"] = {
+                parents: per_child(int(parents), us) for parents, us in samples.items()
+            }
             yield found
         for name in UNEVEN:  # each has a scheduler of its own, with no more registers than it needs
             with (
@@ -70,7 +73,11 @@ def growing(settings: Settings) -> Iterator[dict[str, Any]]:
             ):
                 row = found["rows"][name] = uneven(name, queue, device, settings)
             if peer is not None:
-                row["cuda"] = peer.uneven(name, row["size"], ROUNDS[settings.quick])
+                ways = peer.uneven(name, row["size"], ROUNDS[settings.quick])
+                row["cuda"] = {
+                    way: spread(us) if isinstance(us, list) else f"{us} words are wrong"
+                    for way, us in ways.items()
+                }
             yield found
 
 
@@ -99,11 +106,14 @@ def child(rt: acs.Runtime, prog: acs.Program, parents: int, rounds: int) -> dict
         raise RuntimeError("items of children have not run")
     before = spawned(rt)
     us = interleave(samplers, rounds)
+    share = (spawned(rt) - before) / (rounds * launches * parents * ITEMS)
+    return {**per_child(parents, us), "spawned": share}
+
+
+def per_child(parents: int, us: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What a launch took whose items spawn, and whose items do not; and the difference a child."""
     each = [one / parents for one in differences(us["spawning"], us["nothing"])]
-    return {
-        "us": spreads(us), "child_us": spread(each, 4),
-        "spawned": (spawned(rt) - before) / (rounds * launches * parents * ITEMS),
-    }  # fmt: skip
+    return {"us": spreads(us), "child_us": spread(each, 4)}
 
 
 def spawned(rt: acs.Runtime) -> int:
