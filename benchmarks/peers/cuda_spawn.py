@@ -143,7 +143,8 @@ def recorded(name: str, size: int, kernels: Sequence[str]) -> bytes:
             place = (1, one.number) if isinstance(one, _Array) else (0, one)
             words.append(_words(place))
     words.append(_words([len(program.results)]))
-    for array, wanted in program.results:
+    results: Any = program.results
+    for array, wanted in results:
         words += [_words([array.number]), *_counted(wanted)]
     return b"".join(words)
 

@@ -141,7 +141,8 @@ def uneven(
     make, sizes, kernels = UNEVEN[name]
     size = sizes.tiny if settings.quick else sizes.cpu if settings.on_cpu else sizes.gpu
     flat, spawning = build(queue, kernels), Spawning(build(device, kernels))
-    sides = [(queue, make(queue, flat, size)), (device, make(device, spawning, size))]
+    program_of: Any = spawning
+    sides = [(queue, make(queue, flat, size)), (device, make(device, program_of, size))]
     firsts = [[array.get() for array, _ in program.results] for _, program in sides]
     samplers, items = {}, {}
     for way in ("queue", "never", *CONTROLLERS):
