@@ -1,6 +1,6 @@
 """Several devices: one memory, one program order, and nothing copied twice.
 
-Two or three contexts of one device stand for devices.
+Two or three contexts of one device stand for devices where there are no more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 from conftest import Environment
-from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of
+from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
 
 import acs_cl as acs
 from acs_cl.benchmarks.suite import devices
@@ -44,7 +44,7 @@ kernel void add(global const float *x, global float *y, float a)
 
 @pytest.fixture
 def two(device: cl.Device) -> Iterator[acs.Runtime]:
-    with acs.Runtime(devices=[device, device], placement="round_robin") as runtime:
+    with acs.Runtime(devices=team(device, 2), placement="round_robin") as runtime:
         yield runtime
 
 
@@ -293,7 +293,7 @@ def test_links_are_measured_and_believed_again(
     device: cl.Device, tmp_path: Path, environment: Environment
 ) -> None:
     environment(ACS_CL_CACHE=str(tmp_path))
-    pair = [device, device]
+    pair = team(device, 2)
     assert links_of(pair)[0][1] is placement.ASSUMED
     found = links.between(pair, fresh=False)
     assert set(found) == {(0, 1), (1, 0)}
@@ -308,7 +308,7 @@ def test_links_are_measured_and_believed_again(
 
 @pytest.mark.parametrize("memory", ["svm", "buffers"])
 def test_memory_is_not_given_out_again_under_a_launch(device: cl.Device, memory: str) -> None:
-    with acs.Runtime(devices=[device, device], placement="round_robin", memory=memory) as rt:
+    with acs.Runtime(devices=team(device, 2), placement="round_robin", memory=memory) as rt:
         prog = rt.build(ADD)
         for _ in range(2):  # once for each device
             gate = cl.UserEvent(rt.context)
@@ -353,7 +353,7 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
         inner = expected[1:-1, :-2] + expected[1:-1, 2:] + expected[:-2, 1:-1] + expected[2:, 1:-1]
         other[1:-1, 1:-1] = inner
         expected, other = other, expected
-    with acs.Runtime(devices=[device] * 3, spread=True) as rt:
+    with acs.Runtime(devices=team(device, 3), spread=True) as rt:
         prog = rt.build(SPREAD)
         x, y = rt.array(start), rt.array(start)
         for _ in range(2):
@@ -374,7 +374,7 @@ def test_a_stencil_is_spread_and_only_its_halos_move(device: cl.Device) -> None:
 
 
 def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> None:
-    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+    with acs.Runtime(devices=team(device, 2), spread=True) as rt:
         prog, local, groups = rt.build(SPREAD), rt.build(LOCAL), rt.build(GROUPS)
         x, y = rt.array(range(24), "f4"), rt.zeros(24)
         local.turned((24,), (8,), x, y, cl.LocalMemory(32))
@@ -390,7 +390,7 @@ def test_groups_stay_whole_and_sums_of_all_are_not_spread(device: cl.Device) -> 
 
 
 def test_replays_wait_for_all_parts(device: cl.Device) -> None:
-    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+    with acs.Runtime(devices=team(device, 2), spread=True) as rt:
         prog = rt.build(ADD)
         x, y = rt.array(np.ones(1 << 16), "f4"), rt.zeros(1 << 16)
         with rt.record() as graph:
@@ -412,7 +412,7 @@ def test_a_launch_in_parts_that_reads_poison_runs_in_no_part(
     def fails(values: np.ndarray[Any, Any]) -> None:
         raise ValueError("no")
 
-    with acs.Runtime(devices=[device] * 2, spread=True) as rt:
+    with acs.Runtime(devices=team(device, 2), spread=True) as rt:
         prog = rt.build(ADD)
         x, y = rt.array(np.ones(1000), "f4"), rt.zeros(1000)
         if waits:  # the task is not with a thread yet

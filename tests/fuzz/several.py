@@ -1,6 +1,6 @@
 """Random programs on several devices: each launch at a random place, beside NumPy and a model.
 
-In: seeds. Out: counts, or an error. Contexts of one device stand for devices. The model of the
+In: seeds. Out: counts, or an error. Where there are fewer devices, contexts stand for more. The model of the
 coherence says of each copy whether it was needed; one that was not is an error.
 """
 
@@ -94,6 +94,12 @@ def at_random(seed: int) -> Callable[..., int]:
     return lambda task, states, links, now_us: chance.randrange(len(states))
 
 
+def team(device: cl.Device, many: int) -> list[cl.Device]:
+    """So many devices of a device's kind: all that its platform has, each as often as it takes."""
+    real = [one for one in device.platform.get_devices() if one.type == device.type]
+    return [real[place % len(real)] for place in range(many)]
+
+
 class Ways:
     """A runtime for each configuration, made when it is needed."""
 
@@ -106,7 +112,7 @@ class Ways:
         which = seed % len(CONFIGURATIONS)
         many, options = CONFIGURATIONS[which]
         if which not in self._made:
-            runtime = acs.Runtime(devices=[self._device] * many, **options)
+            runtime = acs.Runtime(devices=team(self._device, many), **options)
             self._made[which] = runtime, runtime.build(SOURCE)
         runtime, program = self._made[which]
         engine = engine_of(runtime)
