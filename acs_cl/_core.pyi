@@ -102,6 +102,10 @@ class Hazards:
         """Remove a launch that ended."""
     def forget(self, base: int, /) -> None:
         """Drop everything known of a base whose memory was given back."""
+    def leave(self, base: int, /) -> None:
+        """Leave launches that touch a base to Python."""
+    def take_up(self, base: int, /) -> None:
+        """Let the core make launches that touch a base, as it does by default."""
     def inherit(self, base: int, numbers: Sequence[int], /) -> None:
         """Let a new base follow the launches that still use its block of memory."""
     def users(self, base: int) -> tuple[int, ...]:

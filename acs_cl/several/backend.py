@@ -9,15 +9,19 @@ host until it may start, so a launch that comes here waits for launches of its o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 
 import pyopencl as cl
 
 from .. import core
 from ..backends.queues import HostQueues
+from ..devices.driver import OwnKernel
 from ..launch.backend import Backend, Ended
-from ..records import Launch
+from ..records import Launch, Sizes
+
+Key = tuple[str, Sizes, Sizes | None]
+"""What times are kept under: a kernel and its sizes."""
 
 REMEMBERED = 4096
 """Launches that are over and of which it is known where they ran."""
@@ -36,6 +40,10 @@ class Several(Backend):
         self._device: dict[int, int] = {}
         self._reasons: dict[int, str] = {}
         self._left = 0
+        self.asked: Container[int] = ()
+        """Launches whose times are asked for."""
+        self.staying: Callable[[Key], int] = lambda key: 0
+        """Says how many launches of a kernel and sizes the core may make by itself."""
         self.timed: Callable[[int, int, float], None] = lambda number, device, took_us: None
         """Is told how long a launch took."""
 
@@ -54,19 +62,32 @@ class Several(Backend):
         """Say where a launch runs and why."""
         device = self._device.get(number)
         if device is None:
-            return ""
+            return f"on device 0 ({self._names[0]}): it is short, and its data is there; "
         return f"on device {device} ({self._names[device]}): {self._reasons[number]}; "
 
     def submit(self, launch: Launch, behind: list[cl.Event] | None = None) -> None:
         """Put a launch on a queue of its device."""
-        device = self._device[launch.number]
-        upstream = tuple(one for one in launch.upstream if self._device.get(one) == device)
+        device = self._device.get(launch.number, 0)
+        upstream = tuple(one for one in launch.upstream if self._device.get(one, 0) == device)
         self.backends[device].submit(launch._replace(upstream=upstream), behind)
 
     def join(self, table: core.native.Table) -> None:
         """Keep launches in the table."""
         for backend in self.backends:
             backend.join(table)
+
+    @property
+    def core_queues(self) -> core.native.Queues | None:
+        """Those of the first device, where the core may make launches."""
+        return self.backends[0].core_queues
+
+    def stays(self, number: int, kernel: OwnKernel, key: Key) -> tuple[int, int, str | None]:
+        """Short launches stay on the first device."""
+        return self.staying(key), 0, None
+
+    def from_queues(self, ended: Ended) -> Ended:
+        """What the core has seen to end on the first device."""
+        return self._all([ended])
 
     @property
     def waits(self) -> int:
@@ -90,12 +111,11 @@ class Several(Backend):
 
     def event(self, number: int) -> cl.Event | None:
         """The event of a launch in flight."""
-        device = self._device.get(number)
-        return None if device is None else self.backends[device].event(number)
+        return self.backends[self._device.get(number, 0)].event(number)
 
     def event_for_others(self, number: int) -> cl.Event | None:
         """Only events of the first device are of the runtime's context."""
-        return self.event(number) if self._device.get(number) == 0 else None
+        return None if self._device.get(number, 0) else self.event(number)
 
     def poll(self, most: int = 64) -> Ended:
         """What has ended, on any device."""
@@ -108,6 +128,8 @@ class Several(Backend):
     def _all(self, ended: list[Ended]) -> Ended:
         for device, some in enumerate(ended):
             for end in some if self.backends[device].profiling else ():
+                if end.number not in self.asked:
+                    continue
                 with suppress(cl.Error):  # a driver that has no times of a command
                     times = end.event.profile
                     self.timed(end.number, device, (times.end - times.start) / 1e3)

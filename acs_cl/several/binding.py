@@ -15,9 +15,9 @@ from ..launch.commands import HostCommand, KernelCommand, TransferCommand
 from ..launch.decision import DecidedCommand, Fault
 from ..memory.array import HostArray
 from ..records import Access, Command
-from .memory import Part
+from .memory import AnyPart
 
-PlaceOn = Callable[[Part], Place]
+PlaceOn = Callable[[AnyPart], Place]
 KernelOn = Callable[[OwnKernel], OwnKernel]
 
 _FOREIGN = (cl.MemoryObjectHolder, cl.SVMPointer, cl.Sampler)
@@ -34,7 +34,8 @@ def pinned_because(command: Command, access: Access) -> str:
             return "the first device looks at its count"
         command = command.plain
     if isinstance(command, KernelCommand) and any(
-        isinstance(memory, _FOREIGN) for memory in command.pointers[1::2]
+        isinstance(memory, _FOREIGN) and not isinstance(memory, AnyPart)
+        for memory in command.pointers[1::2]
     ):
         return "it uses memory that only the first device has"
     return ""
@@ -57,7 +58,7 @@ def bound(command: Command, place_on: PlaceOn, kernel_on: KernelOn) -> Command:
 
 
 def _kernel(command: KernelCommand, place_on: PlaceOn, kernel_on: KernelOn) -> KernelCommand:
-    pointers = tuple(place_on(one).memory if type(one) is Part else one for one in command.pointers)
+    pointers = tuple(place_on(one).memory if isinstance(one, AnyPart) else one for one in command.pointers)
     return command._replace(kernel=kernel_on(command.kernel), pointers=pointers)
 
 
@@ -75,7 +76,7 @@ def _side(side: Place | HostArray, place_on: PlaceOn) -> Place | HostArray:
 
 
 def _place(place: Place, place_on: PlaceOn) -> Place:
-    if type(place.memory) is not Part:
+    if not isinstance(place.memory, AnyPart):
         return place
     there = place_on(place.memory)
     return Place(there.memory, there.offset + place.offset, place.nbytes)

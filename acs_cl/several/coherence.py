@@ -147,6 +147,15 @@ class Coherence:
         for start, end in rows_of(span):
             line.put(start, end, mask)
 
+    def settle(self, base: int, nbytes: int) -> bool:
+        """Say whether only the first device has bytes of a base. Then all of it counts as written
+        there."""
+        line = self._lines.setdefault(base, _Line())
+        if any(mask > 1 for mask in line.masks):
+            return False
+        line.put(0, nbytes, 1)
+        return True
+
     def forget(self, base: int) -> None:
         """Drop what is known of a base."""
         self._lines.pop(base, None)

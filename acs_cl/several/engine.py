@@ -38,9 +38,9 @@ from ..memory.array import Array, HostArray
 from ..memory.blocks import Base
 from ..records import EVERYTHING, Access, Command, Span, interval
 from . import binding, placement
-from .backend import Several
+from .backend import Key, Several
 from .coherence import Coherence, Piece, is_widened
-from .memory import Blocks, Everywhere, Part, real_base
+from .memory import AnyPart, Blocks, Everywhere, real_base
 from .placement import Lack, Links, State, Task
 from .spreading import LEAST_US, AccessOf, Owed, are_apart, cut, hindrance
 from .spreading import Part as PartOf
@@ -51,13 +51,13 @@ PREFETCH = 64 << 10
 """A copy takes along what lies between two pieces, up to this many bytes, if its target lacks
 that."""
 
-Key = tuple[str, tuple[int, ...], tuple[int, ...] | None] | None
-"""What times are kept under: a kernel and its sizes."""
-
 MOST_PIECES = 64
 """A read of more pieces than this copies all of them to one device first."""
 
 AT_HOME = "its data is there"
+
+LOOKED_AT = 256
+"""How many short launches the core makes before one is looked at again."""
 
 
 class Parcel(NamedTuple):
@@ -121,9 +121,9 @@ class SeveralEngine(Engine):
         self.placed = [0] * many
         """Launches of the program, by device."""
         self._blocks: dict[int, Blocks] = {}
-        self._times: dict[tuple[Key, int], float] = {}
+        self._times: dict[tuple[Key | None, int], float] = {}
         """{what is launched, device: how long it took, in us}."""
-        self._timing: dict[int, Key] = {}
+        self._timing: dict[int, Key | None] = {}
         """{launch under way: what its time is kept under}."""
         self._free_us = [0.0] * many
         self._ready_us: dict[tuple[int, int], float] = {}
@@ -133,13 +133,37 @@ class SeveralEngine(Engine):
         self.parts = 0
         """Launches that were parts of spread ones."""
         self.store.freed = self._freed
-        self.backend.timed = self._timed
+        self.backend.timed, self.backend.asked = self._timed, self._timing
+        self.backend.staying = self._staying
+        self._left: set[int] = set()
+        """Bases whose launches the core leaves to this."""
 
     def open(self) -> None:
-        """Take calls from now on. The core makes no launches by itself: it knows one device."""
+        """Take calls from now on. The core makes short launches by itself, where all they touch is
+        on the first device alone: there it has queues."""
         super().open()
-        self.table.usable = False
+        team = self.team
+        stays = team.placement == "min_finish" and team.spread is not True and self.store.is_svm
+        self.table.usable = self.table.usable and stays
         self.table.predict(False)
+
+    def _staying(self, key: Key) -> int:
+        """How many launches like the last one the core may make."""
+        took = self._times.get((key, 0))
+        return LOOKED_AT if took is not None and took < placement.STAYS_US else 0
+
+    def _leave(self, base: int) -> None:
+        """Something is to be on another device: the core makes no launches that touch it."""
+        if base not in self._left:
+            self._left.add(base)
+            self.hazards.leave(base)
+
+    def _take_up(self, base: int) -> None:
+        """Let the core make launches that touch a base, if only the first device has it."""
+        blocks = self._blocks[base]
+        if blocks.address and self.coherence.settle(base, blocks.size):
+            self._left.discard(base)
+            self.hazards.take_up(base)
 
     # ---- a launch --------------------------------------------------------------------------------
 
@@ -307,6 +331,8 @@ class SeveralEngine(Engine):
         for device in range(len(states)):
             if holders and all(mask >> device & 1 for mask in holders):
                 return device, AT_HOME
+        if self.table.usable:
+            return 0, "short launches that use it will be there"
         least = min(range(len(states)), key=lambda device: (states[device].held, device))
         return least, "it has the fewest bytes"
 
@@ -338,15 +364,22 @@ class SeveralEngine(Engine):
         took = tuple(self._times.get((key, device)) for device in devices)
         return Task(lacks, ready, took, sum(span.nbytes for span in needed))
 
-    def _launched(self, access: Access, device: int, key: Key) -> None:
+    def _launched(self, access: Access, device: int, key: Key | None) -> None:
         """Note what a launch does to coherence and to the model's clock."""
         for span in access.writes:
             if span.base == EVERYTHING:
                 for number in list(self._blocks):
+                    if device:
+                        self._leave(number)
                     for piece in self.coherence.all_of(number):
                         self.coherence.written(_span_of(piece), device)
             elif span.base > 0:
+                if device:
+                    self._leave(span.base)
                 self.coherence.written(span, device)
+        if not device and self._left and self.table.usable:
+            for base in {span.base for span in (*access.reads, *access.writes)} & self._left:
+                self._take_up(base)
         self.placed[device] += 1
         now_us = perf_counter() * 1e6
         if self.backend.backends[device].in_flight <= 1:
@@ -370,6 +403,7 @@ class SeveralEngine(Engine):
         assert isinstance(base.block, Blocks)
         base.block.number = base.number
         self._blocks[base.number] = base.block
+        self._leave(base.number)
         return base
 
     def is_used(self, base: int) -> bool:
@@ -389,6 +423,7 @@ class SeveralEngine(Engine):
     def _freed(self, blocks: Blocks, device: int) -> tuple[int, ...]:
         """A part of a block comes back."""
         self._blocks.pop(blocks.number, None)
+        self._left.discard(blocks.number)
         self.coherence.forget(blocks.number)
         self._ready_us.pop((blocks.number, device), None)
         real = real_base(blocks.number, device)
@@ -398,7 +433,7 @@ class SeveralEngine(Engine):
         self.note_poison()
         return users
 
-    def _place_on(self, device: int, part: Part) -> Place:
+    def _place_on(self, device: int, part: AnyPart) -> Place:
         self._have_part(part.blocks, device)
         return self.store.place_on(part, device)
 
@@ -436,6 +471,8 @@ class SeveralEngine(Engine):
             self._make_room()
             self._bring(access, device)
             for span in access.reads if alone else ():
+                if device:
+                    self._leave(span.base)
                 self.coherence.written(span, device)
 
     # ---- copies ----------------------------------------------------------------------------------
@@ -464,6 +501,8 @@ class SeveralEngine(Engine):
                 piece = piece._replace(end=pieces.popleft().end)
             for start in range(piece.start, piece.end, CHUNK):
                 self._copy(Parcel(span.base, start, min(piece.end, start + CHUNK), source, device))
+            if device:
+                self._leave(span.base)
             self.coherence.moved(piece, device)
 
     def _copy(self, parcel: Parcel) -> None:
@@ -557,7 +596,7 @@ def _span_of(piece: Piece) -> Span:
     return interval(piece.base, piece.start, piece.nbytes)
 
 
-def _key(command: Command) -> Key:
+def _key(command: Command) -> Key | None:
     """What times are kept under."""
     if isinstance(command, DecidedCommand):
         command = command.plain

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyopencl as cl
 
 from ..devices.driver import Place
@@ -27,15 +28,16 @@ def real_base(base: int, device: int) -> int:
 
 
 class Blocks(Block):
-    """A piece of memory with a block on each device, made when it is needed."""
+    """A piece of memory with a block on each device. Devices but the first one get theirs when it
+    is needed, and so does the first one if the piece is very large."""
 
     __slots__ = ("number", "parts")
 
-    def __init__(self, size: int, devices: int) -> None:
-        super().__init__(None, 0, size)
+    def __init__(self, size: int, devices: int, home: Block | None) -> None:
+        super().__init__(None, 0, size, home.address if home is not None else 0)
         self.number = 0
         """The base's."""
-        self.parts: list[Block | None] = [None] * devices
+        self.parts: list[Block | None] = [home, *(None for _ in range(devices - 1))]
 
 
 class Part:
@@ -54,26 +56,59 @@ class Part:
         return Part(self.blocks, self.start + start, nbytes)
 
 
+class SvmPart(cl.SVM):
+    """The same where memory is shared virtual memory. For the driver it is that of the first
+    device, if there is any: so the core can make launches there."""
+
+    def __init__(self, blocks: Blocks, start: int, nbytes: int) -> None:
+        home, memory = blocks.parts[0], _NOTHING
+        if home is not None:
+            memory = home.memory[home.offset + start : home.offset + start + nbytes]
+        super().__init__(memory)
+        self.blocks = blocks
+        self.start = start
+        self.nbytes = nbytes
+        self.places: list[Place | None] = [None] * len(blocks.parts)
+
+    def sub(self, start: int, nbytes: int) -> SvmPart:
+        """Some bytes of it."""
+        return SvmPart(self.blocks, self.start + start, nbytes)
+
+
+AnyPart = Part | SvmPart
+
+_NOTHING = np.empty(1, np.uint8)
+
+
 class Everywhere(Store):
     """Blocks with parts, of the stores of some devices."""
-
-    is_svm = False  # what a `Part` is not, whatever the stores of the devices have
 
     def __init__(self, context: cl.Context, device: cl.Device, stores: Sequence[Store]) -> None:
         super().__init__(context, device)
         self.stores = stores
+        self.is_svm = stores[0].is_svm
         self.largest = min(one.largest for one in stores)
+        self._most_at_home = self.largest // 8, int(device.global_mem_size) // 2
+        """Bytes of one block, and of all, that the first device has before a launch needs them."""
         self.freed: Callable[[Blocks, int], tuple[int, ...]] = lambda blocks, device: ()
         """Gives the launches that may still use a part, and forgets the part."""
 
     def allocate(self, nbytes: int, is_live: Callable[[int], bool]) -> Blocks:
-        """Blocks without any part."""
+        """Blocks on the first device, if there is room, or without any part."""
         if nbytes > self.largest:
             raise OutOfMemory(
                 f"an array of {nbytes:,} bytes: one of these devices allows at most "
                 f"{self.largest:,} in one"
             )
-        return Blocks(nbytes, len(self.stores))
+        first, (most, most_of_all) = self.stores[0], self._most_at_home
+        home = None
+        if self.is_svm and nbytes <= most and first.in_use_bytes + nbytes <= most_of_all:
+            home = first.allocate(nbytes, is_live)
+        made = Blocks(nbytes, len(self.stores), home)
+        if home is not None:
+            made.users = home.users
+            self._count()
+        return made
 
     def part(
         self, blocks: Blocks, device: int, is_live: Callable[[int], bool]
@@ -108,11 +143,11 @@ class Everywhere(Store):
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         """The bytes as a part; of buffers, the whole and an offset."""
         assert isinstance(block, Blocks)
-        if self.stores[0].is_svm:
-            return Place(Part(block, offset, nbytes), 0, nbytes)
+        if self.is_svm:
+            return Place(SvmPart(block, offset, nbytes), 0, nbytes)
         return Place(Part(block, 0, block.size), offset, nbytes)
 
-    def place_on(self, part: Part, device: int) -> Place:
+    def place_on(self, part: AnyPart, device: int) -> Place:
         """Where the bytes of a part are on a device, whose block there is."""
         found = part.places[device]
         if found is None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-STAYS_US = 20.0
-"""A kernel that takes less than this stays where most of its data is: moving anything takes
-longer."""
+STAYS_US = 100.0
+"""A kernel that takes less than this stays where most of its data is: to place it, and to move
+anything, takes longer than another device could save."""
 
 
 class Link(NamedTuple):

@@ -16,7 +16,7 @@ import pyopencl as cl
 
 import acs_cl as acs
 from acs_cl.emu.reference.coherence import Bytes
-from acs_cl.records import Span
+from acs_cl.records import Span, interval
 from acs_cl.several.coherence import MOST_ROWS, Coherence, Piece
 from acs_cl.several.engine import SeveralEngine
 from fuzz.kernels import SOURCE
@@ -82,6 +82,13 @@ class Looked(Coherence):
         super().written(span, device)
         self._grow(span.base, span.end)
         self.model.written(span, device)
+
+    def settle(self, base: int, nbytes: int) -> bool:
+        is_settled = super().settle(base, nbytes)
+        if is_settled:
+            self._grow(base, nbytes)
+            self.model.written(interval(base, 0, nbytes), 0)
+        return is_settled
 
     def forget(self, base: int) -> None:
         super().forget(base)

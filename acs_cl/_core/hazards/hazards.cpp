@@ -291,6 +291,7 @@ std::vector<std::int64_t> Hazards::users(std::int64_t base) {
 
 void Hazards::forget(std::int64_t base) {
     heirs_.erase(base);
+    left_.erase(base);
     auto index = bases_.find(base);
     if (index == bases_.end()) return;
     index->second.each([&](Node *node) {

@@ -153,6 +153,10 @@ public:
     void retire(std::int64_t number);
     std::vector<std::int64_t> users(std::int64_t base);
     void forget(std::int64_t base);
+    // Launches that touch a base are Python's, or may be the core's again: by default they may.
+    void leave(std::int64_t base) { left_.insert(base); }
+    void take_up(std::int64_t base) { left_.erase(base); }
+    bool leaves(const Span &span) const { return !left_.empty() && left_.count(span.base); }
     void inherit(std::int64_t base, const std::vector<std::int64_t> &users);
     bool is_live(std::int64_t number) const { return live_.find(number) != 0; }
 
@@ -201,6 +205,7 @@ private:
     NodeTable nodes_;
     std::unordered_map<std::int64_t, Base> bases_;
     std::unordered_map<std::int64_t, std::vector<Use>> heirs_;
+    std::unordered_set<std::int64_t> left_;  // bases
     std::shared_ptr<Marks> marks_;
     Use barrier_;
     std::int64_t newest_mark_ = 0;

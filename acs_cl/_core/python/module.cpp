@@ -106,7 +106,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 54;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 1054;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -133,6 +133,8 @@ NB_MODULE(_core, module) {
         .def("users", &PythonHazards::users, "base"_a)
         .def("retire", &Hazards::retire)
         .def("forget", &Hazards::forget)
+        .def("leave", &Hazards::leave)
+        .def("take_up", &Hazards::take_up)
         .def("inherit", &Hazards::inherit)
         .def("is_live", &Hazards::is_live)
         .def_prop_ro("live", &Hazards::live)

@@ -19,9 +19,11 @@ struct View {
     PyObject *spans, *argument, *engine, *place, *dtype;
     long long size, nbytes;
 
-    // The bytes of an array that is one span; null where it is not, or these are all memory.
+    // The bytes of an array that is one span; null where it is not, or these are all memory, or left
+    // to Python.
     Node *node_in(Hazards &hazards) {
-        return node && hazards.has(*node) ? node.get() : look_up(hazards);
+        Node *found = node && hazards.has(*node) ? node.get() : look_up(hazards);
+        return found && !hazards.leaves(found->span) ? found : nullptr;
     }
 
     auto objects() {
