@@ -58,7 +58,9 @@ def bound(command: Command, place_on: PlaceOn, kernel_on: KernelOn) -> Command:
 
 
 def _kernel(command: KernelCommand, place_on: PlaceOn, kernel_on: KernelOn) -> KernelCommand:
-    pointers = tuple(place_on(one).memory if isinstance(one, AnyPart) else one for one in command.pointers)
+    pointers = tuple(
+        place_on(one).memory if isinstance(one, AnyPart) else one for one in command.pointers
+    )
     return command._replace(kernel=kernel_on(command.kernel), pointers=pointers)
 
 

@@ -70,6 +70,13 @@ class _Line:
         self.masks[first:last] = [one and one | mask for one in self.masks[first:last]]
         self.join(first, last)
 
+    def only(self, start: int, end: int) -> int:
+        """The one set of devices of an interval; -1 where there are several."""
+        place = bisect_right(self.edges, start) - 1
+        behind = place + 1
+        is_one = behind == len(self.edges) or end <= self.edges[behind]
+        return self.masks[place] if is_one else -1
+
     def within(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The intervals that meet some bytes, cut to these."""
         place = bisect_right(self.edges, start) - 1
@@ -89,6 +96,9 @@ class Coherence:
         """Find what has been written of a span and is not valid on a device, in order."""
         line, bit = self._lines.get(span.base), 1 << device
         if line is None:
+            return []
+        only = line.only(span.start, span.end)
+        if only >= 0 and (only & bit or not only):
             return []
         if all(mask & bit or not mask for _, _, mask in line.within(span.start, span.end)):
             return []
@@ -142,7 +152,7 @@ class Coherence:
         """Note that a launch on a device may have written a span: no other has it now."""
         mask = 1 << device
         line = self._lines.setdefault(span.base, _Line())
-        if all(one == mask for _, _, one in line.within(span.start, span.end)):
+        if line.only(span.start, span.end) == mask:
             return
         for start, end in rows_of(span):
             line.put(start, end, mask)
@@ -151,7 +161,7 @@ class Coherence:
         """Say whether only the first device has bytes of a base. Then all of it counts as written
         there."""
         line = self._lines.setdefault(base, _Line())
-        if any(mask > 1 for mask in line.masks):
+        if max(line.masks) > 1:
             return False
         line.put(0, nbytes, 1)
         return True

@@ -1,7 +1,7 @@
 """Random programs on several devices: each launch at a random place, beside NumPy and a model.
 
-In: seeds. Out: counts, or an error. Where there are fewer devices, contexts stand for more. The model of the
-coherence says of each copy whether it was needed; one that was not is an error.
+In: seeds. Out: counts, or an error. Where there are fewer devices, contexts stand for more. The
+model of the coherence says of each copy whether it was needed; one that was not is an error.
 """
 
 from __future__ import annotations
