@@ -10,12 +10,14 @@ on different devices never touch the same memory; only copies have spans on two 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 
 from ..devices.driver import Place
 from ..errors import OutOfMemory
+from ..memory.array import HostArray
 from ..memory.blocks import Block, Store
 
 APART = 1 << 40
@@ -25,6 +27,12 @@ APART = 1 << 40
 def real_base(base: int, device: int) -> int:
     """How hazards call the bytes of a base on one device."""
     return base + device * APART
+
+
+if TYPE_CHECKING:
+    _SVM = cl.SVM[HostArray]
+else:  # which is no generic class when the program runs
+    _SVM = cl.SVM
 
 
 class Blocks(Block):
@@ -56,7 +64,7 @@ class Part:
         return Part(self.blocks, self.start + start, nbytes)
 
 
-class SvmPart(cl.SVM):
+class SvmPart(_SVM):
     """The same where memory is shared virtual memory. For the driver it is that of the first
     device, if there is any: so the core can make launches there."""
 

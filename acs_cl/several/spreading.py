@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -49,14 +48,9 @@ def hindrance(source: str, command: KernelCommand) -> str:
     """Say why a launch cannot be cut, whatever it touches; empty if it can."""
     if command.offset is not None and any(command.offset):
         return "it has an offset"
-    return _word_against(source, command.local_size is not None)
-
-
-@lru_cache(maxsize=1024)
-def _word_against(source: str, has_groups: bool) -> str:
     if found := _CHANGED.search(source):
         return f"its source has {found[0].strip()}"
-    if not has_groups and (found := _LOCAL.search(source)):
+    if command.local_size is None and (found := _LOCAL.search(source)):
         return f"its source has {found[0]}, and it has no local size"
     return ""
 
