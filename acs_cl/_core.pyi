@@ -503,34 +503,28 @@ def plan(
     kernel: Caller,
     table: Table,
     name: str,
-    parameters: Iterable[tuple[str, str, int]],
-    numbers: Sequence[int] | None,
-    body: tuple[Outline, Sizes | None, int] | None,
+    parameters: Iterable[tuple[str, str, int, int]],
+    body: tuple[Sequence[int], Outline, Sizes | None, int] | None,
     lanes: tuple[Queues, Any, bool] | None,
     scheduler: tuple[Any, int, int, int] | None,
 ) -> None:
-    """Give a kernel its launch plan: code, mode and place in a record by parameter.
+    """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
-    Its ranges depend on the arguments `numbers`. `body`: what is run for new ones, the group size
-    that it asks for, and how often at most (below 0: without a limit). `lanes`: queues, kernel,
-    whether memory goes there by address. `scheduler`: itself, bytes of arguments, of local memory
-    of the kernel's own, and of local memory at most."""
+    `body` tells which bytes it reaches: the parameters that this depends on, what is run for new
+    numbers, the group size that it asks for, and how often at most (below 0: without a limit). None:
+    launches touch all of their arrays. `lanes`: queues, kernel, whether memory goes there by
+    address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
+    local memory at most."""
 
 def learn(
     kernel: Caller,
     global_size: Sizes,
     local_size: Sizes | None,
-    args: tuple[Any, ...],
-    reached: Iterable[tuple[Iterable[Any] | None, Iterable[Any] | None]] | None,
-    is_full: bool,
     head: tuple[bytes, bytes | None] | None,
     stay: tuple[int, int, str | None] | None,
 ) -> None:
-    """Add sizes to that plan, and what is read and written with the numbers among `args`.
-
-    `is_full`: with unknown numbers all memory counts. `head`: how records of these sizes begin, and
-    their shape. `stay`: so many launches up to this number go to lanes before Python decides again,
-    for this reason."""
+    """Add sizes to that plan. `head`: how records of these sizes begin, and their shape. `stay`: so
+    many launches up to this number go to lanes before Python decides again, for this reason."""
 
 def learn_gate(kernel: Caller, variant: Any) -> None:
     """Give a launch plan the kernel that looks at the flag of `when=` first."""
@@ -802,7 +796,7 @@ class Joining:
         engine: Any,
         table: Table,
         queues: Queues,
-        store: Any,
+        store: Reserved,
         numbers: list[int],
         seen: list[int],
         books: Lock,
@@ -839,21 +833,49 @@ def use_kinds(
     """Say how PyOpenCL names what joins; which error a program expects for one of ours; and what
     makes the record of a transfer."""
 
-def teach_kernel(
+def set_arguments(
     joining: Joining,
     kernel: Any,
-    native: Any,
-    name: str,
-    modes: tuple[str, ...],
+    own: Caller,
+    queued: Any,
     pointers: dict[int, Any],
     values: dict[int, bytes],
-    global_size: Sizes,
-    local_size: Sizes | None,
-    ranges: tuple[Sequence[int], Iterable[Any] | None, bool] | None,
-    left: int,
-    until: int,
-    reason: str | None,
 ) -> None:
-    """Give a kernel of PyOpenCL its plan on a queue; arguments as for `learn`. `ranges`: the
-    numbers that its ranges depend on, `reached` and `is_full`; None: launches touch all of their
-    memory."""
+    """Say what a kernel of PyOpenCL's was given so far. Its launches go by the plan of `own`, the
+    runtime's kernel for it, to lanes as `queued`."""
+
+# ---- memory of the driver's -----------------------------------------------------------------
+
+class Reserved:
+    """Keep where a store's allocations start, and their sizes."""
+
+    def __init__(self) -> None: ...
+    def add(self, start: int, size: int) -> None:
+        """Note an allocation, by its address or its handle."""
+    def remove(self, start: int) -> int:
+        """Forget it; return its size."""
+    def include(self, other: Reserved) -> None:
+        """Count what another store has, too."""
+    def owns(self, address: int) -> bool:
+        """Say whether an address, or a handle, is inside of an allocation."""
+    @property
+    def sizes(self) -> dict[int, int]: ...
+
+class Memory:
+    """What is known of one of PyOpenCL's objects for memory, which keeps it as `acs_span`."""
+
+    @property
+    def span(self) -> Span: ...
+    @property
+    def is_host(self) -> bool:
+        """Whether the host may look at it without another command."""
+
+def memory_of(object: Any, store: Reserved) -> Memory | None:
+    """Return the bytes of an object for the runtime of a store; None: it is no memory."""
+
+def new_memory(span: Span, store: Reserved) -> Memory:
+    """Make what memory of the runtime's own keeps that is given to PyOpenCL."""
+
+def foreign_spans(object: Any) -> tuple[Span, ...]:
+    """Return the bytes of an object as the driver calls them, and by their address where they are
+    the program's own; nothing for what is no memory."""

@@ -7,8 +7,9 @@ whatever the plan does not say comes here.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -22,15 +23,22 @@ from .scheduler.layout import INLINE_BYTES, RECORD_BYTES
 
 if TYPE_CHECKING:
     from .access.narrow import Narrow
+    from .access.signature import Parameter
+    from .launch.commands import KernelCommand
     from .launch.engine import Engine
     from .scheduler.builds import Scheduler
     from .scheduler.task import Body
+
+_Parameter: TypeAlias = tuple[str, str, int]
+"""What the core calls a parameter, how it is used, and its bytes."""
+
+_NUMBERS_KNOWN = frozenset("bBhHiIqQfd")
 
 FLAGS = (np.dtype(np.uint32), np.dtype(np.int32))
 """Types of a word that `when=` looks at."""
 
 _HEAD_BYTES = RECORD_BYTES - INLINE_BYTES
-_MOST_POINTERS = 16
+_MOST_POINTERS = 31
 _MOST_PARAMETERS = 64
 
 _NUMBERS = (
@@ -43,6 +51,15 @@ MOST_RUNS = 1024
 """Sizes and numbers for which it is worked out which bytes a kernel reaches, unless the program
 wants all. To do that takes as long as many launches. So a kernel that is called with ever new
 numbers counts with all of its views in the end, for those. A network's kernel has hundreds."""
+
+
+class Given(Protocol):
+    """What a kernel of PyOpenCL's was given."""
+
+    pointers: dict[int, object]
+    """Memory and the like, by index."""
+    values: dict[int, bytes]
+    """All others."""
 
 
 class Planned(Called, Protocol):
@@ -87,17 +104,35 @@ def plan_launches(
     stay = _stay(kernel, global_size, local_size, args, number)
     if head is None and stay is None:
         return
-    narrow = kernel.narrowing
-    if not native.is_planned(kernel) and not _plan(kernel, offer):
+    if not native.is_planned(kernel) and not _plan(kernel, _parameters(kernel), offer):
         kernel.is_for_python = True
         return
-    reached, is_full = None, False
-    if narrow is not None:
-        reached = narrow.known(global_size, local_size, args)
-        is_full = kernel.infer_ranges is None and narrow.runs >= MOST_RUNS
-    native.learn(kernel, global_size, local_size, args, reached, is_full, head, stay)
+    native.learn(kernel, global_size, local_size, head, stay)
     if variant is not None:
         native.learn_gate(kernel, variant)
+
+
+def plan_commands(
+    joining: core.native.Joining,
+    of_program: cl.Kernel,
+    kernel: Planned,
+    command: KernelCommand,
+    given: Given,
+    number: int,
+) -> None:
+    """Launch `number`, a command of an `acs.Queue`, went to a backend: the core makes those like it
+    from now on. `of_program` is what the program launched, with the arguments that it was `given`;
+    `kernel` is the runtime's own for it, which has the plan."""
+    assert isinstance(kernel, core.native.Caller)
+    native, engine = core.native, kernel.engine
+    name, queued, global_size, local_size = command[:4]
+    stay = engine.backend.stays(number, queued, (name, global_size, local_size))
+    if not stay[0] or not engine.table.usable:
+        return
+    if not native.is_planned(kernel) and not _plan(kernel, _parameters(kernel, given), None):
+        return
+    native.learn(kernel, global_size, local_size, None, stay)
+    native.set_arguments(joining, of_program, kernel, queued, given.pointers, given.values)
 
 
 def _head(
@@ -138,33 +173,34 @@ def _stay(
     return stay
 
 
-def _plan(kernel: Planned, offer: tuple[Scheduler, Body] | None) -> bool:
+def _plan(
+    kernel: Planned, parameters: list[_Parameter] | None, offer: tuple[Scheduler, Body] | None
+) -> bool:
     """Give the core a plan for the kernel; false where it can have none."""
     assert isinstance(kernel, core.native.Caller)
     engine, signature, narrow = kernel.engine, kernel.signature, kernel.narrowing
-    codes = _codes(kernel)
     if (
-        any(code not in _KNOWN for code, _ in codes)
-        or _too_many(codes)
+        parameters is None
+        or _too_many(parameters)
         or signature.anywhere
         or signature.program_globals
     ):
         return False
-    places, epoch = _places(kernel, codes, offer)
+    places, epoch = _places(kernel, parameters, offer)
     queues = engine.backend.core_queues
     lanes = None if queues is None else (queues, kernel.native, engine.plan.memory == "svm")
+    most = MOST_RUNS if kernel.infer_ranges is None else -1
     core.native.plan(
         kernel, engine.table, kernel.name,
-        [(*code, at) for code, at in zip(codes, places, strict=True)],
-        None if narrow is None else narrow.numbers,
-        None if narrow is None else narrow.body(MOST_RUNS if kernel.infer_ranges is None else -1),
+        [(*parameter, at) for parameter, at in zip(parameters, places, strict=True)],
+        None if narrow is None else narrow.body(most),
         lanes, epoch,
     )  # fmt: skip
     return True
 
 
 def _places(
-    kernel: Planned, codes: list[tuple[str, str]], offer: tuple[Scheduler, Body] | None
+    kernel: Planned, codes: list[_Parameter], offer: tuple[Scheduler, Body] | None
 ) -> tuple[list[int], tuple[Scheduler, int, int, int] | None]:
     """Where each argument is in a record, and what else the core has to know of the scheduler; None
     where it cannot pack them."""
@@ -174,7 +210,7 @@ def _places(
     scheduler, body = offer
     function = body.function
     parameters = kernel.signature.parameters
-    for (code, _), parameter, field in zip(codes, parameters, function.fields, strict=True):
+    for (code, *_), parameter, field in zip(codes, parameters, function.fields, strict=True):
         kind = {"P": "pointer", "L": "local"}.get(code, "value")
         if field.kind != kind or parameter.space == "constant":
             return nowhere, None
@@ -182,22 +218,38 @@ def _places(
     return places, (scheduler, function.blob_bytes, function.local_bytes, body.limits.arena_bytes)
 
 
-_KNOWN = frozenset("PLbBhHiIqQfd")
+def _parameters(kernel: Planned, given: Given | None = None) -> list[_Parameter] | None:
+    """What each parameter is for the core, how it is used, and its bytes; None where one is left to
+    Python. What a kernel of PyOpenCL's was `given` tells what the signature does not."""
+    found = [
+        _parameter(parameter, index, given)
+        for index, parameter in enumerate(kernel.signature.parameters)
+    ]
+    return [one for one in found if one[0]] if all(code for code, *_ in found) else None
 
 
-def _codes(kernel: Planned) -> list[tuple[str, str]]:
-    """What each parameter is for the core, and how it is used; "" for what is left to Python."""
-    codes = []
-    for parameter in kernel.signature.parameters:
-        code = scalars.code(parameter) or ""
-        if parameter.is_pointer:
-            code = {"global": "P", "constant": "P", "local": "L"}.get(parameter.space, "")
-        codes.append((code, parameter.mode))
-    return codes
+def _parameter(parameter: Parameter, index: int, given: Given | None) -> _Parameter:
+    """One of them; no code where it is left to Python."""
+    mode = parameter.mode
+    if parameter.is_pointer:
+        code = {"global": "P", "constant": "P", "local": "L"}.get(parameter.space, "")
+        return code, mode, 4 if code == "L" else 8
+    number = scalars.code(parameter) or ""
+    nbytes = struct.calcsize(f"={number}")
+    value = None if given is None else given.values.get(index)
+    if number in _NUMBERS_KNOWN and (given is None or (value and len(value) == nbytes)):
+        return number, mode, nbytes
+    if given is None:
+        return "", "", 0
+    if value is not None:
+        return "v", "", len(value)
+    is_memory = isinstance(given.pointers[index], (cl.MemoryObjectHolder, cl.SVMPointer))
+    return ("M" if is_memory else "O"), mode or "rw", 8
 
 
-def _too_many(codes: Sequence[tuple[str, str]]) -> bool:
-    return len(codes) > _MOST_PARAMETERS or sum(c[0] == "P" for c in codes) > _MOST_POINTERS
+def _too_many(parameters: Sequence[_Parameter]) -> bool:
+    pointers = sum(code in "PM" for code, *_ in parameters)
+    return len(parameters) > _MOST_PARAMETERS or pointers > _MOST_POINTERS
 
 
 def _are_plain(engine: object, args: tuple[object, ...]) -> bool:

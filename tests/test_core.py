@@ -397,12 +397,14 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
             for _ in range(4)
         ]
         scheduler = object()
-        parameters = [(code, mode, at) for code, at, mode in LAYOUTS[nbytes][0]]
+        parameters = [
+            (code, mode, struct.calcsize(f"={code}") if code != "P" else 8, at)
+            for code, at, mode in LAYOUTS[nbytes][0]
+        ]
         core.native.plan(
-            kernel, native, "fake", parameters, None, None, None, (scheduler, nbytes, 0, 0)
+            kernel, native, "fake", parameters, None, None, (scheduler, nbytes, 0, 0)
         )
-        args = (arrays[0], arrays[0], 0, 0)
-        core.native.learn(kernel, (8,), None, args, None, False, (head, None), None)
+        core.native.learn(kernel, (8,), None, (head, None), None)
         live: list[tuple[int, list[int]]] = []
         handles: list[Any] = []
         made: dict[int, Access] = {}
@@ -496,18 +498,20 @@ def test_launches_of_the_core_in_random_programs_are_the_same(part: int) -> None
 def test_what_is_taught_has_to_fit() -> None:
     kernel, table = Fake(), core.native.Table()
     for wrong in (
-        ("P", "r", 124),
-        ("i", "", 60),
-        ("x", "", 64),
-        ("", "", 64),
-        ("ii", "", 64),
-        ("L", "", 126),
+        ("P", "r", 8, 124),
+        ("i", "", 4, 60),
+        ("i", "", 8, 64),
+        ("x", "", 4, 64),
+        ("", "", 4, 64),
+        ("ii", "", 4, 64),
+        ("L", "", 4, 126),
     ):
         with pytest.raises(ValueError, match="does not fit"):
-            core.native.plan(kernel, table, "fake", [wrong], None, None, None, ("", 64, 0, 0))
+            core.native.plan(kernel, table, "fake", [wrong], None, None, ("", 64, 0, 0))
     with pytest.raises(ValueError, match="numbers only"):
-        core.native.plan(kernel, table, "fake", [("P", "r", 0)], [0], None, None, None)
+        body = [0], core.native.Outline([]), None, -1
+        core.native.plan(kernel, table, "fake", [("P", "r", 8, 0)], body, None, None)
     with pytest.raises(TypeError):
-        core.native.plan(object(), table, "fake", [], None, None, None, None)
+        core.native.plan(object(), table, "fake", [], None, None, None)
     assert not core.native.is_planned(kernel)
     kernel.engine = None

@@ -301,12 +301,8 @@ def test_what_the_driver_refuses_is_raised_in_its_call(
         add(queue, (N,), None, a, np.int32(1))
     plan = commands.plan_of(queue, add)
     assert plan is not None
-    given = add.acs_arguments
     # a group size that no device has, as if Python had launched it before
-    core.native.teach_kernel(
-        queue.joining, add, plan.kernel.native_for((), (False,)), "add", plan.modes,
-        dict(given.pointers), dict(given.values), (N,), (1 << 20,), None, -1, 0, None,
-    )  # fmt: skip
+    core.native.learn(plan.kernel, (N,), (1 << 20,), None, (-1, 0, None))
     number = testing.launched(queue.runtime)
     del long_way[:]
     with pytest.raises(cl.LogicError):

@@ -231,7 +231,7 @@ def test_what_the_driver_refuses_is_raised_where_it_was_launched(
             program.add((8,), None, x, y, 1)
         # a group size that no device has, as if Python had launched it before
         acs.core.native.learn(
-            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
+            program.add, (8,), (1 << 20,), None, (-1, 0, None)
         )
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):
@@ -250,7 +250,7 @@ def test_of_many_launches_the_one_that_the_driver_refuses_is_named(
         for _ in range(2):
             program.add((8,), None, x, y, 1)
         acs.core.native.learn(
-            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
+            program.add, (8,), (1 << 20,), None, (-1, 0, None)
         )
         number, made = testing.launched(rt), testing.made_by_core(rt)
         with pytest.raises(
@@ -664,7 +664,7 @@ def test_what_the_driver_refuses_of_a_gated_launch_is_raised_there(
         for _ in range(2):
             program.add((8,), None, x, y, 1, when=flags[0])
         acs.core.native.learn(
-            program.add, (8,), (1 << 20,), (x, y, 1), [(None, None)] * 2, False, None, (-1, 0, None)
+            program.add, (8,), (1 << 20,), None, (-1, 0, None)
         )
         number = testing.launched(rt)
         with pytest.raises(acs.AcsError, match=f"launch {number + 1} \\(add\\)"):

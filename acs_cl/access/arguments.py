@@ -41,12 +41,10 @@ def resolve(home: Home, value: object) -> Resolved | None:
     used."""
     if isinstance(value, Array):
         return _resolve_array(home, value)
-    if isinstance(value, cl.SVMPointer):
-        own = home.store.owns(int(value.svm_ptr))
-        return Resolved(value, ALL if own else (_svm_span(value),))
-    if isinstance(value, cl.MemoryObjectHolder):
-        span = _object_span(value)
-        return Resolved(value, ALL if home.store.owns(-span.base) else (span,))
+    if isinstance(value, (cl.SVMPointer, cl.MemoryObjectHolder)):
+        span = core.native.foreign_spans(value)[0]
+        name = int(value.svm_ptr) if isinstance(value, cl.SVMPointer) else -span.base
+        return Resolved(value, ALL if home.store.owns(name) else (span,))
     if hasattr(value, "base_data") and hasattr(value, "strides"):
         return _resolve_pyopencl_array(home, value)
     return None
@@ -84,8 +82,8 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
         if not offset:
             return Resolved(data, spans)
         return Resolved(cl.SVM(data.buf[offset:]), spans)
-    whole = _object_span(data)
-    if whole is ALL[0] or home.store.owns(-whole.base):
+    whole = core.native.foreign_spans(data)[0]
+    if whole.base == EVERYTHING or home.store.owns(-whole.base):
         return Resolved(data, ALL, offset)
     spans = core.native.spans_of_view(
         whole.base, whole.start + offset, array.shape, array.strides, array.dtype.itemsize
@@ -93,55 +91,10 @@ def _resolve_pyopencl_array(home: Home, array: Any) -> Resolved:
     return Resolved(data, spans, offset)
 
 
-def _object_span(memory: cl.MemoryObjectHolder) -> Span:
-    """All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer,
-    an image of the buffer below it. Intel's runtime does not tell that one once the program has
-    released it: such a part may be any memory."""
-    size = max(1, int(memory.size))
-    try:
-        parent = parent_of(memory)
-    except cl.Error:
-        return ALL[0]
-    if parent is None:
-        return interval(_number(memory), 0, size)
-    whole = _object_span(parent)
-    if whole is ALL[0] or not isinstance(memory, cl.Buffer):  # its rows may be apart
-        return whole
-    return interval(whole.base, int(memory.offset), size)
-
-
 def parent_of(memory: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
     """What a sub-buffer is a part of, or an image lies on; None if it is nothing of the kind."""
     parent = memory.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     return parent if isinstance(parent, cl.MemoryObjectHolder) else None
-
-
-def _svm_span(pointer: cl.SVMPointer) -> Span:
-    size = pointer.size
-    if size is None:  # an address without an extent may reach anything foreign
-        return interval(ADDRESS_SPACE, 0, 1 << 63)
-    return interval(ADDRESS_SPACE, int(pointer.svm_ptr), int(size))
-
-
-def _number(memory: cl.MemoryObjectHolder) -> int:
-    return -int(memory.int_ptr)
-
-
-def foreign_span(memory: object) -> Span | None:
-    """All of what a driver's argument stands for, as hazards name it; None if it is not memory."""
-    if isinstance(memory, cl.SVMPointer):
-        return _svm_span(memory)
-    return _object_span(memory) if isinstance(memory, cl.MemoryObjectHolder) else None
-
-
-def span_by_address(memory: object, span: Span) -> Span | None:
-    """The same bytes of a buffer on the program's own memory by where that is, as SVM is named, and
-    transfers; None for others."""
-    if not isinstance(memory, cl.MemoryObjectHolder) or span is ALL[0]:
-        return None
-    parent = parent_of(memory)
-    address = host_address(memory if parent is None else parent)
-    return span._replace(base=ADDRESS_SPACE, start=address + span.start) if address else None
 
 
 def host_address(buffer: cl.MemoryObjectHolder) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import pyopencl as cl
+from pyopencl import _cl
 
 from acs_cl import core
 
@@ -90,9 +91,10 @@ class Narrow:
         """How often the outline was run."""
         return 0 if self._outline is None else self._outline.runs
 
-    def body(self, most: int) -> tuple[core.native.Outline, Sizes | None, int] | None:
-        """What the core runs for launches by itself, `most` times (below 0: without a limit)."""
-        return None if self._outline is None else (self._outline, self._group, most)
+    def body(self, most: int) -> tuple[list[int], core.native.Outline, Sizes | None, int] | None:
+        """What the core runs for launches by itself, `most` times (below 0: without a limit), and
+        the parameters that this depends on."""
+        return None if self._outline is None else (self.numbers, self._outline, self._group, most)
 
     def access(
         self, whole: Access, global_size: Sizes, local_size: Sizes | None, offset: Sizes | None,
@@ -149,16 +151,6 @@ class Narrow:
             _cut(whole.writes, [reached.get(i, _UNTOUCHED).writes for i in self._writes]),
             whole.overwrites,
         )
-
-    def known(self, global_size: object, local_size: object, args: _Given) -> Parts | None:
-        """For each argument in memory what is read and what is written of it, where that was found
-        for these sizes and numbers; None in place of what the parameter says itself."""
-        try:
-            numbers = [int(args[index]) for index in self.numbers]
-            reached = self._reached.get((global_size, local_size, None, *numbers))
-        except (TypeError, ValueError):
-            return None
-        return None if reached is None else self._parts(reached)
 
     def _parts(self, reached: dict[int, Reached]) -> Parts:
         return [
@@ -258,6 +250,9 @@ class Narrow:
         return dict.fromkeys(self.memory, _TOO_LONG) if found is None else found
 
 
+_ONE_SPAN = (cl.Buffer, _cl.PooledBuffer, cl.SVMPointer, cl.SVMAllocation, _cl.PooledSVM)
+"""PyOpenCL's memory that begins where its bytes do."""
+
 _UNTOUCHED = Reached((), ())
 _TOO_LONG = Reached(None, None, "the body is too long to run")
 
@@ -275,7 +270,7 @@ def _cut(spans: Sequence[Span], reached: Sequence[Sequence[Rectangle] | None]) -
 def _is_one_span(value: object) -> bool:
     if type(value) is Array:
         return value.span is not None or len(value.spans) == 1
-    return type(value) in (cl.Buffer, cl.SVMPointer, cl.SVMAllocation)
+    return type(value) in _ONE_SPAN
 
 
 def _of_axes(sizes: Sequence[int], axes: int, missing: int) -> tuple[int, ...]:

@@ -143,6 +143,7 @@ _FUNCTIONS = (
     "clEnqueueMarkerWithWaitList", "clEnqueueReadBuffer", "clEnqueueSVMMemcpy", "clRetainEvent",
     "clWaitForEvents", "clEnqueueWriteBuffer", "clGetCommandQueueInfo", "clGetDeviceInfo",
     "clEnqueueCopyBuffer", "clEnqueueFillBuffer", "clEnqueueSVMMemFill", "clSetEventCallback",
+    "clGetMemObjectInfo",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from ..access.arguments import foreign_span, span_by_address
+from .. import core
 from ..records import Access, Launch
 from .books import Books
 from .commands import KernelCommand
@@ -136,13 +136,13 @@ def _keep_foreign(books: Books, launch: Launch) -> None:
     if not written or not isinstance(command, KernelCommand):
         return
     for memory in command.pointers[1::2]:
-        span = foreign_span(memory)
-        if span is None:
+        names = core.native.foreign_spans(memory)
+        if not names:
             continue
         kept = memory
         if isinstance(memory, cl.MemoryObject):  # the program may release what it has
             same = type(memory).from_int_ptr(memory.int_ptr, retain=True)
             kept = same, memory, memory.hostbuf
-        for name in (span, span_by_address(memory, span)):  # of launches here, and on a queue
-            if name is not None and name.base in written:
+        for name in names:  # of launches here, and on a queue
+            if name.base in written:
                 books.failures.poison.keep(name, kept)

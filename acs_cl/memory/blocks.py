@@ -20,6 +20,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from .. import core
 from ..devices.driver import Place
 from ..errors import OutOfMemory
 
@@ -101,7 +102,7 @@ class Store:
         self._context = context
         self.largest = int(device.max_mem_alloc_size)
         self._bins: dict[int, deque[Block]] = {}
-        self._reserved: dict[int, int] = {}
+        self.reserved = core.native.Reserved()
         """Where the driver's allocations start (addresses, or buffer handles), and their sizes."""
         self.generation = 0
         """Changes with what is reserved."""
@@ -141,11 +142,11 @@ class Store:
 
     def owns(self, address: int) -> bool:
         """Whether an address, or the handle of a buffer, is inside memory of this store."""
-        return any(start <= address < start + size for start, size in self._reserved.items())
+        return self.reserved.owns(address)
 
     def allocations(self) -> list[int]:
         """Where the driver's allocations start."""
-        return list(self._reserved)
+        return list(self.reserved.sizes)
 
     def _cut(self, size: int) -> Block | None:
         """A block from memory already reserved and never given out, if there is any."""
@@ -217,7 +218,7 @@ class SvmStore(Store):
         memory = cl.SVMAllocation(self._context, size, 0, cl.svm_mem_flags.READ_WRITE)
         self.reserved_bytes += size
         address = int(memory.svm_ptr)
-        self._reserved[address] = size
+        self.reserved.add(address, size)
         self.generation += 1
         return memory.buf, address
 
@@ -228,7 +229,7 @@ class SvmStore(Store):
                 if not block.alone:
                     kept.append(block)
                     continue
-                self.reserved_bytes -= self._reserved.pop(block.address - block.offset)
+                self.reserved_bytes -= self.reserved.remove(block.address - block.offset)
                 self.generation += 1
             self._bins[size] = kept
 
@@ -248,14 +249,14 @@ class BufferStore(Store):
     def reserve(self, size: int) -> Block:
         buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
         self.reserved_bytes += size
-        self._reserved[int(buffer.int_ptr)] = 1
+        self.reserved.add(int(buffer.int_ptr), 1)
         return Block(buffer, 0, size)
 
     def release_unused(self) -> None:
         for size, free in self._bins.items():
             self.reserved_bytes -= size * len(free)
             for block in free:
-                del self._reserved[int(block.memory.int_ptr)]
+                self.reserved.remove(int(block.memory.int_ptr))
         self._bins.clear()
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:

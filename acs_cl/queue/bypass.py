@@ -141,7 +141,6 @@ class Arguments(core.native.Given):
 
     def __init__(self, kernel: cl.Kernel) -> None:
         super().__init__(kernel)
-        self.lessons = 0
         self.pointers: dict[int, object] = {}
         self.values: dict[int, bytes] = {}
 

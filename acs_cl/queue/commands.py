@@ -24,12 +24,14 @@ import pyopencl as cl
 
 from .. import core
 from ..access import scalars
-from ..access.arguments import ADDRESS_SPACE, ALL, foreign_span, span_by_address
+from ..access.arguments import ADDRESS_SPACE, ALL
 from ..devices.driver import Events, is_svm
 from ..errors import DeviceError
 from ..kernel import Kernel as OurKernel
 from ..launch.commands import KernelCommand
+from ..plans import MOST_RUNS, plan_commands
 from ..program import adopted_kernel, key_of
+from ..records import EVERYTHING as EVERY_BASE
 from ..records import Access, Command, HostArray, Sizes, Span, interval
 from .bypass import Arguments, arguments_of
 from .calls import COMMANDS, Call, Given, Original
@@ -46,9 +48,6 @@ until the device has it."""
 SHORT_BYTES = 64 << 10
 """One of more than this waits, too, where nothing is in flight: to copy it takes longer."""
 
-HOST_MEMORY = int(cl.mem_flags.USE_HOST_PTR)
-
-
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
 
@@ -58,15 +57,6 @@ Described = tuple[KernelCommand, Access, bool]
 
 KernelKey: TypeAlias = tuple[int, str]
 """What a kernel has in common with others of the same program and name."""
-
-PATIENCE = 8192
-"""Launches by which the core may have plans for one kernel."""
-
-MOST_RUNS = 64
-"""Sizes and numbers for which the bytes that a kernel reaches are worked out. To do that takes as
-long as many launches. So a kernel that is called with ever new numbers soon counts with all of its
-memory, for those."""
-
 
 class Plan(NamedTuple):
     """What is needed of a kernel at each launch."""
@@ -187,9 +177,8 @@ def kernel(
         global_size = tuple(map(mul, global_size, local_size))
     command, access, seen = described(queue, plan, given, global_size, local_size, offset)
     event = queue.submit(command, access, wait_for, KINDS.NDRANGE_KERNEL, seen=seen)
-    joining = queue.joining
-    if joining is not None and offset is None and not plan.anywhere and not plan.more:
-        _teach(queue, joining, kernel, plan, given, command, event.acs_number)
+    if queue.joining is not None and offset is None:
+        plan_commands(queue.joining, kernel, plan.kernel, command, given, event.acs_number)
     return event
 
 
@@ -258,39 +247,6 @@ def _argument(plan: Plan, given: Arguments, index: int) -> object:
     return struct.unpack(code, value)[0] if code is not None and fits else None
 
 
-def _teach(
-    queue: Tracked,
-    joining: core.native.Joining,
-    kernel: cl.Kernel,
-    plan: Plan,
-    given: Arguments,
-    command: KernelCommand,
-    number: int,
-) -> None:
-    """A launch of a kernel went the long way: the core makes those like it from now on, as far as
-    nothing is unusual when they come."""
-    engine = queue.runtime.engine
-    if not engine.table.usable or given.lessons >= PATIENCE:
-        return
-    name, native, global_size, local_size = command[:4]
-    left, until, reason = engine.backend.stays(number, native, (name, global_size, local_size))
-    if not left:
-        return
-    given.lessons += 1
-    narrow = plan.kernel.narrowing
-    ranges = None
-    if narrow is not None:
-        args = tuple(map(partial(_argument, plan, given), range(plan.parameters)))
-        reached = narrow.known(global_size, local_size, args)
-        if any(args[index] is None for index in narrow.memory):  # which counts for nothing
-            reached = [(None, None) for index in narrow.memory if args[index] is not None]
-        ranges = narrow.numbers, reached, narrow.runs >= MOST_RUNS
-    core.native.teach_kernel(
-        joining, kernel, native, name, plan.modes, given.pointers, given.values,
-        global_size, local_size, ranges, left, until, reason,
-    )  # fmt: skip
-
-
 def plan_of(queue: Tracked, kernel: cl.Kernel) -> Plan | None:
     """What the queue knows of a kernel; None if the driver tells too little to launch it anew."""
     key = key_of(kernel)
@@ -333,27 +289,8 @@ def _unknown_kernel(
 def span_of(queue: Tracked, memory: object) -> tuple[Span, bool] | None:
     """All of what a driver's argument stands for, and whether the host may look at it without a
     further command; None if it is not memory."""
-    known: tuple[Span, bool, object] | None = getattr(memory, "acs_span", None)
-    if known is not None and (known[2] is None or known[2] is queue.runtime.engine.store):
-        return known[:2]
-    span = foreign_span(memory)
-    if span is None:
-        return None
-    host = True
-    store = queue.runtime.engine.store
-    if isinstance(memory, cl.SVMPointer):
-        if store.owns(int(memory.svm_ptr)):
-            return ALL[0], True
-    elif span is ALL[0] or store.owns(-span.base):
-        return ALL[0], True
-    elif isinstance(memory, cl.MemoryObjectHolder):
-        host = bool(int(memory.flags) & HOST_MEMORY)
-        if host:  # which SVM, another buffer, or a transfer may name too
-            span = span_by_address(memory, span) or span
-    if known is None:
-        with contextlib.suppress(AttributeError):  # a class without room for it
-            memory.acs_span = span, host, None  # type: ignore[attr-defined]
-    return span, host
+    found = core.native.memory_of(memory, queue.runtime.engine.store.reserved)
+    return None if found is None else (found.span, found.is_host)
 
 
 def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Span:
@@ -362,7 +299,7 @@ def part(queue: Tracked, memory: object, offset: int, nbytes: int | None) -> Spa
     if found is None:
         return ALL[0]
     whole = found[0]
-    if whole is ALL[0]:
+    if whole.base == EVERY_BASE:
         return whole
     width = whole.width - offset if nbytes is None else nbytes
     if width <= 0 or offset < 0 or offset + width > whole.width:

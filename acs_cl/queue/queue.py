@@ -51,7 +51,6 @@ from .commands import (
     Plan,
     Unclear,
     anything,
-    span_of,
     unmap,
 )
 from .events import QueueEvent, Timed, event_of, native_error
@@ -91,7 +90,7 @@ class Slab(_SVM):
     """Memory of the runtime as PyOpenCL takes it. It comes back when the last reference is gone."""
 
     acs_base: object
-    acs_span: tuple[Span, bool, object]
+    acs_span: core.native.Memory
 
 
 class Queue(cl.CommandQueue):
@@ -193,7 +192,7 @@ class Queue(cl.CommandQueue):
             return None
         empty = self._behind, self._foreign, self.unmaps, self.deferred, self._odd
         return core.native.Joining(
-            self, engine, engine.table, queues, engine.store, self._numbers, self._seen,
+            self, engine, engine.table, queues, engine.store.reserved, self._numbers, self._seen,
             self._books, self.section, empty, self._in_order, engine.backend.in_order,
         )  # fmt: skip
 
@@ -281,7 +280,8 @@ class Queue(cl.CommandQueue):
             raise cl.MemoryError(record) from None
         slab = Slab(base.place(0, nbytes).memory.mem)
         slab.acs_base = base
-        slab.acs_span = interval(base.number, 0, nbytes), False, engine.store
+        span = interval(base.number, 0, nbytes)
+        slab.acs_span = core.native.new_memory(span, engine.store.reserved)
         return slab
 
     # ---- the way of a command --------------------------------------------------------------------
@@ -388,10 +388,6 @@ class Queue(cl.CommandQueue):
                 self._forget_ended()
 
     # ---- the way of a kernel that the core launches ----------------------------------------------
-
-    def _find_span(self, memory: object) -> None:
-        """Have memory know its bytes."""
-        span_of(self, memory)
 
     def _due(self, settles: int | None, is_sampled: bool, has_waited: bool) -> None:
         """A launch has to be waited for, enough launches were looked at, the host has waited for

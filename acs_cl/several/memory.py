@@ -98,6 +98,8 @@ class Everywhere(Store):
         self.largest = min(one.largest for one in stores)
         self._most_at_home = self.largest // 8, int(device.global_mem_size) // 2
         """Bytes of one block, and of all, that the first device has before a launch needs them."""
+        for one in stores:
+            self.reserved.include(one.reserved)
         self.freed: Callable[[Blocks, int], tuple[int, ...]] = lambda blocks, device: ()
         """Gives the launches that may still use a part, and forgets the part."""
 
@@ -143,10 +145,6 @@ class Everywhere(Store):
         for store in self.stores:
             store.release_unused()
         self._count()
-
-    def owns(self, address: int) -> bool:
-        """Whether memory is of one of the devices' stores."""
-        return any(store.owns(address) for store in self.stores)
 
     def place(self, block: Block, offset: int, nbytes: int) -> Place:
         """The bytes as a part; of buffers, the whole and an offset."""

@@ -51,6 +51,7 @@ struct Driver {
                              void *const *, void **);
     std::int32_t (*set_event_callback)(void *, std::int32_t, void (*)(void *, std::int32_t, void *),
                                        void *);
+    Info memory_info;
 };
 
 inline Driver driver;

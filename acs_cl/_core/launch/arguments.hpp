@@ -19,12 +19,17 @@
 
 namespace acs_cl {
 
-// A parameter: an array of the runtime (`code` 'P'), `local` memory ('L'), or a number as `struct`
-// calls it.
+// A parameter: memory at a pointer (`code` 'P'), `local` memory ('L'), or a number as `struct` calls it.
+// Kernels of PyOpenCL's have others, too: memory that is no pointer, as images ('M'), another object of the
+// driver's ('O'), and bytes that are no number ('v').
 struct Parameter {
     char code;
     std::size_t at;  // where its bytes go
     bool read, written;
+    std::size_t nbytes = 8;
+
+    bool is_memory() const { return code == 'P' || code == 'M'; }
+    bool is_object() const { return is_memory() || code == 'L' || code == 'O'; }
 };
 
 inline std::vector<PyTypeObject *> number_types;  // NumPy's, whose conversions run no Python code

@@ -38,10 +38,17 @@ public:
     // Whether launches of these sizes are known. `decides`: with `when=`.
     bool begin(PyObject *global, PyObject *local, bool decides) {
         kernel_ = decides ? plan.lanes.gated : plan.lanes.kernel;
+        object_ = decides ? plan.lanes.gated_object : plan.lanes.kernel_object;
         decides_ = decides;
-        global_ = global;
-        local_ = local;
-        return plan.is_current() && take_sizes(global, local, sizes_) && look_up();
+        return begin(global, local);
+    }
+    // The same for a kernel of PyOpenCL's, which has its arguments already: launches are of `object`, as queues
+    // take it.
+    bool begin(PyObject *global, PyObject *local, QueueKernel *kernel, PyObject *object) {
+        kernel_ = kernel;
+        object_ = object;
+        are_views_ = false;
+        return begin(global, local);
     }
     bool may_record() const {
         return size_->head && plan.epoch && table.takes(plan.epoch->scheduler.ptr());
@@ -75,12 +82,20 @@ public:
         if (parameter.code != 'L') return acs_cl::take(parameter, value, home, bytes_, touched);
         return in_epoch_ ? arena_.take(parameter, value, bytes_) : Py_TYPE(value) == local_type;
     }
+    // The bytes of all arguments of a kernel of PyOpenCL's, at their places.
+    void take_bytes(const std::string &bytes) { std::memcpy(own_ + HEAD_BYTES, bytes.data(), bytes.size()); }
+    // Its memory or the like. `node`: what it touches, null for none; `is_placed`: the argument begins there.
+    void take_object(std::size_t at, PyObject *object, Node *node, bool is_placed) {
+        args[at] = object;
+        if (node) touched.add(node, plan.parameters[at].read, plan.parameters[at].written);
+        is_narrow_ &= node && is_placed;
+    }
     // Where the bytes of a number go.
     char *place_of(std::size_t at) { return bytes_ + plan.parameters[at].at; }
 
     // All arguments are there, and `when`, if it decides.
     bool finish(PyObject *when) {
-        if (!plan.narrow(*size_, sizes_, bytes_, touched)) return false;
+        if (is_narrow_) plan.narrow(*size_, sizes_, bytes_, touched);
         if (!decides_) return true;
         return in_epoch_ ? take_flag(when, home, bytes_, touched)
                          : flag_.take(when, home, plan.lanes.by_address, touched);
@@ -99,7 +114,7 @@ public:
     // Gives the arguments to the driver's kernel: with the runtime's lock, so that the driver may be
     // waited for without the GIL.
     bool set() const {
-        return plan.set(kernel_, bytes_, args) && (!decides_ || plan.set(flag_));
+        return plan.set(kernel_, bytes_, args, are_views_) && (!decides_ || plan.set(flag_));
     }
 
     // Into the hazards, and to a lane. False: no lane took it, and it is in the table.
@@ -108,22 +123,29 @@ public:
         lanes.stay.use();
         return lanes.queues->launch(
             touched, *kernel_, sizes_, plan.name.ptr(), lanes.stay.reason, [&] {
-                return plan.command(global_, local_, bytes_, args, decides_ ? &flag_ : nullptr);
+                return plan.command(object_, global_, local_, bytes_, args, are_views_,
+                                    decides_ ? &flag_ : nullptr);
             });
     }
 
 private:
+    bool begin(PyObject *global, PyObject *local) {
+        global_ = global;
+        local_ = local;
+        return plan.is_current() && take_sizes(global, local, sizes_) && look_up();
+    }
     bool fits() const { return plan.epoch->blob_bytes <= INLINE_BYTES; }
     bool look_up() { return (size_ = plan.sizes.find(sizes_)); }
 
     LaunchPlan::Use use_;
     QueueKernel *kernel_ = nullptr;
+    nb::handle object_;
     PyObject *global_ = nullptr, *local_ = nullptr;
     Sizes sizes_;
     Sized *size_ = nullptr;
     Arena arena_{};
     Flag flag_;
-    bool decides_ = false, in_epoch_ = false;
+    bool decides_ = false, in_epoch_ = false, are_views_ = true, is_narrow_ = true;
     char *bytes_ = nullptr, own_[HEAD_BYTES + MOST_BLOB];
 };
 

@@ -23,47 +23,48 @@ void use(nb::handle handle, nb::handle array, nb::handle local, nb::handle numbe
     for (nb::handle type : flags) flag_types.push_back(type.inc_ref().ptr());
 }
 
-// Launches of `kernel` have parameters of some codes and modes, each with its place in a record. `numbers`:
-// the parameters that the ranges of its arrays depend on; None where it touches all of each. `body`: its
-// outline, the group size that it asks for, and for how many launches it is run at most. `lanes`: the
-// queues, the kernel as they take it, and whether by address. `scheduler`: the one that has the kernel, if
-// one has, how many bytes the arguments take there, and of the most local memory what the kernel has of
-// its own.
-void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters,
-          nb::handle numbers, nb::handle body, nb::handle lanes, nb::handle scheduler) {
+// Launches of `kernel` have parameters of some codes, modes and lengths, each with its place in a record.
+// `body`: what tells which bytes they reach: the parameters that this depends on, the outline, the group size
+// that it asks for, and for how many launches it is run at most; None where they touch all of their arrays.
+// `lanes`: the queues, the kernel as they take it, and whether by address. `scheduler`: the one that has the
+// kernel, if one has, how many bytes the arguments take there, and of the most local memory what the kernel
+// has of its own.
+void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle parameters, nb::handle body,
+          nb::handle lanes, nb::handle scheduler) {
     Caller *self = caller(kernel);
     auto made = std::make_unique<LaunchPlan>(table, std::move(name));
-    std::size_t end = 0;  // of a record; 0: each has eight bytes
+    std::size_t end = 0;  // of a record; 0: one is behind the other
     if (!scheduler.is_none()) {
         const auto number = [&](int at) { return nb::cast<std::size_t>(scheduler[at]); };
         if (number(1) > MOST_BLOB) throw std::invalid_argument("these arguments are too many");
         end = HEAD_BYTES + number(1);
         made->epoch = ToEpoch{nb::object(scheduler[0]), number(1), {number(2), number(3)}, {}};
     }
-    std::size_t pointers = 0;
+    std::size_t memory = 0;
     for (nb::handle item : parameters) {
         const auto code = nb::cast<std::string>(item[0]), mode = nb::cast<std::string>(item[1]);
-        const std::size_t nbytes = code == "L" ? 4 : code.size() == 1 ? number_bytes(code[0]) : 0;
-        const std::size_t index = made->parameters.size();
-        const std::size_t at = end ? nb::cast<std::size_t>(item[2]) : 8 * index;
-        pointers += code == "P";
-        if (!nbytes || pointers >= MOST_SPANS || index >= MOST_PARAMETERS ||
-            (end && (at < HEAD_BYTES || at + nbytes > end)))
-            throw std::invalid_argument("a parameter does not fit into a launch plan");
+        const auto nbytes = nb::cast<std::size_t>(item[2]);
+        const std::size_t at = end ? nb::cast<std::size_t>(item[3]) : made->end;
         const auto has = [&](char one) { return mode.find(one) != std::string::npos; };
-        made->parameters.push_back({code[0], at, has('r'), has('w')});
-        if (end && code == "P") made->epoch->addresses.add(at - HEAD_BYTES);
+        const Parameter one{code.size() == 1 ? code[0] : '\0', at, has('r'), has('w'), nbytes};
+        memory += one.is_memory();
+        const bool is_known = one.is_object() || one.code == 'v' || number_bytes(one.code) == nbytes;
+        if (!nbytes || !is_known || memory >= MOST_SPANS || made->parameters.size() >= MOST_PARAMETERS ||
+            at < HEAD_BYTES || at + nbytes > (end ? end : HEAD_BYTES + MOST_BLOB))
+            throw std::invalid_argument("a parameter does not fit into a launch plan");
+        made->parameters.push_back(one);
+        made->end = std::max(made->end, at + (nbytes + 7) / 8 * 8);
+        if (end && one.code == 'P') made->epoch->addresses.add(at - HEAD_BYTES);
     }
-    if (!numbers.is_none()) {
-        made->ranges.emplace().numbers = nb::cast<std::vector<std::uint16_t>>(numbers);
-        for (std::uint16_t index : made->ranges->numbers)
+    if (made->end > HEAD_BYTES + MOST_BLOB) made->end = HEAD_BYTES + MOST_BLOB;
+    if (!body.is_none()) {
+        const nb::object outline = body[1], group = body[2];
+        Body &to = made->body.emplace(
+            Body{outline, nb::cast<access::Outline *>(outline), nb::cast<std::vector<std::uint16_t>>(body[0]), {},
+                 nb::cast<std::int64_t>(body[3])});
+        for (std::uint16_t index : to.numbers)
             if (index >= made->parameters.size() || !is_number(made->parameters[index].code))
                 throw std::invalid_argument("ranges depend on numbers only");
-    }
-    if (made->ranges && !body.is_none()) {
-        const nb::object outline = body[0], group = body[1];
-        Body &to = made->body.emplace(
-            Body{outline, nb::cast<access::Outline *>(outline), {}, nb::cast<std::int64_t>(body[2])});
         if (!group.is_none()) {
             to.group.emplace(std::array<std::size_t, 3>{1, 1, 1});
             for (std::size_t axis = 0; axis < std::min<std::size_t>(3, nb::len(group)); axis++)
@@ -81,32 +82,14 @@ void plan(nb::handle kernel, nb::handle table, nb::object name, nb::handle param
     LaunchPlan::forget(std::exchange(self->plan, made.release()));
 }
 
-// A size that its launches may have. `reached`: what those with the numbers among `args` touch of their
-// arrays, if it is known; `is_full`: those with numbers that nobody knows touch all. `head`: what records
-// begin with, and their shape, where a scheduler takes such launches. `stay`: how many launches, up to
-// which number, go to lanes before Python decides again, and for which reason, if that is asked for.
-void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::tuple args,
-           nb::handle reached, bool is_full, nb::handle head, nb::handle stay) {
+// A size that its launches may have. `head`: what records begin with, and their shape, where a scheduler takes
+// such launches. `stay`: how many launches, up to which number, go to lanes before Python decides again, and
+// for which reason, if that is asked for.
+void learn(nb::handle kernel, nb::handle global, nb::handle local, nb::handle head, nb::handle stay) {
     LaunchPlan *plan = caller(kernel)->plan;
     Sizes sizes;
-    if (!plan || args.size() != plan->parameters.size() ||
-        !take_sizes(global.ptr(), local.ptr(), sizes))
-        return;
+    if (!plan || !take_sizes(global.ptr(), local.ptr(), sizes)) return;
     Sized &size = plan->sizes.make(sizes);
-    if (plan->ranges) {
-        plan->ranges->is_full = is_full;
-        char bytes[HEAD_BYTES + MOST_BLOB], values[8 * MOST_PARAMETERS];
-        bool is_known = !reached.is_none();
-        for (std::uint16_t index : plan->ranges->numbers) {
-            const Parameter &one = plan->parameters[index];
-            is_known = is_known && put_number(one.code, args[index].ptr(), bytes + one.at);
-        }
-        const auto is_memory = [](const Parameter &one) { return one.code == 'P'; };
-        if (is_known)
-            size.reaches.add(plan->numbers(bytes, values), reached,
-                             std::size_t(std::count_if(plan->parameters.begin(),
-                                                       plan->parameters.end(), is_memory)));
-    }
     if (!head.is_none() && plan->epoch) {
         const nb::bytes words = nb::cast<nb::bytes>(head[0]);
         if (words.size() != HEAD_BYTES) throw std::invalid_argument("a head has 64 bytes");
@@ -135,11 +118,10 @@ void learn_gate(nb::handle kernel, nb::object variant) {
 void add_plans(nb::module_ &module) {
     module.def("use", use);
     module.def("plan", plan, nb::arg("kernel"), nb::arg("table"), nb::arg("name"),
-               nb::arg("parameters"), nb::arg("numbers").none(), nb::arg("body").none(),
-               nb::arg("lanes").none(), nb::arg("scheduler").none());
+               nb::arg("parameters"), nb::arg("body").none(), nb::arg("lanes").none(),
+               nb::arg("scheduler").none());
     module.def("learn", learn, nb::arg("kernel"), nb::arg("global_size"),
-               nb::arg("local_size").none(), nb::arg("args"), nb::arg("reached").none(),
-               nb::arg("is_full"), nb::arg("head").none(), nb::arg("stay").none());
+               nb::arg("local_size").none(), nb::arg("head").none(), nb::arg("stay").none());
     module.def("learn_gate", learn_gate, nb::arg("kernel"), nb::arg("variant"));
     module.def("is_planned", [](nb::handle kernel) {
         const LaunchPlan *plan = caller(kernel)->plan;

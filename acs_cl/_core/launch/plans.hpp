@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -97,12 +98,13 @@ struct Sized {
     Reaches reaches;
 };
 
-// What is run for the ranges of launches that have sizes or numbers of their own.
+// What is run for launches that have sizes or numbers of their own, to tell which bytes they reach.
 struct Body {
     nb::object object;
     access::Outline *outline;  // that `object` is
+    std::vector<std::uint16_t> numbers;  // parameters that it depends on
     std::optional<std::array<std::size_t, 3>> group;  // of launches that name no local size
-    std::int64_t most;  // runs, after which all memory counts; below 0: any number
+    std::int64_t most;  // runs, after which others reach all of their arrays; below 0: any number
 
     bool is_full() const { return most >= 0 && outline->runs() >= most; }
 };
@@ -127,18 +129,28 @@ struct ToLanes {
 // All of that. Arguments are bound the same way for both: each has its place among bytes, which is that
 // of a record where a scheduler has the kernel.
 struct LaunchPlan : Forgettable<LaunchPlan> {
+    const std::uint64_t serial = ++newest_;  // no other plan has it
     nb::object name;
     Table *table;  // which the caller holds
     std::uint64_t generation;
     std::vector<Parameter> parameters;
-    std::optional<Ranges> ranges;  // none: launches touch all of their arrays
-    std::optional<Body> body;      // what tells them; none: Python does
+    std::size_t end = HEAD_BYTES;  // of the arguments' bytes
+    std::optional<Body> body;      // what tells which bytes a launch reaches; none: all of its arrays
     std::optional<ToEpoch> epoch;
     ToLanes lanes;
     BySizes<Sized> sizes;
 
     LaunchPlan(nb::handle with, nb::object called)
-        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
+        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {
+        all_[serial] = this;
+    }
+    ~LaunchPlan() { all_.erase(serial); }
+
+    // The plan with this serial, while there is one: for those that hold neither it nor its kernel.
+    static LaunchPlan *find(std::uint64_t serial) {
+        auto found = all_.find(serial);
+        return found == all_.end() ? nullptr : found->second;
+    }
 
     bool is_current() const { return !is_forgotten() && generation == table->generation; }
 
@@ -147,14 +159,15 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                            [](const Parameter &one) { return one.code == 'L'; });
     }
 
-    // From all of a launch's arrays to what it touches of them; false where Python has to say.
-    bool narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
-        if (!ranges) return true;
+    // From all of a launch's arrays to what it touches of them.
+    void narrow(Sized &size, const Sizes &sizes, const char *bytes, Touched &touched) const {
+        if (!body) return;
         char values[8 * MOST_PARAMETERS];
         const std::string_view key = numbers(bytes, values);
-        return ranges->narrow(size.reaches, key, touched, *table->hazards, [&]() -> Reach * {
-            return body && !body->is_full() ? &size.reaches.add(key, reach_of(sizes, bytes, touched)) : nullptr;
-        });
+        Reach *reach = size.reaches.find(key);
+        if (!reach && body->is_full()) return;
+        if (!reach) reach = &size.reaches.make(key, reach_of(sizes, bytes, touched));
+        reach->narrow(touched, *table->hazards);
     }
 
     // Runs the body's outline for sizes and numbers that are new.
@@ -169,7 +182,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         launch.sizes = three(&sizes[1]);
         if (sizes[4]) launch.local = three(&sizes[5]);
         else if (body->group) launch.local = three(body->group->data());
-        for (std::uint16_t index : ranges->numbers)
+        for (std::uint16_t index : body->numbers)
             launch.numbers[index] = number_of(parameters[index].code, bytes + parameters[index].at);
         std::optional<access::Outcome> found = body->outline->run(launch);
         if (!sizes[4]) launch.local.reset();  // as the launch has it
@@ -178,7 +191,7 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         Reach made;
         for (std::size_t index = 0; index < parameters.size(); index++) {
             const Parameter &one = parameters[index];
-            if (one.code != 'P') continue;
+            if (!one.is_memory()) continue;
             const access::Reached &reached = found ? (*found)[index] : access::WHOLE;
             made.add(part_of(!one.read || reached.is_whole, reached.reads),
                      part_of(!one.written || reached.is_whole, reached.writes));
@@ -189,24 +202,30 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     // The numbers that ranges depend on.
     std::string_view numbers(const char *bytes, char *values) const {
         std::size_t many = 0;
-        for (std::uint16_t index : ranges->numbers) {
+        for (std::uint16_t index : body->numbers) {
             const Parameter &one = parameters[index];
-            std::memcpy(values + many, bytes + one.at, number_bytes(one.code));
-            many += number_bytes(one.code);
+            std::memcpy(values + many, bytes + one.at, one.nbytes);
+            many += one.nbytes;
         }
         return {values, many};
     }
 
+    // What the driver takes for an argument in memory. `are_views`: arrays stand for theirs.
+    PyObject *driven(std::size_t at, PyObject *const *args, bool are_views) const {
+        if (!are_views || parameters[at].code != 'P') return args[at];
+        return reinterpret_cast<View *>(args[at])->argument;
+    }
+
     // Gives arguments to a kernel of the driver's; false where that refuses one.
-    bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args) const {
+    bool set(QueueKernel *kernel, const char *bytes, PyObject *const *args, bool are_views) const {
+        const Classes &classes = lanes.queues->classes();
         for (std::size_t at = 0; at < parameters.size(); at++) {
             const Parameter &one = parameters[at];
-            auto *view = reinterpret_cast<View *>(args[at]);
-            bool is_set =
-                one.code == 'L'   ? kernel->set_memory(at, args[at], lanes.queues->classes())
-                : one.code != 'P' ? kernel->set_value(at, {bytes + one.at, number_bytes(one.code)})
-                : lanes.by_address ? kernel->set_address(at, view->address, view->argument)
-                                   : kernel->set_memory(at, view->argument, lanes.queues->classes());
+            bool is_set;
+            if (!one.is_object()) is_set = kernel->set_value(at, {bytes + one.at, one.nbytes});
+            else if (are_views && one.code == 'P' && lanes.by_address)
+                is_set = kernel->set_address(at, reinterpret_cast<View *>(args[at])->address, driven(at, args, true));
+            else is_set = kernel->set_memory(at, driven(at, args, are_views), classes);
             if (!is_set) return false;
         }
         return true;
@@ -223,29 +242,30 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
                                          sizeof(flag.offset)});
     }
 
-    // A `commands.KernelCommand` of such a launch.
-    nb::object command(PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
-                       const Flag *flag) const {
-        nb::list memory, numbers;
+    // A `commands.KernelCommand` of such a launch of `kernel`.
+    nb::object command(nb::handle kernel, PyObject *global, PyObject *local, const char *bytes, PyObject *const *args,
+                       bool are_views, const Flag *flag) const {
+        nb::list objects, values;
         for (std::size_t at = 0; at < parameters.size(); at++) {
-            const char code = parameters[at].code;
-            nb::list &turns = code == 'L' || code == 'P' ? memory : numbers;
+            const Parameter &one = parameters[at];
+            nb::list &turns = one.is_object() ? objects : values;
             turns.append(at);
-            if (code == 'L') turns.append(nb::handle(args[at]));
-            else if (code == 'P') turns.append(nb::handle(reinterpret_cast<View *>(args[at])->argument));
-            else turns.append(nb::bytes(bytes + parameters[at].at, number_bytes(code)));
+            if (one.is_object()) turns.append(nb::handle(driven(at, args, are_views)));
+            else turns.append(nb::bytes(bytes + one.at, one.nbytes));
         }
         if (flag) {
-            memory.append(parameters.size());
-            memory.append(nb::handle(flag->memory));
-            numbers.append(parameters.size() + 1);
-            numbers.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset),
-                                     sizeof(flag->offset)));
+            objects.append(parameters.size());
+            objects.append(nb::handle(flag->memory));
+            values.append(parameters.size() + 1);
+            values.append(nb::bytes(reinterpret_cast<const char *>(&flag->offset), sizeof(flag->offset)));
         }
-        return lanes.queues->classes().command(name, flag ? lanes.gated_object : lanes.kernel_object,
-                                               nb::handle(global), nb::handle(local),
-                                               nb::tuple(memory), nb::tuple(numbers), nb::none());
+        return lanes.queues->classes().command(name, kernel, nb::handle(global), nb::handle(local),
+                                               nb::tuple(objects), nb::tuple(values), nb::none());
     }
+
+private:
+    inline static std::uint64_t newest_ = 0;
+    inline static std::unordered_map<std::uint64_t, LaunchPlan *> all_;
 };
 
 }  // namespace acs_cl

@@ -26,18 +26,6 @@ constexpr std::size_t MOST_NUMBERS = 4096;
 // Bytes of an argument, counted from its first one; no base. Nothing: all of them.
 using Part = std::optional<std::vector<Span>>;
 
-inline Part part_of(nb::handle reached) {
-    if (reached.is_none()) return std::nullopt;
-    std::vector<Span> made;
-    for (nb::handle one : reached) {
-        const auto number = [&](int at) { return whole_number(nb::object(one[at]).ptr()); };
-        const Span span{0, number(0), number(1), number(2), number(3)};
-        if (!is_valid(span)) throw std::invalid_argument("got no rectangle of bytes");
-        made.push_back(bounded(span));
-    }
-    return made;
-}
-
 inline Part part_of(bool is_whole, const access::Rectangles &reached) {
     if (is_whole) return std::nullopt;
     std::vector<Span> made;
@@ -142,12 +130,6 @@ private:
 // What launches of one size with the same numbers touch.
 class Reach {
 public:
-    // `reached`: what is read and what is written of each argument in memory.
-    explicit Reach(nb::handle reached) {
-        for (nb::handle one : reached) add(part_of(one[0]), part_of(one[1]));
-    }
-    Reach() = default;
-
     // What is read and what is written of the next argument in memory.
     void add(Part reads, Part writes) {
         std::int64_t least = FARTHEST;
@@ -166,8 +148,6 @@ public:
         if (!found) found = &found_.make(key, touched, arguments_, hazards);
         found->give(touched, hazards);
     }
-
-    bool fits(std::size_t arguments) const { return arguments_.size() == arguments; }
 
 private:
     struct Argument {
@@ -251,46 +231,6 @@ private:
 };
 
 // The same for all numbers, by the bytes of those that it depends on.
-class Reaches {
-public:
-    // Null where that is not known.
-    Reach *find(std::string_view numbers) { return known_.find(numbers); }
-
-    Reach &add(std::string_view numbers, Reach reach) {
-        return known_.make(numbers, std::move(reach));
-    }
-
-    void add(std::string_view numbers, nb::handle reached, std::size_t arguments) {
-        const Reach *known = find(numbers);
-        if (known && known->fits(arguments)) return;
-        Reach reach(reached);
-        if (!reach.fits(arguments)) throw std::invalid_argument("what is reached is of others");
-        known_.make(numbers, std::move(reach));
-    }
-
-private:
-    ByBytes<Reach, MOST_NUMBERS> known_;
-};
-
-// What the ranges of a kernel's arrays depend on.
-struct Ranges {
-    std::vector<std::uint16_t> numbers;  // parameters
-    bool is_full = false;  // with other numbers all of the arrays count, so far as is known
-
-    // False where somebody has to find out first what a launch touches. `find_out`: what does, and null
-    // where it cannot.
-    template <typename FindOut>
-    bool narrow(Reaches &reaches, std::string_view values, Touched &touched, Hazards &hazards,
-                FindOut find_out) const {
-        Reach *reach = reaches.find(values);
-        if (!reach || !reach->fits(touched.many)) {
-            if (is_full) return true;
-            reach = find_out();
-            if (!reach || !reach->fits(touched.many)) return false;
-        }
-        reach->narrow(touched, hazards);
-        return true;
-    }
-};
+using Reaches = ByBytes<Reach, MOST_NUMBERS>;
 
 }  // namespace acs_cl

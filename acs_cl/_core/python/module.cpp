@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "access/outline.hpp"
+#include "driver/memory.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
@@ -106,7 +107,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 55;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 56;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -192,6 +193,7 @@ NB_MODULE(_core, module) {
     add_given(module);
     add_commands(module);
     add_joining(module);
+    add_memory(module);
 
     // `_image` is in program order; for other orders the columns are as `layout.Recorder.image`
     // reads them.

@@ -98,9 +98,8 @@ Passing *way_of(PyObject *queue);
 // Setters of several arguments, and then of one each, of the first some.
 constexpr int MULTI = 0, PACKED = 2, SETTERS = 3, PLACES = SETTERS + 16;
 
-struct Taught;  // tracking.hpp
-void forget(Taught *taught);
-void not_current(Taught *taught);
+struct SetArguments;  // tracking.hpp
+void forget(SetArguments *set);
 
 // What a kernel's arguments were set from, in each place the last, until somebody asks: tuples, and
 // of single arguments the objects.
@@ -111,7 +110,7 @@ struct Given {
     unsigned long long turns[PLACES];
     void *handle;
     long long generation;
-    Taught *taught;  // what the core knows of its launches, or null
+    SetArguments *set;  // what these were, as the plan of its launches takes them, or null
 
     std::array<PyObject **, PLACES> objects() {
         std::array<PyObject **, PLACES> all;

@@ -33,7 +33,7 @@ int given_init(Given *self, PyObject *args, PyObject *keywords) {
 
 // [(which setter, its tuple)] in the order of the calls; they are forgotten here.
 PyObject *given_take(Given *self, PyObject *) {
-    if (self->taught) not_current(self->taught);
+    forget(std::exchange(self->set, nullptr));
     PyObject *found = PyList_New(0);
     while (found) {
         int first = -1;
@@ -210,7 +210,7 @@ Given *given_of(PyObject *kernel) {
 }
 
 void Given::end() {
-    forget(std::exchange(taught, nullptr));
+    forget(std::exchange(set, nullptr));
     if (kernel && recent_of(kernel) == this) recent_of(kernel) = nullptr;
 }
 

@@ -1,154 +1,29 @@
-// Kernels of an `acs.Queue` as launches of the core's own, and what they have in common with transfers:
-// tracking.hpp says what and when.
+// What commands of an `acs.Queue` have in common: tracking.hpp says what and when.
 
 #include "queue/tracking.hpp"
 
-#include <nanobind/stl/vector.h>
-
-#include <algorithm>
 #include <unordered_map>
 
 namespace acs_cl {
 
 namespace {
 
-constexpr std::size_t PLACES_OF_MEMORY = 256;
 constexpr Py_ssize_t TRIM_EVERY = 256;  // launches, as MANY in acs_cl/queue/queue.py
 
-PyObject *span_name, *find_span_name;
 PyObject *event_kinds;  // of what joins, in the order of `Joins`
 PyObject *error_of;  // the one of PyOpenCL's that a program expects for one of ours
 std::unordered_map<PyObject *, Joining *> joinings;
 
 }  // namespace
 
-const Joining::Known *known_of(Joining *self, PyObject *memory) {
-    nb::object known = nb::steal(PyObject_GetAttr(memory, span_name));
-    if (!known.is_valid()) {
-        PyErr_Clear();
-        nb::object found = nb::steal(
-            PyObject_CallMethodOneArg(self->queue, find_span_name, memory));  // which keeps it there
-        if (!found.is_valid()) return PyErr_Clear(), nullptr;
-        known = nb::steal(PyObject_GetAttr(memory, span_name));
-        if (!known.is_valid()) return PyErr_Clear(), nullptr;
+nb::object known_memory(Joining *self, PyObject *object) {
+    try {
+        nb::object known = memory_of(object, self->store);
+        if (!known.is_none() && memory_in(known)->node_in(*self->table->hazards)) return known;
+    } catch (nb::python_error &) {  // Python's way says what is wrong
     }
-    if (!PyTuple_CheckExact(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 3) return nullptr;
-    PyObject *store = PyTuple_GET_ITEM(known.ptr(), 2);
-    if (store != Py_None && store != self->store) return nullptr;
-    Hazards &hazards = *self->table->hazards;
-    Joining::Known &kept =
-        (*self->known)[(reinterpret_cast<std::uintptr_t>(known.ptr()) >> 4) % PLACES_OF_MEMORY];
-    if (!kept.span.is(known) || !kept.node || !hazards.has(*kept.node)) {
-        const Span span = span_of(PyTuple_GET_ITEM(known.ptr(), 0));
-        if (span.base == EVERYTHING) return nullptr;
-        kept.is_host = PyTuple_GET_ITEM(known.ptr(), 1) == Py_True;
-        kept.node = hazards.node(span);
-        kept.span = std::move(known);
-    }
-    return &kept;
+    return {};
 }
-
-namespace {
-
-// ---- what a kernel was given -----------------------------------------------------------------------
-
-// What an object is for a kernel: a code of `Taught`; 0: left to Python.
-char code_of(const Classes &classes, PyObject *object) {
-    if (is_a(object, classes.svm)) return 'S';
-    const bool is_no_bytes = object == Py_None || is_a(object, classes.local);
-    if (is_no_bytes || is_a(object, classes.sampler)) return 'L';
-    return is_a(object, classes.memory) ? 'P' : 0;
-}
-
-bool put_object(Joining *self, Taught &to, std::size_t index, PyObject *object) {
-    Argument &argument = to.arguments[index];
-    char code = to.parameters[index].code;
-    if (argument.object.is(object) &&
-        (code == 'L' || self->table->hazards->has(*argument.node)))
-        return true;
-    if (code_of(self->queues->classes(), object) != code) return false;
-    if (code != 'L') {
-        const Joining::Known *known = known_of(self, object);
-        // memory that is only Python's has to be held until the launch has ended
-        if (!known || (known->is_host && code == 'S')) return false;
-        argument.node = known->node;
-        argument.is_host = known->is_host;
-    }
-    argument.object = nb::borrow(object);
-    return true;
-}
-
-bool put_bytes(Argument &argument, PyObject *object) {
-    if (PyBytes_CheckExact(object)) {
-        argument.value.assign(PyBytes_AS_STRING(object), std::size_t(PyBytes_GET_SIZE(object)));
-        return true;
-    }
-    Py_buffer bytes;
-    if (PyObject_GetBuffer(object, &bytes, PyBUF_SIMPLE)) return PyErr_Clear(), false;
-    argument.value.assign(static_cast<const char *>(bytes.buf), std::size_t(bytes.len));
-    PyBuffer_Release(&bytes);
-    return true;
-}
-
-bool put(Joining *self, Taught &to, PyObject *at, PyObject *object, bool bytes) {
-    std::size_t index = PyLong_AsSize_t(at);
-    if (index >= to.arguments.size()) return PyErr_Clear(), false;
-    if (to.parameters[index].code == 'v') {
-        if (!bytes && (object == Py_None || code_of(self->queues->classes(), object))) return false;
-        return put_bytes(to.arguments[index], object);
-    }
-    return !bytes && put_object(self, to, index, object);
-}
-
-// A number as `struct` packs it.
-bool put_packed(Taught &to, PyObject *at, PyObject *code, PyObject *number) {
-    std::size_t index = PyLong_AsSize_t(at);
-    if (index >= to.arguments.size()) return PyErr_Clear(), false;
-    if (to.parameters[index].code != 'v' || !PyBytes_CheckExact(code) ||
-        PyBytes_GET_SIZE(code) != 1)
-        return false;
-    char which = PyBytes_AS_STRING(code)[0];
-    if (which == 'c') which = 'b';
-    if (which == 'l' || which == 'L') which = sizeof(long) == 8 ? which + 5 : which - 3;
-    std::size_t nbytes = which == 'P' ? 0 : number_bytes(which);
-    char value[8];
-    if (!nbytes || !put_number(which, number, value)) return false;
-    to.arguments[index].value.assign(value, nbytes);
-    return true;
-}
-
-bool put_note(Joining *self, Taught &to, int place, PyObject *note) {
-    if (place >= SETTERS) {
-        nb::object index = nb::steal(PyLong_FromLong(place - SETTERS));
-        return put(self, to, index.ptr(), note, false);
-    }
-    const Py_ssize_t many = PyTuple_GET_SIZE(note), step = place == PACKED ? 3 : 2;
-    for (Py_ssize_t at = 0; at + step <= many; at += step) {
-        PyObject **items = &PyTuple_GET_ITEM(note, at);
-        if (place == PACKED ? !put_packed(to, items[0], items[1], items[2])
-                            : !put(self, to, items[0], items[1], place != MULTI))
-            return false;
-    }
-    return true;
-}
-
-// The arguments that a kernel has now; false where some are left to Python.
-bool read_notes(Joining *self, Given *given, Taught &to) {
-    int places[PLACES], many = 0;
-    for (int place = 0; place < PLACES; place++)
-        if (given->last[place] && given->turns[place] > to.read) places[many++] = place;
-    std::sort(places, places + many,
-              [&](int one, int other) { return given->turns[one] < given->turns[other]; });
-    for (int at = 0; at < many; at++) {
-        if (!put_note(self, to, places[at], given->last[places[at]])) return to.is_current = false;
-        to.read = given->turns[places[at]];
-    }
-    return true;
-}
-
-// ---- a launch ------------------------------------------------------------------------------------
-
-}  // namespace
 
 bool is_plain(const Joining *self) {
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->empty); at++)
@@ -187,50 +62,6 @@ nb::object new_event(Joining *self, int joins, PyObject *keeps) {
 }
 
 namespace {
-
-// The bytes of all arguments that are memory.
-bool touch(Joining *self, Taught &to, Touched &touched, bool &is_seen) {
-    Hazards &hazards = *self->table->hazards;
-    for (std::size_t index = 0; index < to.parameters.size(); index++) {
-        const Parameter &parameter = to.parameters[index];
-        if (parameter.code != 'P' && parameter.code != 'S') continue;
-        Argument &argument = to.arguments[index];
-        if (!hazards.has(*argument.node)) {
-            const Joining::Known *known = known_of(self, argument.object.ptr());
-            if (!known) return false;
-            argument.node = known->node;
-            argument.is_host = known->is_host;
-        }
-        is_seen |= argument.is_host;
-        touched.add(argument.node.get(), parameter.read, parameter.written);
-    }
-    return true;
-}
-
-bool set(const Taught &to, const Classes &classes) {
-    for (std::size_t index = 0; index < to.parameters.size(); index++) {
-        const Argument &argument = to.arguments[index];
-        bool is_set = to.parameters[index].code == 'v'
-                          ? to.kernel->set_value(index, argument.value)
-                          : to.kernel->set_memory(index, argument.object, classes);
-        if (!is_set) return false;
-    }
-    return true;
-}
-
-// Held while a driver is called without the GIL, when others may teach the kernel anew.
-struct Held {
-    nb::object kernel, name, reason;
-    Touched touched;
-
-    Held(const Taught &to, const Touched &of)
-        : kernel(to.kernel_object), name(to.name), reason(to.stay.reason), touched(of) {
-        touched.hold();
-    }
-    ~Held() { touched.let_go(); }
-    Held(const Held &) = delete;
-    Held &operator=(const Held &) = delete;
-};
 
 void append(PyObject *list, const nb::object &one) {
     if (PyList_Append(list, one.ptr())) throw PythonError();
@@ -290,56 +121,6 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
     return true;
 }
 
-namespace {
-
-// A `commands.KernelCommand` of such a launch.
-nb::object command_of(const Joining *self, const Taught &to, PyObject *global, PyObject *local) {
-    nb::list memory, values;
-    for (std::size_t at = 0; at < to.parameters.size(); at++) {
-        const bool is_value = to.parameters[at].code == 'v';
-        const Argument &argument = to.arguments[at];
-        nb::list &turns = is_value ? values : memory;
-        turns.append(at);
-        if (is_value) turns.append(nb::bytes(argument.value.data(), argument.value.size()));
-        else turns.append(argument.object);
-    }
-    const auto sizes = [](PyObject *given) {  // as a tuple
-        return given == Py_None ? nb::object(nb::none()) : nb::steal(PySequence_Tuple(given));
-    };
-    return self->queues->classes().command(to.name, to.kernel_object, sizes(global), sizes(local),
-                                           nb::tuple(memory), nb::tuple(values), nb::none());
-}
-
-// False: nothing has changed, or there is an error.
-bool launch(Joining *self, Given *given, PyObject *global, PyObject *local, Launched &launched) {
-    Taught &to = *given->taught;
-    const Taught::Use use(to);
-    Table &table = *self->table;
-    Sizes sizes;
-    Reaches *reaches = take_sizes(global, local, sizes) ? to.sizes.find(sizes) : nullptr;
-    if (!reaches || !read_notes(self, given, to)) return false;
-    Touched touched;
-    bool is_seen = false;
-    // again, for the memory of an event or of spans may have run code
-    if (!touch(self, to, touched, is_seen) ||
-        (to.ranges && !to.ranges->narrow(*reaches, to.key(), touched, *table.hazards,
-                                         []() -> Reach * { return nullptr; })) ||
-        !table.is_plain() || !is_plain(self) || !table.lock->try_take())
-        return false;
-    Taken taken(table.lock);
-    if (!self->books->try_take()) return false;
-    Taken books(self->books);
-    if (!set(to, self->queues->classes())) return false;
-    const Held held(to, touched);
-    to.stay.use();
-    const bool is_on_lane =
-        self->queues->launch(held.touched, *to.kernel, sizes, held.name.ptr(), held.reason,
-                             [&] { return command_of(self, to, global, local); });
-    return note(self, is_on_lane, is_seen, launched);
-}
-
-}  // namespace
-
 bool after(Joining *self, const Launched &launched) {
     if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
     if (!launched.settles && !launched.trims && !launched.looked && !launched.waited) return true;
@@ -353,95 +134,6 @@ PyObject *told(nb::object event, Launched &launched) {
 }
 
 namespace {
-
-PyObject *join(Joining *self, PyObject *const *args) {
-    if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
-        !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
-        return nullptr;
-    Given *given = given_of(args[1]);
-    Taught *to = given ? given->taught : nullptr;
-    Table &table = *self->table;
-    if (!to || !to->is_current || to->index != table.hazards->index() ||
-        to->generation != table.generation || !to->stay.lasts(table))
-        return nullptr;
-    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
-    const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
-    nb::object event = new_event(self, KERNEL);
-    Launched launched;
-    if (!launch(self, given, args[2], args[3], launched)) return nullptr;
-    return after(self, launched) ? told(std::move(event), launched) : nullptr;
-}
-
-// ---- what Python says -------------------------------------------------------------------------------
-
-// What a launch with the arguments that the kernel has now touches of its memory: the numbers that this
-// depends on, what is reached, if it is known, and whether all counts with other numbers. False where it
-// cannot be kept.
-bool learn_ranges(Taught &to, Reaches &reaches, const nb::tuple &ranges) {
-    auto numbers = nb::cast<std::vector<std::uint16_t>>(ranges[0]);
-    std::size_t many = 0;
-    for (const Parameter &one : to.parameters) many += one.code == 'P' || one.code == 'S';
-    for (std::uint16_t index : numbers)
-        if (index >= to.parameters.size() || to.parameters[index].code != 'v') return false;
-    to.ranges = Ranges{std::move(numbers), nb::cast<bool>(ranges[2])};
-    if (!nb::object(ranges[1]).is_none()) reaches.add(to.key(), ranges[1], many);
-    return true;
-}
-
-// A launch of `kernel` went to a queue, as `native`: those like it may be the core's. `pointers` and
-// `values`: its arguments by index; `ranges` as for `learn_ranges`, None where launches touch all of their
-// memory; `left`, `until`, `reason` as `stay` of `learn`.
-void teach_kernel(nb::handle joining, nb::handle kernel, nb::object native, nb::object name,
-                  nb::tuple modes, nb::dict pointers, nb::dict values, nb::handle global,
-                  nb::handle local, nb::handle ranges, std::int64_t left, std::int64_t until,
-                  nb::object reason) {
-    auto *self = reinterpret_cast<Joining *>(joining.ptr());
-    Given *given = given_of(kernel.ptr());
-    Sizes sizes;
-    if (!given || nb::len(modes) > MOST_PARAMETERS || nb::len(pointers) >= MOST_SPANS ||
-        !take_sizes(global.ptr(), local.ptr(), sizes))
-        return;
-    const std::uint32_t index = self->table->hazards->index();
-    Taught *to = given->taught;
-    if (to && to->is_used()) return;
-    if (!to || to->index != index || to->generation != self->table->generation ||
-        !to->kernel_object.is(native)) {
-        forget(std::exchange(given->taught, nullptr));
-        QueueKernel *queued = QueueKernel::of(native);
-        if (!queued) return;
-        to = given->taught = new Taught;
-        to->kernel = queued;
-        to->kernel_object = std::move(native);
-        to->index = index;
-        to->generation = self->table->generation;
-    }
-    to->name = std::move(name);
-    if (!to->is_current) {
-        const Classes &classes = self->queues->classes();
-        to->parameters.clear();
-        to->arguments.clear();
-        to->arguments.resize(nb::len(modes));
-        for (std::size_t at = 0; at < to->arguments.size(); at++) {
-            auto mode = nb::cast<std::string>(modes[at]);
-            nb::int_ index_object(at);
-            PyObject *object = PyDict_GetItem(pointers.ptr(), index_object.ptr());
-            char code = object ? code_of(classes, object) : 'v';
-            if (!code) return;
-            to->parameters.push_back({code, 0, mode.find('r') != std::string::npos,
-                                      mode.find('w') != std::string::npos});
-            PyObject *value = PyDict_GetItem(values.ptr(), index_object.ptr());
-            if (object ? !put_object(self, *to, at, object)
-                       : !value || !put_bytes(to->arguments[at], value))
-                return;
-        }
-        to->read = 0;  // notes were taken when Python read them; newer ones are newer
-        to->is_current = true;
-    }
-    Reaches &reaches = to->sizes.make(sizes);
-    to->ranges.reset();
-    if (!ranges.is_none() && !learn_ranges(*to, reaches, nb::cast<nb::tuple>(ranges))) return;
-    to->stay = {left, until, std::move(reason)};
-}
 
 int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
     static const char *names[] = {"queue", "engine", "table", "queues", "store", "numbers",
@@ -474,7 +166,6 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
                         ? nullptr
                         : reinterpret_cast<Passing *>(self->section_object);
     self->waits_first = self->queues->on_own_processor();
-    self->known = new std::vector<Joining::Known>(PLACES_OF_MEMORY);
     self->queue = queue;
     joinings[queue] = self;
     return 0;
@@ -482,14 +173,9 @@ int joining_init(Joining *self, PyObject *args, PyObject *keywords) {
 
 }  // namespace
 
-void forget(Taught *taught) { Taught::forget(taught); }
-
-void not_current(Taught *taught) { taught->is_current = false; }
-
 void Joining::end() {
     if (auto found = joinings.find(queue); found != joinings.end() && found->second == this)
         joinings.erase(found);
-    delete std::exchange(known, nullptr);
 }
 
 Joining *joining_of(PyObject *queue) {
@@ -499,7 +185,7 @@ Joining *joining_of(PyObject *queue) {
 
 PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args) {
     try {
-        if (joins == KERNEL) return join(joining, args);
+        if (joins == KERNEL) return join_kernel(joining, args);
         return join_transfer(joining, joins, original, args);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
@@ -511,8 +197,6 @@ PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *cons
 }
 
 void add_joining(nb::module_ &module) {
-    span_name = PyUnicode_InternFromString("acs_span");
-    find_span_name = PyUnicode_InternFromString("_find_span");
     module.attr("Joining") = nb::steal(
         new_type<Joining>("acs_cl._core.Joining", COLLECTED,
                           {{Py_tp_init, slot(joining_init)}, {Py_tp_new, slot(PyType_GenericNew)}}));
@@ -523,10 +207,7 @@ void add_joining(nb::module_ &module) {
                    use_transfers(std::move(call));
                });
     add_transfers();
-    module.def("teach_kernel", teach_kernel, nb::arg("joining"), nb::arg("kernel"),
-               nb::arg("native"), nb::arg("name"), nb::arg("modes"), nb::arg("pointers"),
-               nb::arg("values"), nb::arg("global_size"), nb::arg("local_size").none(),
-               nb::arg("ranges").none(), nb::arg("left"), nb::arg("until"), nb::arg("reason").none());
+    add_kernels(module);
 }
 
 }  // namespace acs_cl

@@ -1,9 +1,8 @@
-// Commands that an `acs.Queue` has launched by the core, outside of sections: what a kernel was given,
-// read by the core, and hazards, queues and books as for kernels of the runtime's own. The same for
-// transfers (transfers.cpp): reads, writes, copies and fills of buffers and of shared memory.
+// Commands that an `acs.Queue` has launched by the core, outside of sections: kernels, by the launch plan of
+// the runtime's own and its binder (kernels.cpp), and transfers of buffers and of shared memory (transfers.cpp).
 //
 // Whatever is not plain, of a launch or of the time when it comes, takes the way in Python
-// (acs_cl/queue/commands.py), which finds everything as it was, and teaches what is like it.
+// (acs_cl/queue/commands.py), which finds everything as it was, and makes a plan for what is like it.
 
 #pragma once
 
@@ -12,41 +11,27 @@
 #include <utility>
 #include <vector>
 
-#include "launch/plans.hpp"
+#include "driver/memory.hpp"
+#include "launch/caller.hpp"
 #include "queue/bypass.hpp"
 #include "queue/sample.hpp"
 
 namespace acs_cl {
 
-// An argument that a kernel has now: memory or the like, or bytes.
-struct Argument {
-    nb::object object;
-    std::string value;
-    NodePointer node;  // of memory's bytes
-    bool is_host = false;  // the host may look at that without another command
-};
+// The arguments that a kernel of PyOpenCL's has now, as the plan of its launches takes them.
+struct SetArguments : Forgettable<SetArguments> {
+    struct Object {
+        nb::object object, memory;  // the second one is its `Memory`, null where it touches nothing
+        char kind = 0;
+    };
 
-// What launches of one kernel on queues of one runtime are. `is_current`: nothing was set that is not
-// in `arguments`, or noted since turn `read`.
-struct Taught : Forgettable<Taught> {
-    nb::object kernel_object, name;
+    std::uint64_t plan;  // its serial: the plan may go before the kernel does
+    nb::object kernel_object;  // what queues take for such arguments
     QueueKernel *kernel = nullptr;
-    std::uint32_t index = 0;  // of the runtime's hazards
-    std::uint64_t generation = 0;
-    std::vector<Parameter> parameters;  // codes: 'P' memory, 'S' at an address, 'L' others, 'v' bytes
-    std::vector<Argument> arguments;
-    unsigned long long read = 0;
-    bool is_current = false;
-    Stay stay;
-    BySizes<Reaches> sizes;  // those that are known, and what launches of them touch
-    std::optional<Ranges> ranges;  // none: all of their memory
-
-    // The numbers that ranges depend on.
-    std::string key() const {
-        std::string key;
-        for (std::uint16_t index : ranges->numbers) key += arguments[index].value;
-        return key;
-    }
+    std::vector<Object> objects;  // by index, nothing for bytes
+    std::string bytes;  // of all others, at the places of the plan
+    unsigned long long read = 0;  // the turn of the last note that is in them
+    bool is_known = true;  // nothing was set that is not in them
 };
 
 // What a queue needs for that. It is found by the queue object that commands are called with, while
@@ -63,15 +48,6 @@ struct Joining {
     Queues *queues;
     Lock *books;
     Passing *section;  // null where it has none
-
-    // By the place of what tells the bytes of memory: that, their node, and whether the host may look at
-    // them without another command.
-    struct Known {
-        nb::object span;
-        NodePointer node;
-        bool is_host = false;
-    };
-    std::vector<Known> *known;
 
     auto objects() {
         return std::array{&engine, &table_object, &queues_object, &store, &numbers, &seen,
@@ -98,6 +74,7 @@ constexpr Form FORMS[] = {{},           {8, 4, 5, -1}, {6, 3, 4, 5}, {6, 3, 4, 5
 // One of these, PyOpenCL's own `original`, with all arguments; null for those that were left out. Null
 // without an error: it is not plain.
 PyObject *joined(Joining *joining, int joins, PyObject *original, PyObject *const *args);
+PyObject *join_kernel(Joining *joining, PyObject *const *args);
 PyObject *join_transfer(Joining *joining, int joins, PyObject *original, PyObject *const *args);
 
 // ---- what kernels and transfers have in common ---------------------------------------------------------
@@ -110,8 +87,9 @@ struct Launched {
     bool waited = false;   // a stretch of commands has ended with a wait
 };
 
-// The bytes of memory; null where they are not known, or all memory. It is good until the next one.
-const Joining::Known *known_of(Joining *self, PyObject *memory);
+// A `Memory` with a node, or null where nobody knows the bytes, or they are all memory.
+nb::object known_memory(Joining *self, PyObject *object);
+inline Memory *memory_in(const nb::object &known) { return reinterpret_cast<Memory *>(known.ptr()); }
 // Whether nothing is unusual about a queue now.
 bool is_plain(const Joining *self);
 // Whether nothing in a wait list says more than the order of the queue does.
@@ -129,5 +107,6 @@ PyObject *told(nb::object event, Launched &launched);
 void use_transfers(nb::object call);
 void add_transfers();
 void add_joining(nb::module_ &module);
+void add_kernels(nb::module_ &module);
 
 }  // namespace acs_cl

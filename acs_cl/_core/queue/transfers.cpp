@@ -10,9 +10,6 @@ namespace acs_cl {
 
 namespace {
 
-// Python's ADDRESS_SPACE.
-constexpr std::int64_t HOST = -1;
-
 // A blocking write of up to MOST_COPIED bytes copies the program's memory and returns; a longer one waits
 // until the device has it. One of more than SHORT waits, too, where nothing is in flight: to copy it takes
 // longer.
@@ -135,9 +132,9 @@ private:
     bool take_least() {
         for (PyObject *memory : {sides_.source, sides_.target}) {
             if (!memory) continue;
-            const Joining::Known *known = known_of(self_, memory);
-            if (!known) return false;
-            const std::int64_t width = known->node->span.width;
+            const nb::object known = known_memory(self_, memory);
+            if (!known.is_valid()) return false;
+            const std::int64_t width = memory_in(known)->span.width;
             nbytes_ = nbytes_ == ALL ? width : std::min(nbytes_, width);
         }
         return true;
@@ -145,9 +142,11 @@ private:
 
     // Some bytes of memory.
     bool add(PyObject *memory, std::int64_t offset, bool written) {
-        const Joining::Known *known = known_of(self_, memory);
-        if (!known || known->node->span.rows != 1) return false;
-        const Span all = known->node->span;
+        const nb::object kept = known_memory(self_, memory);
+        if (!kept.is_valid()) return false;
+        const Memory *known = memory_in(kept);
+        const Span all = known->span;
+        if (all.rows != 1) return false;
         if (nbytes_ <= 0 || offset > all.width - nbytes_) return false;
         const DriverMemory driven(queues.classes(), memory);
         if (driven.is_svm != sides_.is_svm) return false;
@@ -169,7 +168,7 @@ private:
             return true;
         }
         const auto address = std::int64_t(reinterpret_cast<std::uintptr_t>(program.view.buf));
-        hold(table.hazards->node(bounded({HOST, address, nbytes_, 1, nbytes_})));
+        hold(table.hazards->node(bounded({BY_ADDRESS, address, nbytes_, 1, nbytes_})));
         touched.add(nodes_[touched.many].get(), writes, !writes);
         is_seen = true;
         take_program();

@@ -1,0 +1,164 @@
+// What PyOpenCL's objects are to the driver: memory.hpp says what for.
+
+#include "driver/memory.hpp"
+
+#include <optional>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+
+namespace acs_cl {
+
+namespace {
+
+PyTypeObject *memory_type;
+PyObject *span_name, *size_name;
+
+// From CL/cl.h.
+constexpr std::uint32_t MEM_TYPE = 0x1100, MEM_FLAGS = 0x1101, MEM_SIZE = 0x1102, MEM_HOST_PTR = 0x1103,
+                        MEM_PARENT = 0x1107, MEM_OFFSET = 0x1108, BUFFER = 0x10F0;
+constexpr std::uint64_t USE_HOST_PTR = 1 << 3;
+const Span ALL_MEMORY{EVERYTHING, 0, 1, 1, 1};
+
+nb::handle class_of(const char *name) {
+    return nb::object(nb::module_::import_("pyopencl").attr(name)).release();
+}
+bool is_svm(PyObject *object) {
+    static const nb::handle type = class_of("SVMPointer");
+    return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(type.ptr()));
+}
+bool is_held_memory(PyObject *object) {
+    static const nb::handle type = class_of("MemoryObjectHolder");
+    return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(type.ptr()));
+}
+
+template <typename Value>
+bool ask(void *memory, std::uint32_t what, Value &to) {
+    return !driver.memory_info(memory, what, sizeof(to), &to, nullptr);
+}
+
+Span interval(std::int64_t base, std::int64_t start, std::uint64_t nbytes) {
+    const auto width = std::int64_t(std::min<std::uint64_t>(std::max<std::uint64_t>(1, nbytes), INT64_MAX));
+    return bounded({base, start, width, 1, width});
+}
+
+// All of a memory object, as bytes of the one that it is a part of: a sub-buffer of its buffer, an image of the
+// buffer below it, whose rows may be apart. Intel's runtime does not tell that one once the program has
+// released it: such a part may be any memory.
+Span span_of_handle(void *memory) {
+    std::size_t size = 0, offset = 0;
+    std::uint32_t type = 0;
+    void *parent = nullptr;
+    if (!memory || !ask(memory, MEM_SIZE, size) || !ask(memory, MEM_TYPE, type) || !ask(memory, MEM_PARENT, parent))
+        return ALL_MEMORY;
+    if (!parent) return interval(-std::int64_t(reinterpret_cast<std::uintptr_t>(memory)), 0, size);
+    const Span whole = span_of_handle(parent);
+    if (whole.base == EVERYTHING || type != BUFFER || !ask(memory, MEM_OFFSET, offset)) return whole;
+    return interval(whole.base, std::int64_t(offset), size);
+}
+
+// An address without an extent may reach anything that is named like that.
+Span span_of_svm(PyObject *pointer) {
+    const auto address = std::int64_t(nb::cast<std::uint64_t>(nb::getattr(pointer, "svm_ptr")));
+    const nb::object size = nb::steal(PyObject_GetAttr(pointer, size_name));
+    if (!size.is_valid()) throw nb::python_error();
+    if (size.is_none()) return interval(BY_ADDRESS, 0, INT64_MAX);
+    return interval(BY_ADDRESS, address, nb::cast<std::uint64_t>(size));
+}
+
+nb::object new_memory(const Span &span, bool is_host, nb::handle store) {
+    nb::object made = nb::steal(memory_type->tp_alloc(memory_type, 0));
+    if (!made.is_valid()) throw nb::python_error();
+    auto *self = reinterpret_cast<Memory *>(made.ptr());
+    self->span = span;
+    self->is_host = is_host;
+    self->store = store.is_valid() && !store.is_none() ? store.inc_ref().ptr() : nullptr;
+    return made;
+}
+
+PyObject *memory_span(Memory *self, void *) {
+    try {
+        return object_of(self->span).release().ptr();
+    } catch (nb::python_error &error) {
+        return error.restore(), nullptr;
+    }
+}
+PyObject *memory_is_host(Memory *self, void *) { return PyBool_FromLong(self->is_host); }
+PyGetSetDef memory_properties[] = {{"span", getter(memory_span), nullptr, nullptr, nullptr},
+                                   {"is_host", getter(memory_is_host), nullptr, nullptr, nullptr},
+                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace
+
+std::optional<Span> driver_span(PyObject *object) {
+    if (is_svm(object)) return span_of_svm(object);
+    if (is_held_memory(object)) return span_of_handle(handle_of(object));
+    return std::nullopt;
+}
+
+std::optional<Span> host_span(PyObject *object, const Span &span) {
+    if (span.base == EVERYTHING || is_svm(object)) return std::nullopt;
+    void *memory = handle_of(object), *parent = nullptr;
+    if (!memory) return std::nullopt;
+    if (ask(memory, MEM_PARENT, parent) && parent) memory = parent;
+    std::uint64_t flags = 0;
+    std::uintptr_t address = 0;
+    if (!ask(memory, MEM_FLAGS, flags) || !(flags & USE_HOST_PTR) || !ask(memory, MEM_HOST_PTR, address) || !address)
+        return std::nullopt;
+    return bounded({BY_ADDRESS, std::int64_t(address) + span.start, span.pitch, span.rows, span.width});
+}
+
+nb::object memory_of(PyObject *object, nb::handle store) {
+    nb::object known = nb::steal(PyObject_GetAttr(object, span_name));
+    if (!known.is_valid()) PyErr_Clear();
+    if (known.is_valid() && Py_TYPE(known.ptr()) == memory_type) {
+        PyObject *of = reinterpret_cast<Memory *>(known.ptr())->store;
+        if (!of || of == store.ptr()) return known;
+    }
+    std::optional<Span> span = driver_span(object);
+    if (!span) return nb::none();
+    const bool is_address = is_svm(object);
+    const std::uint64_t name = is_address ? nb::cast<std::uint64_t>(nb::getattr(object, "svm_ptr")) : std::uint64_t(-span->base);
+    if (span->base == EVERYTHING || nb::cast<const Reserved &>(store).owns(name))
+        return new_memory(ALL_MEMORY, true, nb::none());
+    bool is_host = true;
+    if (!is_address) {
+        std::uint64_t flags = 0;
+        is_host = !ask(handle_of(object), MEM_FLAGS, flags) || flags & USE_HOST_PTR;
+        if (const auto by_address = is_host ? host_span(object, *span) : std::nullopt) span = by_address;
+    }
+    nb::object made = new_memory(*span, is_host, nb::none());
+    // a class without room for it is asked each time
+    if (!known.is_valid() && PyObject_SetAttr(object, span_name, made.ptr())) PyErr_Clear();
+    return made;
+}
+
+void add_memory(nb::module_ &module) {
+    span_name = PyUnicode_InternFromString("acs_span");
+    size_name = PyUnicode_InternFromString("size");
+    nb::object type = nb::steal(new_type<Memory>("acs_cl._core.Memory", COLLECTED, {{Py_tp_getset, memory_properties}}));
+    memory_type = reinterpret_cast<PyTypeObject *>(type.inc_ref().ptr());
+    module.attr("Memory") = type;
+    nb::class_<Reserved>(module, "Reserved")
+        .def(nb::init<>())
+        .def("add", &Reserved::add, nb::arg("start"), nb::arg("size"))
+        .def("remove", &Reserved::remove, nb::arg("start"))
+        .def("include", &Reserved::include, nb::arg("other"), nb::keep_alive<1, 2>())
+        .def("owns", &Reserved::owns, nb::arg("address"))
+        .def_prop_ro("sizes", &Reserved::sizes);
+    module.def("memory_of", [](nb::handle object, nb::handle store) { return memory_of(object.ptr(), store); },
+               nb::arg("object"), nb::arg("store"));
+    module.def("new_memory", [](nb::handle span, nb::handle store) {
+        return new_memory(span_of(span.ptr()), false, store);
+    }, nb::arg("span"), nb::arg("store"));
+    module.def("foreign_spans", [](nb::handle object) {
+        nb::list found;
+        if (const std::optional<Span> span = driver_span(object.ptr())) {
+            found.append(object_of(*span));
+            if (const auto by_address = host_span(object.ptr(), *span)) found.append(object_of(*by_address));
+        }
+        return nb::tuple(found);
+    }, nb::arg("object"));
+}
+
+}  // namespace acs_cl

@@ -1,0 +1,214 @@
+// Kernels of an `acs.Queue` as launches of the core's own: tracking.hpp says when.
+
+#include <algorithm>
+
+#include <nanobind/stl/string.h>
+
+#include "queue/tracking.hpp"
+
+namespace acs_cl {
+
+namespace {
+
+// ---- what a kernel was given -----------------------------------------------------------------------
+
+// What an object is for a kernel: memory ('P'), the same at an address ('S'), or anything else ('L'); 0: left to
+// Python.
+char kind_of(const Classes &classes, PyObject *object) {
+    if (is_a(object, classes.svm)) return 'S';
+    const bool is_no_bytes = object == Py_None || is_a(object, classes.local);
+    if (is_no_bytes || is_a(object, classes.sampler)) return 'L';
+    return is_a(object, classes.memory) ? 'P' : 0;
+}
+
+// Arguments of a kernel by its plan. False where one is left to Python.
+class Setting {
+public:
+    Setting(Joining *joining, SetArguments &arguments, const LaunchPlan &of)
+        : self(joining), to(arguments), plan(of), classes(joining->queues->classes()) {}
+
+    bool put_object(std::size_t index, PyObject *object) {
+        SetArguments::Object &argument = to.objects[index];
+        if (argument.object.is(object)) return true;
+        const char kind = kind_of(classes, object);
+        // NVIDIA's driver refuses a buffer where the same kernel was once given an address
+        if (!kind || (argument.kind && kind != argument.kind)) return false;
+        nb::object known;
+        if (kind != 'L') {
+            known = known_memory(self, object);
+            // memory that is only Python's has to be held until the launch has ended
+            if (!known.is_valid() || (memory_in(known)->is_host && kind == 'S')) return false;
+        }
+        argument = {nb::borrow(object), std::move(known), kind};
+        return true;
+    }
+
+    bool put_bytes(std::size_t index, PyObject *object) {
+        if (PyBytes_CheckExact(object))
+            return put_value(index, PyBytes_AS_STRING(object), std::size_t(PyBytes_GET_SIZE(object)));
+        Py_buffer bytes;
+        if (PyObject_GetBuffer(object, &bytes, PyBUF_SIMPLE)) return PyErr_Clear(), false;
+        const bool is_put = put_value(index, static_cast<const char *>(bytes.buf), std::size_t(bytes.len));
+        PyBuffer_Release(&bytes);
+        return is_put;
+    }
+
+    // What setters were given since that was read last.
+    bool read(Given *given) {
+        int places[PLACES], many = 0;
+        for (int place = 0; place < PLACES; place++)
+            if (given->last[place] && given->turns[place] > to.read) places[many++] = place;
+        std::sort(places, places + many,
+                  [&](int one, int other) { return given->turns[one] < given->turns[other]; });
+        for (int at = 0; at < many; at++) {
+            const unsigned long long turn = given->turns[places[at]];
+            if (!put_note(places[at], nb::borrow(given->last[places[at]]).ptr())) return to.is_known = false;
+            to.read = turn;
+        }
+        return true;
+    }
+
+private:
+    bool put_value(std::size_t index, const char *bytes, std::size_t nbytes) {
+        const Parameter &one = plan.parameters[index];
+        if (one.is_object() || nbytes != one.nbytes) return false;
+        std::copy_n(bytes, nbytes, &to.bytes[one.at - HEAD_BYTES]);
+        return true;
+    }
+
+    bool put(PyObject *at, PyObject *object, bool are_bytes) {
+        const std::size_t index = PyLong_AsSize_t(at);
+        if (index >= plan.parameters.size()) return PyErr_Clear(), false;
+        if (plan.parameters[index].is_object()) return !are_bytes && put_object(index, object);
+        return (are_bytes || !kind_of(classes, object)) && put_bytes(index, object);
+    }
+
+    // A number as `struct` packs it.
+    bool put_packed(PyObject *at, PyObject *code, PyObject *number) {
+        const std::size_t index = PyLong_AsSize_t(at);
+        if (index >= plan.parameters.size()) return PyErr_Clear(), false;
+        if (!PyBytes_CheckExact(code) || PyBytes_GET_SIZE(code) != 1) return false;
+        char which = PyBytes_AS_STRING(code)[0];
+        if (which == 'c') which = 'b';
+        if (which == 'l' || which == 'L') which = sizeof(long) == 8 ? which + 5 : which - 3;
+        const std::size_t nbytes = which == 'P' ? 0 : number_bytes(which);
+        char value[8];
+        return nbytes && put_number(which, number, value) && put_value(index, value, nbytes);
+    }
+
+    bool put_note(int place, PyObject *note) {
+        if (place >= SETTERS) {
+            const nb::object index = nb::steal(PyLong_FromLong(place - SETTERS));
+            return put(index.ptr(), note, false);
+        }
+        const Py_ssize_t many = PyTuple_GET_SIZE(note), step = place == PACKED ? 3 : 2;
+        for (Py_ssize_t at = 0; at + step <= many; at += step) {
+            PyObject **items = &PyTuple_GET_ITEM(note, at);
+            if (place == PACKED ? !put_packed(items[0], items[1], items[2])
+                                : !put(items[0], items[1], place != MULTI))
+                return false;
+        }
+        return true;
+    }
+
+    Joining *self;
+    SetArguments &to;
+    const LaunchPlan &plan;
+    const Classes &classes;
+};
+
+// ---- a launch ------------------------------------------------------------------------------------
+
+// Binds what a kernel has; false where memory is left to Python.
+bool bind(Joining *self, const SetArguments &set, Bound &bound, bool &is_seen) {
+    bound.take_bytes(set.bytes);
+    for (std::size_t at = 0; at < set.objects.size(); at++) {
+        const SetArguments::Object &one = set.objects[at];
+        if (!bound.plan.parameters[at].is_object()) continue;
+        Memory *memory = one.memory.is_valid() ? memory_in(one.memory) : nullptr;
+        Node *node = memory ? memory->node_in(*self->table->hazards) : nullptr;
+        if (memory && !node) return false;
+        is_seen |= memory && memory->is_host;
+        bound.take_object(at, one.object.ptr(), node, memory && memory->is_placed());
+    }
+    return bound.finish(nullptr);
+}
+
+// False: nothing has changed, or there is an error.
+bool launch(Joining *self, Given *given, SetArguments &set, LaunchPlan &plan, PyObject *const *args,
+            Launched &launched) {
+    const SetArguments::Use use(set);
+    Table &table = *self->table;
+    const nb::object kernel_object = set.kernel_object;
+    Bound bound(plan, self->engine);
+    bool is_seen = false;
+    if (!bound.begin(args[2], args[3], set.kernel, kernel_object.ptr()) || !bound.is_on_lanes() ||
+        !Setting(self, set, plan).read(given) || !bound.start(false) || !bind(self, set, bound, is_seen))
+        return false;
+    // again, for the memory of an event or of spans may have run code
+    if (!plan.is_current() || !table.is_plain() || !is_plain(self) || !table.lock->try_take()) return false;
+    Taken taken(table.lock);
+    if (!self->books->try_take()) return false;
+    Taken books(self->books);
+    if (!bound.set()) return false;
+    const Holding holding(bound.touched);
+    return note(self, bound.enqueue(), is_seen, launched);
+}
+
+// ---- what Python says -------------------------------------------------------------------------------
+
+// What a kernel of PyOpenCL's has now: `pointers` and `values` by index. Launches of `object`, by the plan of
+// `own`, the runtime's kernel, may be the core's from now on.
+void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::object object, nb::dict pointers,
+                   nb::dict values) {
+    auto *self = reinterpret_cast<Joining *>(joining.ptr());
+    Given *given = given_of(kernel.ptr());
+    LaunchPlan *plan = caller(own)->plan;
+    QueueKernel *queued = QueueKernel::of(object);
+    if (!given || !plan || !queued || (given->set && given->set->is_used())) return;
+    const LaunchPlan::Use use(*plan);
+    auto set = std::make_unique<SetArguments>();
+    set->plan = plan->serial;
+    set->kernel_object = std::move(object);
+    set->kernel = queued;
+    set->objects.resize(plan->parameters.size());
+    set->bytes.resize(plan->end - HEAD_BYTES);
+    Setting setting(self, *set, *plan);
+    for (std::size_t at = 0; at < set->objects.size(); at++) {
+        const nb::int_ index(at);
+        PyObject *memory = PyDict_GetItem(pointers.ptr(), index.ptr());
+        PyObject *value = PyDict_GetItem(values.ptr(), index.ptr());
+        const bool is_put = plan->parameters[at].is_object() ? memory && setting.put_object(at, memory)
+                                                             : value && setting.put_bytes(at, value);
+        if (!is_put) return;
+    }
+    // notes were taken when Python read them; newer ones are newer
+    if (!given->set || !given->set->is_used()) forget(std::exchange(given->set, set.release()));
+}
+
+}  // namespace
+
+PyObject *join_kernel(Joining *self, PyObject *const *args) {
+    if (args[4] != Py_None || args[6] != Py_False || args[7] != Py_False ||
+        !self->table->is_plain() || !is_plain(self) || !waits_for_nothing(self, args[5]))
+        return nullptr;
+    Given *given = given_of(args[1]);
+    if (!given || !given->set) return nullptr;
+    const nb::object lives = nb::borrow(reinterpret_cast<PyObject *>(self));
+    const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
+    nb::object event = new_event(self, KERNEL);
+    SetArguments *set = given->set;
+    LaunchPlan *plan = set && set->is_known ? LaunchPlan::find(set->plan) : nullptr;
+    Launched launched;
+    if (!plan || plan->table != self->table || !launch(self, given, *set, *plan, args, launched)) return nullptr;
+    return after(self, launched) ? told(std::move(event), launched) : nullptr;
+}
+
+void forget(SetArguments *set) { SetArguments::forget(set); }
+
+void add_kernels(nb::module_ &module) {
+    module.def("set_arguments", set_arguments, nb::arg("joining"), nb::arg("kernel"), nb::arg("own"),
+               nb::arg("queued"), nb::arg("pointers"), nb::arg("values"));
+}
+
+}  // namespace acs_cl
