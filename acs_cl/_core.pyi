@@ -511,8 +511,8 @@ def plan(
     """Give a kernel its launch plan: code, mode, bytes and place in a record by parameter.
 
     `body` tells which bytes it reaches: the parameters that this depends on, what is run for new
-    numbers, the group size that it asks for, and how often at most (below 0: without a limit). None:
-    launches touch all of their arrays. `lanes`: queues, kernel, whether memory goes there by
+    numbers, the group size that it asks for, and how often at most (below 0: without a limit).
+    None: launches touch all of their arrays. `lanes`: queues, kernel, whether memory goes there by
     address. `scheduler`: itself, bytes of arguments, of local memory of the kernel's own, and of
     local memory at most."""
 

@@ -30,6 +30,7 @@ OF_OTHERS = {
         "Handle",
         "Joining",
         "Lock",
+        "Memory",
         "Passing",
     ),
     *("Setter", "View", "Access", "CoreCommand", "Launch", "Span", "append", "enqueue", "get"),

@@ -145,6 +145,45 @@ def test_many_pointers_and_none_at_all(context: cl.Context, long_way: list[str])
     assert (values_of(queue, found) == 18 * each + 6).all()
 
 
+OFFSETS = """
+kernel void part(global char *base, long offset, global const int *from, int rounds)
+{
+  global int *to = (global int *) (base + offset);
+  int i = get_global_id(0), a = from[i];
+  for (int round = 0; round < rounds; round++) a = a * 3 + i;
+  to[i] += a;
+}
+"""
+
+
+def test_parts_of_one_buffer_are_independent(context: cl.Context, long_way: list[str]) -> None:
+    """As arrays of PyOpenCL hand over views: a buffer and an offset. The core works out which bytes
+    new numbers reach, also after a hundred of them."""
+    queue = acs.Queue(context, backend="lanes", lanes=4)
+    part = cl.Kernel(cl.Program(context, OFFSETS).build(), "part")
+    parts = 128
+    base, source = buffer(queue, np.zeros(8 * parts)), buffer(queue, np.ones(8))
+    for at in range(2):
+        part(queue, (8,), None, base, np.int64(32 * at), source, np.int32(0))
+    queue.finish()
+    del long_way[:]
+    before = queue.runtime.stats()["edges"]
+    for at in range(parts):
+        part(queue, (8,), None, base, np.int64(32 * at), source, np.int32(ROUNDS // 100))
+    after = queue.runtime.stats()["edges"]
+    assert not long_way
+    assert after == before
+    part(queue, (8,), None, base, np.int64(16), source, np.int32(0))  # behind two of them
+    assert sum(queue.runtime.stats()["edges"].values()) > sum(before.values())
+    found = values_of(queue, base, 8 * parts)
+    plain = cl.CommandQueue(context)
+    other = buffer(plain, np.zeros(8 * parts))
+    for at, rounds in [(0, 0), (1, 0), *((at, ROUNDS // 100) for at in range(parts)), (0.5, 0)]:
+        offset = np.int64(int(32 * at))
+        part(plain, (8,), None, other, offset, buffer(plain, np.ones(8)), np.int32(rounds))
+    assert np.array_equal(found, values_of(plain, other, 8 * parts))
+
+
 def test_edges_are_those_of_python(context: cl.Context) -> None:
     """While one launch runs all others are in flight, so that both see the same."""
     kernels = kernels_of(context)

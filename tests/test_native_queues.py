@@ -177,7 +177,7 @@ class Driver:
         return REFUSED  # nothing here reads back, or writes
 
     copy_svm = write_buffer = queue_info = device_info = read_buffer
-    copy_buffer = fill_buffer = fill_svm = set_event_callback = read_buffer
+    copy_buffer = fill_buffer = fill_svm = set_event_callback = memory_info = read_buffer
 
     def retain_event(self, event: int) -> int:
         self.references[event] += 1
@@ -205,6 +205,7 @@ class Driver:
             "fill_buffer": (VOID, VOID, VOID, SIZE, SIZE, SIZE, INT, some, some),
             "fill_svm": (VOID, VOID, VOID, SIZE, SIZE, INT, some, some),
             "set_event_callback": (VOID, INT, VOID, VOID),
+            "memory_info": (VOID, INT, SIZE, VOID, VOID),
         }  # fmt: skip
         return [
             ctypes.CFUNCTYPE(VOID if name == "create_kernel" else STATUS, *kind)(

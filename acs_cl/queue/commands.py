@@ -12,7 +12,6 @@ this module does not know in detail waits for all before it, and all after it wa
 
 from __future__ import annotations
 
-import contextlib
 import struct
 from collections import Counter, deque
 from functools import partial
@@ -48,6 +47,7 @@ until the device has it."""
 SHORT_BYTES = 64 << 10
 """One of more than this waits, too, where nothing is in flight: to copy it takes longer."""
 
+
 class Unclear(Exception):  # noqa: N818  (an answer, not an error of the user)
     """A call that this module does not understand; PyOpenCL may, or says what is wrong with it."""
 
@@ -57,6 +57,7 @@ Described = tuple[KernelCommand, Access, bool]
 
 KernelKey: TypeAlias = tuple[int, str]
 """What a kernel has in common with others of the same program and name."""
+
 
 class Plan(NamedTuple):
     """What is needed of a kernel at each launch."""
