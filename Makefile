@@ -26,7 +26,7 @@ help:
 	@echo "make signals  Ctrl-C at random moments, $(SIGNALS) for each call of each backend (SIGNALS=n)"
 	@echo "make fuzz    $(FUZZ) random programs (FUZZ=n)"
 	@echo "make traps   hostile kernels in every form (TRAPS=file.json, ARGS=\"--device name\")"
-	@echo "make proofs  $(PROOFS) random graphs, each proven (PROOFS=n)"
+	@echo "make proofs  $(PROOFS) random graphs, each proven, and planted faults (PROOFS=n)"
 	@echo "make sanitize  the native core under AddressSanitizer, on random programs (FUZZ=n)"
 	@echo "make wheels  a wheel for each interpreter, tried in a fresh environment (PYTHONS=...)"
 	@echo "make demo    the demo, with its picture"
@@ -99,8 +99,9 @@ fuzz: $(STAMP)
 	$(RUN) tests/random_batches.py --programs $(FUZZ) --kernels $$(($(FUZZ) / 20)) $(ARGS)
 
 PROOFS ?= 10000
+PROOFS_JSON ?= build/proofs.json
 proofs: $(STAMP)
-	ACS_CL_PROOFS=$(PROOFS) $(PYTEST) -n $(JOBS) tests/test_proof.py $(ARGS)
+	$(RUN) tests/proofs.py --graphs $(PROOFS) --json $(PROOFS_JSON) $(ARGS)
 
 # All of them, each in a program of its own, in every form; `make test` has a short form. What was
 # cut off goes on with ARGS=--continue, as long as the library's sources are the same.
