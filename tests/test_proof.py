@@ -14,7 +14,7 @@ import numpy as np
 import proofs
 import pyopencl as cl
 import pytest
-from proofs import made, shared_pairs
+from proofs import BODIES, GROUPS, LAUNCHES, made, shared_pairs
 
 import acs_cl as acs
 from acs_cl.errors import InternalError
