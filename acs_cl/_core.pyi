@@ -196,6 +196,19 @@ def wait_for_event(event: int, seconds: float = -1) -> bool:
 
     A handler of a signal that raises ends the wait."""
 
+def carry(
+    source: tuple[int, int, int],
+    target: tuple[int, int, int],
+    is_svm: bool,
+    nbytes: int,
+    staging: int,
+    slot: int,
+    slots: int,
+) -> int:
+    """Copy bytes to a device of another context and wait for it; return the driver's status.
+
+    A side is a queue, memory and an offset. `staging`: pinned memory of so many slots."""
+
 class Lock:
     """Lock as `threading.RLock` does; the core can test whether another thread holds it.
 

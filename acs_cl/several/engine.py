@@ -24,7 +24,7 @@ import pyopencl as cl
 from .. import core
 from ..devices import driver
 from ..devices.driver import Place
-from ..errors import OutOfMemory, UsageError
+from ..errors import DeviceError, OutOfMemory, UsageError
 from ..handle import Handle
 from ..launch import bases, waits
 from ..launch.books import Parts
@@ -55,6 +55,9 @@ MOST_PIECES = 64
 """A read of more pieces than this copies all of them to one device first."""
 
 AT_HOME = "its data is there"
+
+WAITS_US = 500.0
+"""A copy is made at once if what it copies will be there before long."""
 
 LOOKED_AT = 256
 """How many short launches the core makes before one is looked at again."""
@@ -113,6 +116,7 @@ class SeveralEngine(Engine):
         self.policy = placement.policy(team.placement)
         self.twins = Twins(team.contexts, team.devices)
         self.staging = Staging(self._pinned)
+        self._queues: dict[int, cl.CommandQueue] = {}
         self.parcels: Callable[[Parcel], None] | None = None
         """Is told of each copy. For tests."""
         many = len(team.devices)
@@ -499,11 +503,79 @@ class SeveralEngine(Engine):
                 if self.coherence.run(piece, source, device, begins) < begins:
                     break
                 piece = piece._replace(end=pieces.popleft().end)
-            for start in range(piece.start, piece.end, CHUNK):
-                self._copy(Parcel(span.base, start, min(piece.end, start + CHUNK), source, device))
+            if not self._carry(Parcel(span.base, piece.start, piece.end, source, device)):
+                for start in range(piece.start, piece.end, CHUNK):
+                    end = min(piece.end, start + CHUNK)
+                    self._copy(Parcel(span.base, start, end, source, device))
             if device:
                 self._leave(span.base)
             self.coherence.moved(piece, device)
+
+    def _carry(self, parcel: Parcel) -> bool:
+        """Copy at once, if what the copy follows has ended, or will before long; or say that it
+        has to be launched."""
+        base, start, end, source, target = parcel
+        if self.failures.any or self._may_be_poisoned():
+            return False
+        blocks = self._blocks[base]
+        for device in (source, target):
+            self._have_part(blocks, device)
+        soon_us = perf_counter() * 1e6 + WAITS_US
+        if self._ready_us.get((base, source), 0.0) > soon_us:
+            return False
+        spans = [(interval(real_base(base, device), start, end - start),) for device in (source, target)]
+        number = self.table.number = self.table.number + 1
+        found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
+        self.hazards.retire(number)  # whatever comes next comes behind it
+        if not self._wait_soon(self.table.expand(found) if self.table.has_stand_ins else found):
+            return False
+        sides = []
+        for device in (source, target):
+            part = blocks.parts[device]
+            assert part is not None
+            place = self.store.stores[device].place(part, start, end - start)
+            memory = place.memory.svm_ptr if self.store.is_svm else place.memory.int_ptr
+            sides.append((self._own_queue(device).int_ptr, memory, place.offset))
+        staging, slot = self.staging.at_once(end - start)
+        status = core.native.carry(
+            *sides, self.store.is_svm, end - start, staging.ctypes.data, slot, len(staging) // slot
+        )
+        if status < 0:
+            raise DeviceError(
+                f"copying {end - start:,} bytes from device {source} to device {target} failed with "
+                f"status {status}"
+            )
+        self._count_copy(parcel)
+        return True
+
+    def _wait_soon(self, numbers: Sequence[int]) -> bool:
+        """Wait for launches, if all of them are with the driver; say whether all ended well."""
+        events = []
+        for number in numbers:
+            state = self.table.state(number)
+            event = self.backend.event(number) if state == "executing" else None
+            if state is not None and event is None:
+                return False
+            if event is not None:
+                events.append(event)
+        if events:
+            self.backend.flush()
+        return all(driver.wait_for_event(event) >= 0 for event in events)
+
+    def _own_queue(self, device: int) -> cl.CommandQueue:
+        """A queue for copies at once, which keeps no times: that would double what a short one
+        takes."""
+        if device not in self._queues:
+            context, chosen = self.team.contexts[device], self.team.devices[device]
+            self._queues[device] = driver.CommandQueue(context, chosen)
+        return self._queues[device]
+
+    def _count_copy(self, parcel: Parcel) -> None:
+        count = self.moved[parcel.source][parcel.target]
+        count[0] += 1
+        count[1] += parcel.end - parcel.start
+        if self.parcels is not None:
+            self.parcels(parcel)
 
     def _copy(self, parcel: Parcel) -> None:
         """Launch both halves of a copy."""
@@ -531,11 +603,7 @@ class SeveralEngine(Engine):
         self.backend.assign(self.number + 1, target, why)
         there = real(target)
         self.enter(write, Access(staged, there, there), patient=True)
-        count = self.moved[source][target]
-        count[0] += 1
-        count[1] += nbytes
-        if self.parcels is not None:
-            self.parcels(parcel)
+        self._count_copy(parcel)
 
     def _tell_of(self, number: int) -> None:
         """Have a thread move things along as soon as the first half of a copy has ended."""

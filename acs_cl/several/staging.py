@@ -3,7 +3,7 @@
 In: bytes of a base that one device has and another lacks. Out: launches, as any others: one that
 reads a chunk into staging memory, and one that writes it from there. The second one is held until
 the first has ended, since events do not cross contexts. Chunks follow each other, so that one is
-read while the one before is written.
+read while the one before is written. Or the core makes the whole copy at once, and waits for it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ CHUNK = 4 << 20
 
 SMALL = 64 << 10
 """Copies up to this take a small piece of staging memory."""
+
+AT_ONCE = 4
+"""Chunks of one copy that are under way at a time, where the core makes it."""
 
 MOST = {SMALL: 64, CHUNK: 8}
 """How many pieces of each size there are, at most."""
@@ -48,6 +51,8 @@ class Staging:
         self._allocate = allocate
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
         """By size, the one that was taken longest ago first."""
+        self._own: dict[int, HostArray] = {}
+        """What copies at once go through, by the size of its slots."""
 
     @property
     def reserved_bytes(self) -> int:
@@ -67,7 +72,15 @@ class Staging:
         slots.rotate(-1)
         return slots[-1], in_use
 
+    def at_once(self, nbytes: int) -> tuple[HostArray, int]:
+        """Staging memory for a copy at once, and the size of its slots."""
+        size = SMALL if nbytes <= SMALL else CHUNK
+        if size not in self._own:
+            self._own[size] = self._allocate(size if size == SMALL else AT_ONCE * size)
+        return self._own[size], size
+
     def clear(self) -> None:
         """Let go of all."""
         for slots in self._slots.values():
             slots.clear()
+        self._own.clear()

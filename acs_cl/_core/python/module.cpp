@@ -1,6 +1,7 @@
 // What Python sees of the core. acs_cl/core.py says where it takes the place of modules in Python.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -13,7 +14,7 @@
 #include <thread>
 
 #include "access/outline.hpp"
-#include "driver/memory.hpp"
+#include "driver/carrying.hpp"
 #include "driver/queues.hpp"
 #include "epoch/order.hpp"
 #include "epoch/recorder.hpp"
@@ -107,7 +108,7 @@ NB_MODULE(_core, module) {
     const char *names[KINDS] = {"RAW", "WAR", "WAW", "reuse", "any"};
     for (int kind = 0; kind < KINDS; kind++) kinds[kind] = PyUnicode_InternFromString(names[kind]);
 
-    module.attr("INTERFACE") = 56;  // as acs_cl/core.py expects it
+    module.attr("INTERFACE") = 57;  // as acs_cl/core.py expects it
     module.attr("SOURCES") = ACS_CL_SOURCES;  // the digest that CMake made of them
 
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
@@ -179,7 +180,18 @@ NB_MODULE(_core, module) {
         if (found == Wait::RAISED) throw PythonError();
         return found == Wait::ENDED;
     }, "event"_a, "seconds"_a = -1);
-
+    module.def("carry", [](const std::tuple<std::uintptr_t, std::uintptr_t, std::size_t> &from,
+                           const std::tuple<std::uintptr_t, std::uintptr_t, std::size_t> &to, bool is_svm,
+                           std::size_t nbytes, std::uintptr_t staging, std::size_t slot, std::size_t slots) {
+        const auto side = [](const auto &of) {
+            const auto &[queue, memory, offset] = of;
+            return Side{reinterpret_cast<void *>(queue), reinterpret_cast<void *>(memory), offset};
+        };
+        if (!slot || !slots) throw std::invalid_argument("a copy needs staging memory");
+        nb::gil_scoped_release others;
+        return Carrying(side(from), side(to), is_svm, nbytes,
+                        {reinterpret_cast<char *>(staging), slot, slots}).run();
+    }, "source"_a, "target"_a, "is_svm"_a, "nbytes"_a, "staging"_a, "slot"_a, "slots"_a);
     module.def("mark_host_task", [] { runs_host_task = true; });
     module.def("on_host_task", [] { return runs_host_task; });
 
