@@ -265,6 +265,31 @@ def test_the_core_makes_short_launches_where_the_first_device_alone_has_their_da
         assert z.get().tolist() == [2] * 100
 
 
+@pytest.mark.parametrize("memory", ["svm", "buffers"])
+def test_copies_are_made_at_once_unless_their_data_comes_late(
+    device: cl.Device, memory: str
+) -> None:
+    with acs.Runtime(devices=team(device, 2), memory=memory, spread=False) as rt:
+        engine, prog = engine_of(rt), rt.build(ADD)
+        many = (9 << 20) // 4 + 5  # some chunks, each slot more than once, and a part of one
+        values = np.arange(many, dtype="f4")
+        x, y = rt.array(values), rt.array(np.ones(64), "f4")
+        rt.finish()
+        for target in (1, 0, 1):
+            engine.have(x[3:], target, alone=True)
+            engine.have(x, target, alone=True)
+            assert not len(engine.table)  # nothing was launched
+        np.testing.assert_array_equal(x.get(), values)
+        gate = cl.UserEvent(rt.context)
+        engine.policy = lambda *of: 0
+        prog.add((64,), None, x, y, 1, wait_for=[gate])
+        engine.have(y, 1)  # behind what waits for the program: the copy has to be launched
+        assert len(engine.table) >= 3
+        gate.set_status(cl.command_execution_status.COMPLETE)
+        engine.have(y, 1, alone=True)
+        assert y.get().sum() == 64 + values[:64].sum()
+
+
 def test_graphs_replay_on_all_devices(two: acs.Runtime) -> None:
     prog = two.build(ADD)
     x, y, z = (two.array(np.full(64, k), "f4") for k in (1, 2, 3))

@@ -35,7 +35,7 @@ from ..launch.engine import Calls, Engine
 from ..launch.gates import open_events
 from ..launch.joint import SeveralHandle
 from ..memory.array import Array, HostArray
-from ..memory.blocks import Base
+from ..memory.blocks import Base, Block
 from ..records import EVERYTHING, Access, Command, Span, interval
 from . import binding, placement
 from .backend import Key, Several
@@ -116,7 +116,7 @@ class SeveralEngine(Engine):
         self.policy = placement.policy(team.placement)
         self.twins = Twins(team.contexts, team.devices)
         self.staging = Staging(self._pinned)
-        self._queues: dict[int, cl.CommandQueue] = {}
+        self._queues: dict[int, tuple[cl.CommandQueue, int]] = {}
         self.parcels: Callable[[Parcel], None] | None = None
         """Is told of each copy. For tests."""
         many = len(team.devices)
@@ -441,8 +441,10 @@ class SeveralEngine(Engine):
         self._have_part(part.blocks, device)
         return self.store.place_on(part, device)
 
-    def _have_part(self, blocks: Blocks, device: int) -> None:
-        """Make the block of an array on a device, if there is none yet."""
+    def _have_part(self, blocks: Blocks, device: int) -> Block:
+        """The block of an array on a device, made if there is none yet."""
+        if (known := blocks.parts[device]) is not None:
+            return known
         block, is_new = self.store.part(blocks, device, self.hazards.is_live)
         if block is None:
             bases.take_back(self)
@@ -457,6 +459,7 @@ class SeveralEngine(Engine):
             )
         if is_new and block.users:
             self.hazards.inherit(real_base(blocks.number, device), block.users)
+        return block
 
     def _real(self, access: Access, device: int) -> Access:
         """The access with the base numbers of a device."""
@@ -517,33 +520,28 @@ class SeveralEngine(Engine):
         base, start, end, source, target = parcel
         if self.failures.any or self._may_be_poisoned():
             return False
-        blocks = self._blocks[base]
-        for device in (source, target):
-            self._have_part(blocks, device)
-        soon_us = perf_counter() * 1e6 + WAITS_US
-        if self._ready_us.get((base, source), 0.0) > soon_us:
+        if self._ready_us.get((base, source), 0.0) > perf_counter() * 1e6 + WAITS_US:
             return False
-        spans = [(interval(real_base(base, device), start, end - start),) for device in (source, target)]
+        blocks, is_svm = self._blocks[base], self.store.is_svm
+        spans, sides = [], []
+        for device in (source, target):
+            part = self._have_part(blocks, device)
+            spans.append((interval(real_base(base, device), start, end - start),))
+            memory = part.address + start if is_svm else part.memory.int_ptr
+            sides.append((self._own_queue(device), memory, 0 if is_svm else part.offset + start))
         number = self.table.number = self.table.number + 1
         found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
         self.hazards.retire(number)  # whatever comes next comes behind it
-        if not self._wait_soon(self.table.expand(found) if self.table.has_stand_ins else found):
+        if found and self.table.has_stand_ins:
+            found = self.table.expand(found)
+        if found and not self._wait_soon(found):
             return False
-        sides = []
-        for device in (source, target):
-            part = blocks.parts[device]
-            assert part is not None
-            place = self.store.stores[device].place(part, start, end - start)
-            memory = place.memory.svm_ptr if self.store.is_svm else place.memory.int_ptr
-            sides.append((self._own_queue(device).int_ptr, memory, place.offset))
-        staging, slot = self.staging.at_once(end - start)
-        status = core.native.carry(
-            *sides, self.store.is_svm, end - start, staging.ctypes.data, slot, len(staging) // slot
-        )
+        staging = self.staging.at_once(end - start)
+        status = core.native.carry(sides[0], sides[1], is_svm, end - start, *staging)
         if status < 0:
             raise DeviceError(
-                f"copying {end - start:,} bytes from device {source} to device {target} failed with "
-                f"status {status}"
+                f"copying {end - start:,} bytes from device {source} to device {target} failed "
+                f"with status {status}"
             )
         self._count_copy(parcel)
         return True
@@ -562,13 +560,14 @@ class SeveralEngine(Engine):
             self.backend.flush()
         return all(driver.wait_for_event(event) >= 0 for event in events)
 
-    def _own_queue(self, device: int) -> cl.CommandQueue:
+    def _own_queue(self, device: int) -> int:
         """A queue for copies at once, which keeps no times: that would double what a short one
         takes."""
         if device not in self._queues:
             context, chosen = self.team.contexts[device], self.team.devices[device]
-            self._queues[device] = driver.CommandQueue(context, chosen)
-        return self._queues[device]
+            queue = driver.CommandQueue(context, chosen)
+            self._queues[device] = queue, queue.int_ptr
+        return self._queues[device][1]
 
     def _count_copy(self, parcel: Parcel) -> None:
         count = self.moved[parcel.source][parcel.target]

@@ -51,7 +51,7 @@ class Staging:
         self._allocate = allocate
         self._slots: dict[int, deque[Slot]] = {size: deque() for size in MOST}
         """By size, the one that was taken longest ago first."""
-        self._own: dict[int, HostArray] = {}
+        self._own: dict[int, tuple[HostArray, int]] = {}
         """What copies at once go through, by the size of its slots."""
 
     @property
@@ -72,12 +72,13 @@ class Staging:
         slots.rotate(-1)
         return slots[-1], in_use
 
-    def at_once(self, nbytes: int) -> tuple[HostArray, int]:
-        """Staging memory for a copy at once, and the size of its slots."""
-        size = SMALL if nbytes <= SMALL else CHUNK
+    def at_once(self, nbytes: int) -> tuple[int, int, int]:
+        """Staging memory for a copy at once: its address, the size of its slots, and how many."""
+        size, many = (SMALL, 1) if nbytes <= SMALL else (CHUNK, AT_ONCE)
         if size not in self._own:
-            self._own[size] = self._allocate(size if size == SMALL else AT_ONCE * size)
-        return self._own[size], size
+            memory = self._allocate(many * size)
+            self._own[size] = memory, int(memory.ctypes.data)
+        return self._own[size][1], size, many
 
     def clear(self) -> None:
         """Let go of all."""
