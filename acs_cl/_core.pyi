@@ -247,6 +247,17 @@ class End:
     epoch: int
     def __init__(self, number: int, status: int, event: Any, lane: int, epoch: int = 0) -> None: ...
 
+class Due:
+    """Tell what a queue of the program's has to see to behind its commands."""
+
+    queue: Any
+    settles: int
+    """A launch to wait for first, with all that the host can look behind; 0: none."""
+    is_sampled: bool
+    """Whether a sample of its launches is complete."""
+    has_waited: bool
+    """Whether the host has waited for results."""
+
 STEPS: Final[dict[str, tuple[str, ...]]]
 """Which states of a launch may follow each. `docs/design/launch-table.md` draws them."""
 
@@ -751,7 +762,7 @@ class Passing:
     @property
     def rests(self) -> bool:
         """Whether the bypass stays open however much is in flight."""
-    def __init__(self, queue: Any, pointer: int, behind: int) -> None: ...
+    def __init__(self, queue: Any, engine: Any, pointer: int, behind: int) -> None: ...
     def count(self, event: Any, /) -> None:
         """Count a command that went by."""
     def rest(self, seconds: float, /) -> None:

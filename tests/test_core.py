@@ -344,7 +344,7 @@ class Fake(core.native.Caller):
     def _call(self, *args: Any, **keywords: Any) -> None:
         self.long_way += 1
 
-    def completed(self, ended: None, launched: int) -> None:
+    def completed(self, ended: None, launched: int, due: None) -> None:
         if launched:  # the core has put it into the table, where an epoch was to take it
             self.kept.append(launched)
 

@@ -245,10 +245,19 @@ class Engine(Books):
 
     # ---- the way back --------------------------------------------------------------------------
 
-    def completed(self, ended: Ended | None = None, launched: int = 0) -> None:
+    def completed(
+        self,
+        ended: Ended | None = None,
+        launched: int = 0,
+        due: core.native.Due | None = None,
+    ) -> None:
         """Take note of launches that the core's queues have seen to end. None: the core makes
         launches by itself, and it is time to look what is due, and what has ended. `launched`: the
-        launch of the call that is under way is in the table, and goes on from there."""
+        launch of the call that is under way is in the table, and goes on from there. `due`: it is
+        about a queue of the program's only."""
+        if due is not None:
+            due.queue.see_to(due)
+            return
         with self.lock:
             if launched:
                 dispatch(self, own=launched)

@@ -389,16 +389,16 @@ class Queue(cl.CommandQueue):
 
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
-    def _due(self, settles: int | None, is_sampled: bool, has_waited: bool) -> None:
+    def see_to(self, due: core.native.Due) -> None:
         """A launch has to be waited for, enough launches were looked at, the host has waited for
         results, or lists are long."""
-        if settles is not None:
-            self.settle(settles)
+        if due.settles:
+            self.settle(due.settles)
         with self._books:
             self._forget_ended()
-        if is_sampled and self.section is not None and self.section.decides():
+        if due.is_sampled and self.section is not None and self.section.decides():
             self._pass_on(self.section)
-        if has_waited:
+        if due.has_waited:
             self._waited()
 
     def _pass_on(self, section: Section) -> None:

@@ -97,7 +97,7 @@ class Section(core.native.Passing):
         seen: list[int],
         by_overlap: bool,
     ) -> None:
-        super().__init__(queue, pointer, BEHIND)
+        super().__init__(queue, queue.runtime.engine, pointer, BEHIND)
         self.trials = Trials(both=not by_overlap)
         self.least_commands = STRETCH
         self._by_overlap = by_overlap

@@ -25,10 +25,10 @@ bool is_open(const Passing *self) {
 }
 
 int passing_init(Passing *self, PyObject *args, PyObject *keywords) {
-    static const char *names[] = {"queue", "pointer", "behind", nullptr};
-    PyObject *queue, *pointer;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOi", const_cast<char **>(names), &queue,
-                                     &pointer, &self->behind))
+    static const char *names[] = {"queue", "engine", "pointer", "behind", nullptr};
+    PyObject *queue, *engine, *pointer;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOi", const_cast<char **>(names), &queue,
+                                     &engine, &pointer, &self->behind))
         return -1;
     self->native = PyLong_AsVoidPtr(pointer);
     if (PyErr_Occurred()) return -1;
@@ -36,6 +36,7 @@ int passing_init(Passing *self, PyObject *args, PyObject *keywords) {
     if (!lock) return -1;
     Py_XSETREF(self->lock, lock);
     self->queue = queue;
+    self->engine = engine;
     self->left = self->behind;
     self->waits_first = is_of_own_processor(self->native);
     return 0;

@@ -45,7 +45,7 @@ inline bool word_given = false;
 // with, which lives as long as commands may pass.
 struct Passing {
     PyObject_HEAD
-    PyObject *queue;  // borrowed
+    PyObject *queue, *engine;  // borrowed: the queue has both
     PyObject *lock;
     PyObject *in_flight;  // an event of some commands ago, or null
     PyObject *look_object;  // at launches outside of the section
@@ -81,10 +81,6 @@ struct Passing {
     }
 };
 
-// Tells Python that a sample of a queue's commands is complete, that the host has waited for results, or
-// only that the lists of what is in flight have become long. `settles`, if not null: the number of a launch
-// that has to be waited for first, with all that the host can look behind. False with an error.
-bool due(PyObject *queue, PyObject *settles, bool is_sampled, bool has_waited);
 // The host has waited for a read: Python is told of a stretch. False with an error.
 bool waited(Passing *way);
 

@@ -7,6 +7,7 @@
 
 #include "python/waiting.hpp"
 #include "queue/tracking.hpp"
+#include "table/ends.hpp"
 
 namespace acs_cl {
 
@@ -192,14 +193,11 @@ bool wait_here(PyObject *event) {
 
 }  // namespace
 
-bool due(PyObject *queue, PyObject *settles, bool is_sampled, bool has_waited) {
-    static PyObject *const name = PyUnicode_InternFromString("_due");
-    PyObject *all[] = {queue, settles ? settles : Py_None, is_sampled ? Py_True : Py_False,
-                       has_waited ? Py_True : Py_False};
-    return nb::steal(PyObject_VectorcallMethod(name, all, 4, nullptr)).is_valid();
+bool waited(Passing *way) {
+    if (!way->ends_stretch()) return true;
+    const Due due{nb::borrow(way->queue), 0, false, true};
+    return completed(way->engine, nullptr, 0, &due);
 }
-
-bool waited(Passing *way) { return !way->ends_stretch() || due(way->queue, nullptr, false, true); }
 
 namespace {
 

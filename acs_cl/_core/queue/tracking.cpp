@@ -124,8 +124,8 @@ bool note(Joining *self, bool is_on_lane, bool is_seen, Launched &launched) {
 bool after(Joining *self, const Launched &launched) {
     if (self->table->should_look() && !completed(self->engine, nullptr)) return false;
     if (!launched.settles && !launched.trims && !launched.looked && !launched.waited) return true;
-    return due(self->queue, launched.settles ? launched.number_object.ptr() : nullptr, launched.looked,
-               launched.waited);
+    const Due due{nb::borrow(self->queue), launched.settles ? launched.number : 0, launched.looked, launched.waited};
+    return completed(self->engine, nullptr, 0, &due);
 }
 
 PyObject *told(nb::object event, Launched &launched) {

@@ -25,16 +25,26 @@ struct End {
         : number(of), status(with), event(std::move(by)), lane(on), epoch(whole) {}
 };
 
+// What a queue of the program's has to see to behind its commands: a sample of them is complete, the host has waited
+// for results, or only that the lists of what is in flight have become long. `settles`, if not 0: a launch that
+// has to be waited for first, with all that the host can look behind.
+struct Due {
+    nb::object queue;
+    std::int64_t settles;
+    bool is_sampled, has_waited;
+};
+
 // Has Python's engine see to what is under way: `ended` are launches that were seen to end; null: it is
 // time to look. `launched`, if not 0, is the launch that the call under way has put into the table, since no
-// lane took it: it goes on from there. False with an error, as when the driver refuses that launch; then
-// `ended` is empty if Python has kept all of it.
-inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0) {
+// lane took it: it goes on from there. `due`, if not null, is all that it is about. False with an error, as when the driver
+// refuses that launch; then `ended` is empty if Python has kept all of it.
+inline bool completed(PyObject *engine, PyObject *ended, std::int64_t launched = 0, const Due *due = nullptr) {
     static PyObject *const name = PyUnicode_InternFromString("completed");
     const nb::object number = nb::steal(PyLong_FromLongLong(launched));
     if (!number.is_valid()) return false;
-    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr()};
-    return nb::steal(PyObject_VectorcallMethod(name, all, 3, nullptr)).is_valid();
+    const nb::object what = due ? nb::cast(*due) : nb::none();
+    PyObject *all[] = {engine, ended ? ended : Py_None, number.ptr(), what.ptr()};
+    return nb::steal(PyObject_VectorcallMethod(name, all, 4, nullptr)).is_valid();
 }
 
 Recorder *recorder_of(nb::handle object);  // Python's

@@ -115,6 +115,11 @@ void add_table(nb::module_ &module) {
         .def_ro("event", &End::event)
         .def_ro("lane", &End::lane)
         .def_ro("epoch", &End::epoch);
+    nb::class_<Due>(module, "Due")
+        .def_ro("queue", &Due::queue)
+        .def_ro("settles", &Due::settles)
+        .def_ro("is_sampled", &Due::is_sampled)
+        .def_ro("has_waited", &Due::has_waited);
 
     // in the order of the states: those that may follow each
     nb::dict steps;
