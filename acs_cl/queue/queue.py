@@ -174,7 +174,13 @@ class Queue(cl.CommandQueue):
         if may_bypass and is_free(self._engine):
             by_overlap = self._engine.options.backend != "device"
             self.section = Section(
-                self, self._pointer, self._books, self._numbers, self._seen, by_overlap
+                self,
+                self._engine,
+                self._pointer,
+                self._books,
+                self._numbers,
+                self._seen,
+                by_overlap,
             )
         self.joining = self._join()
         patch.enter(self)
@@ -390,8 +396,8 @@ class Queue(cl.CommandQueue):
     # ---- the way of a kernel that the core launches ----------------------------------------------
 
     def see_to(self, due: core.native.Due) -> None:
-        """A launch has to be waited for, enough launches were looked at, the host has waited for
-        results, or lists are long."""
+        """See to what is due behind a command of the core's: a launch has to be waited for, enough
+        launches were looked at, the host has waited for results, or lists are long."""
         if due.settles:
             self.settle(due.settles)
         with self._books:

@@ -91,13 +91,14 @@ class Section(core.native.Passing):
     def __init__(
         self,
         queue: cl.CommandQueue,
+        engine: Engine,
         pointer: int,
         books: core.native.Lock,
         numbers: list[int],
         seen: list[int],
         by_overlap: bool,
     ) -> None:
-        super().__init__(queue, queue.runtime.engine, pointer, BEHIND)
+        super().__init__(queue, engine, pointer, BEHIND)
         self.trials = Trials(both=not by_overlap)
         self.least_commands = STRETCH
         self._by_overlap = by_overlap
