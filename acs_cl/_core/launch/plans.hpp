@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -129,7 +129,8 @@ struct ToLanes {
 // All of that. Arguments are bound the same way for both: each has its place among bytes, which is that
 // of a record where a scheduler has the kernel.
 struct LaunchPlan : Forgettable<LaunchPlan> {
-    const std::uint64_t serial = ++newest_;  // no other plan has it
+    // Itself until it goes: for those that hold neither it nor its kernel.
+    const std::shared_ptr<LaunchPlan *> place = std::make_shared<LaunchPlan *>(this);
     nb::object name;
     Table *table;  // which the caller holds
     std::uint64_t generation;
@@ -141,16 +142,8 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
     BySizes<Sized> sizes;
 
     LaunchPlan(nb::handle with, nb::object called)
-        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {
-        all_[serial] = this;
-    }
-    ~LaunchPlan() { all_.erase(serial); }
-
-    // The plan with this serial, while there is one: for those that hold neither it nor its kernel.
-    static LaunchPlan *find(std::uint64_t serial) {
-        auto found = all_.find(serial);
-        return found == all_.end() ? nullptr : found->second;
-    }
+        : name(std::move(called)), table(nb::cast<Table *>(with)), generation(table->generation) {}
+    ~LaunchPlan() { *place = nullptr; }
 
     bool is_current() const { return !is_forgotten() && generation == table->generation; }
 
@@ -262,10 +255,6 @@ struct LaunchPlan : Forgettable<LaunchPlan> {
         return lanes.queues->classes().command(name, kernel, nb::handle(global), nb::handle(local),
                                                nb::tuple(objects), nb::tuple(values), nb::none());
     }
-
-private:
-    inline static std::uint64_t newest_ = 0;
-    inline static std::unordered_map<std::uint64_t, LaunchPlan *> all_;
 };
 
 }  // namespace acs_cl

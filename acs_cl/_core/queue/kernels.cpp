@@ -168,7 +168,7 @@ void set_arguments(nb::handle joining, nb::handle kernel, nb::handle own, nb::ob
     if (!given || !plan || !queued || (given->set && given->set->is_used())) return;
     const LaunchPlan::Use use(*plan);
     auto set = std::make_unique<SetArguments>();
-    set->plan = plan->serial;
+    set->plan = plan->place;
     set->kernel_object = std::move(object);
     set->kernel = queued;
     set->objects.resize(plan->parameters.size());
@@ -198,7 +198,7 @@ PyObject *join_kernel(Joining *self, PyObject *const *args) {
     const nb::object known = nb::borrow(reinterpret_cast<PyObject *>(given));
     nb::object event = new_event(self, KERNEL);
     SetArguments *set = given->set;
-    LaunchPlan *plan = set && set->is_known ? LaunchPlan::find(set->plan) : nullptr;
+    LaunchPlan *plan = set && set->is_known ? *set->plan : nullptr;
     Launched launched;
     if (!plan || plan->table != self->table || !launch(self, given, *set, *plan, args, launched)) return nullptr;
     return after(self, launched) ? told(std::move(event), launched) : nullptr;

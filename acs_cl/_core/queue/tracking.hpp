@@ -25,7 +25,7 @@ struct SetArguments : Forgettable<SetArguments> {
         char kind = 0;
     };
 
-    std::uint64_t plan;  // its serial: the plan may go before the kernel does
+    std::shared_ptr<LaunchPlan *> plan;  // its place: the plan may go before the kernel does
     nb::object kernel_object;  // what queues take for such arguments
     QueueKernel *kernel = nullptr;
     std::vector<Object> objects;  // by index, nothing for bytes
