@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 from conftest import Environment
 from fuzz.several import CONFIGURATIONS, Looked, Ways, engine_of, team
@@ -142,15 +143,20 @@ def states(*free: float, active: Sequence[int] = (0, 0, 0)) -> list[State]:
         (task([0, 0]), states(5000.0, NOW), 1),
         # at home, while moving takes longer than waiting
         (task([0, 900_000]), states(NOW + 800, NOW), 0),
-        # away, once the queue at home is longer than that
-        (task([0, 900_000]), states(NOW + 1000, NOW), 1),
+        # away, once the queue at home is longer than that, and than what placing takes
+        (task([0, 900_000]), states(NOW + 1000, NOW), 0),
+        (task([0, 900_000]), states(NOW + 1100, NOW), 1),
         # in a chain the data is not ready elsewhere either
         (task([0, 900_000], ready=[NOW + 5000, 0]), states(NOW + 5000, NOW), 0),
         # short ones stay, and so do unknown ones
         (task([0, 100], took=2.0), states(NOW + 9000, NOW), 0),
         (task([0, 100], took=None), states(NOW + 9000, NOW), 0),
-        # short ones without data go where there is less to do
-        (task([0, 0], took=None), states(NOW, NOW, active=(3, 1, 0)), 1),
+        # little data of short ones goes to the first device; not if it is late, or large
+        (task([100, 0], took=2.0), states(NOW, NOW), 0),
+        (task([100, 0], took=2.0, ready=[0.0, NOW + 5000]), states(NOW, NOW), 1),
+        (task([900_000, 0], took=2.0), states(NOW, NOW), 1),
+        # new data is made on the first device
+        (task([0, 0], took=None), states(NOW, NOW, active=(3, 1, 0)), 0),
         # of three, the one with all of it
         (task([100_000, 0, 100_000]), states(NOW, NOW, NOW), 1),
     ],
@@ -288,6 +294,23 @@ def test_copies_are_made_at_once_unless_their_data_comes_late(
         gate.set_status(cl.command_execution_status.COMPLETE)
         engine.have(y, 1, alone=True)
         assert y.get().sum() == 64 + values[:64].sum()
+
+
+def test_a_queue_of_pyopencl_and_a_runtime_of_several_devices_are_one_program(
+    two: acs.Runtime,
+) -> None:
+    queue = acs.Queue(two.context, runtime=two)
+    add = cl.Kernel(cl.Program(two.context, ADD).build(), "add")
+    x, y = (
+        cl.array.empty(queue, 100, np.float32, allocator=queue.allocator).fill(k) for k in (1, 2)
+    )
+    w, ours = two.zeros(100), two.build(ADD)
+    for _ in range(6):
+        add(queue, (100,), None, x.data, y.data, np.float32(1))
+        ours.add((100,), None, y, w, 1)  # on the first device, where the queue's memory is
+        ours.add((100,), None, w, w, 0)
+    assert y.get()[0] == 8
+    assert w.get()[99] == sum(range(3, 9))
 
 
 def test_graphs_replay_on_all_devices(two: acs.Runtime) -> None:

@@ -59,6 +59,12 @@ AT_HOME = "its data is there"
 WAITS_US = 500.0
 """A copy is made at once if what it copies will be there before long."""
 
+MOST_TIMES = 16384
+"""Kernels, sizes and devices of which times are kept."""
+
+LATE = 4.0
+"""A time so much longer than those before was not the kernel's own."""
+
 LOOKED_AT = 256
 """How many short launches the core makes before one is looked at again."""
 
@@ -397,7 +403,9 @@ class SeveralEngine(Engine):
         key = self._timing.pop(number, None)
         if key is not None:
             before = self._times.get((key, device), took_us)
-            self._times[key, device] = 0.75 * before + 0.25 * took_us
+            if len(self._times) >= MOST_TIMES and (key, device) not in self._times:
+                self._times.clear()
+            self._times[key, device] = 0.75 * before + 0.25 * min(took_us, LATE * before)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -529,13 +537,14 @@ class SeveralEngine(Engine):
             spans.append((interval(real_base(base, device), start, end - start),))
             memory = part.address + start if is_svm else part.memory.int_ptr
             sides.append((self._own_queue(device), memory, 0 if is_svm else part.offset + start))
-        number = self.table.number = self.table.number + 1
-        found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
-        self.hazards.retire(number)  # whatever comes next comes behind it
-        if found and self.table.has_stand_ins:
-            found = self.table.expand(found)
-        if found and not self._wait_soon(found):
-            return False
+        if len(self.table):
+            number = self.table.number = self.table.number + 1
+            found = tuple(self.hazards.enter(number, spans[0], spans[1]) or ())
+            self.hazards.retire(number)  # whatever comes next comes behind it
+            if self.table.has_stand_ins:
+                found = self.table.expand(found)
+            if not self._wait_soon(found):
+                return False
         staging = self.staging.at_once(end - start)
         status = core.native.carry(sides[0], sides[1], is_svm, end - start, *staging)
         if status < 0:

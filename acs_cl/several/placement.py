@@ -97,16 +97,24 @@ def at_home(task: Task, states: Sequence[State]) -> int:
 
 
 def min_finish(task: Task, states: Sequence[State], links: Links, now_us: float) -> int:
-    """Choose the device on which the launch ends first. Short and unknown ones stay at home."""
+    """Choose the device on which the launch ends first, if that is earlier than at home by more
+    than placing takes. Short and unknown ones stay at home; what is new, and little data of short
+    ones, goes to the first device, where the core makes such launches by itself."""
     home = at_home(task, states)
+    if task.lacking(0) <= task.lacking(home):
+        home = 0
     took = task.took_us[home]
-    if took is None or (took < STAYS_US and task.whole):
+    if took is None:
         return home
+    if took < STAYS_US and task.whole:
+        arrives = arrives_us(task, 0, links, now_us)
+        return 0 if arrives < now_us + STAYS_US else home
 
     def finish(device: int) -> tuple[float, bool, int]:
         start = max(now_us, states[device].free_us, arrives_us(task, device, links, now_us))
         own = task.took_us[device]
-        return start + (took if own is None else own), device != home, device
+        ends = start + (took if own is None else own)
+        return ends + STAYS_US * (device != home), device != home, device
 
     return min(range(len(states)), key=finish)
 

@@ -40,7 +40,7 @@ class How(NamedTuple):
     """Steps between two waits."""
     spread: bool | None
     size: str
-    """Of the workloads of the suite."""
+    """Of workloads of the suite; empty for the programs of `device_programs`."""
 
 
 class Made(NamedTuple):
@@ -69,7 +69,7 @@ def run(name: str, devices: Sequence[int], how: How) -> Made:
     several = {"devices": list(devices), "spread": how.spread} if len(devices) > 1 else {}
     only = devices[0] if len(devices) == 1 else None
     with Runtime(only, **several) as runtime:  # type: ignore[arg-type]
-        if name in PROGRAMS:
+        if not how.size:
             step, result = PROGRAMS[name](runtime, how.scale)
         else:
             step, result = _workload(name, runtime, how.size)
@@ -119,12 +119,12 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--within", type=float, default=600.0, help="seconds; no more begin then")
     parser.add_argument("--json", type=Path, help="where the lines go")
     args = parser.parse_args(words)
-    how = How(args.devices, args.scale, args.steps, args.each, args.spread or None, args.size)
-    names, until, found = (
-        list(catalogue() if args.suite else PROGRAMS),
-        monotonic() + args.within,
-        [],
-    )
+    size = args.size if args.suite else ""
+    how = How(args.devices, args.scale, args.steps, args.each, args.spread or None, size)
+    names = list(catalogue() if args.suite else PROGRAMS)
+    if wrong := set(args.only or ()) - set(names):
+        parser.error(f"unknown: {', '.join(sorted(wrong))}; there are: {', '.join(names)}")
+    until, found = monotonic() + args.within, []
     for name in args.only or names:
         if monotonic() > until:
             break
