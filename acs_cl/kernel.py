@@ -127,8 +127,8 @@ class Kernel(core.native.Caller):
 
     def _call(
         self,
-        global_size: object,
-        local_size: object,
+        global_size: object = ...,
+        local_size: object = ...,
         *args: object,
         reads: object = None,
         writes: object = None,
@@ -145,6 +145,12 @@ class Kernel(core.native.Caller):
         `bands=`: into how many parts a recorded launch is cut, 'auto', 'off' or an
         `acs.Row()`, `acs.Tile(rows, columns)` or `acs.Strided(parts)`. `spawn=`: what becomes of
         items that it spawns, an `acs.Spawn` or the name of a controller."""
+        if local_size is ...:
+            takes = ", ".join(parameter.name for parameter in self.signature.parameters)
+            raise UsageError(
+                f"kernel {self.name!r}: a launch takes global size, local size (or None), and its "
+                f"arguments: ({takes})"
+            )
         if unknown:
             names = [parameter.name for parameter in self.signature.parameters]
             raise UsageError(
@@ -380,7 +386,11 @@ class Kernel(core.native.Caller):
         try:
             return scalars.to_bytes(parameter, value)
         except (ValueError, TypeError) as error:
-            kind = f"a {parameter.type_name} value" if parameter.type_name else "memory or a value"
+            kind = (
+                f"a value of type {parameter.type_name}"
+                if parameter.type_name
+                else "memory or a value"
+            )
             raise UsageError(
                 f"{self._where(index, parameter)}: got {arguments.describe(value)}, expected "
                 f"{kind}: {error}"
@@ -404,7 +414,7 @@ class Kernel(core.native.Caller):
             "local": "pyopencl.LocalMemory(nbytes)",
             "sampler": "a pyopencl.Sampler",
             "image": "a pyopencl.Image",
-            "private": f"a {parameter.type_name} value",
+            "private": f"a value of type {parameter.type_name}",
         }.get(parameter.space, "an array, a view or a buffer")
         values = hasattr(value, "__array__") and parameter.space in ("global", "constant")
         hint = "; put it on the device with rt.array(…)" if values else ""

@@ -69,6 +69,9 @@ class Program:
     def __repr__(self) -> str:
         return f"<acs_cl.Program with {', '.join(self.kernels) or 'no kernels'}>"
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.kernels]
+
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("_"):
             raise AttributeError(name)

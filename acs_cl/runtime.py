@@ -28,7 +28,7 @@ from . import at_exit, core, factory, plans, transfers, waiting
 from .calls import Calls
 from .configuration import plan
 from .devices import Spec, kind
-from .devices.build import build, driver_options, macro_options
+from .devices.build import build, driver_options, macro_options, words_of
 from .devices.contexts import context_for
 from .errors import UsageError
 from .handle import Handle
@@ -236,10 +236,11 @@ class Runtime:
         options: Sequence[str] = (),
         macros: Mapping[str, object] | None = None,
     ) -> Program:
-        """Build OpenCL C: text, or a path to it. `macros` become `-D` options."""
+        """Build OpenCL C: text, or a path to it. `options` are a list, or one text; `macros` become
+        `-D` options."""
         self._engine.check_open()
         text = source_text(source)
-        words = driver_options(self.context, [*options, *macro_options(macros)])
+        words = driver_options(self.context, [*words_of(options), *macro_options(macros)])
         return Program(self._engine, build(self.context, self.device, text, words), text, words)
 
     def empty(self, shape: object, dtype: DTypeLike = np.float32) -> Array:

@@ -14,6 +14,7 @@ import os
 import pyopencl as cl
 
 from . import core
+from .devices import contexts
 from .launch.engine import Engine
 from .launch.registry import registered
 from .launch.waits import FORKED, refuse_on_host_task
@@ -26,6 +27,8 @@ def engines() -> list[Engine]:
 
 def _after_fork() -> None:
     core.use_this_thread()
+    if engines():
+        contexts.inherit(engines())
     for engine in engines():
         engine.state = FORKED
         engine.table.usable = False

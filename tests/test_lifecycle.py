@@ -581,10 +581,13 @@ def test_forked_child_refuses_every_call(device: cl.Device) -> None:
         "if pid == 0:\n"
         "    try: x.fill(1)\n"
         "    except acs.UsageError as error: print('child:', error, flush=True)\n"
+        "    try: acs.Runtime()\n"
+        "    except acs.UsageError as error: print('new:', error, flush=True)\n"
         "    os._exit(0)\n"
         "os.waitpid(pid, 0); x.fill(2); print('parent:', x.get()[0])"
     )
     assert "child: the runtime is of another process" in done.stdout
+    assert "new: the process that this one was forked from had used OpenCL" in done.stdout
     assert "parent: 2.0" in done.stdout
 
 

@@ -341,3 +341,17 @@ def test_a_folder_without_a_program_is_said_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "no __main__.py" in done.stderr
+
+
+def test_what_a_newcomer_tries_works_or_says_how(device: cl.Device) -> None:
+    source = "kernel void put(global float4 *x, float4 v) { x[get_global_id(0)] = v * SCALE; }"
+    with acs.Runtime(device) as rt:
+        prog = rt.build(source, "-DSCALE=2 -cl-std=CL1.2")  # as PyOpenCL takes options, too
+        assert "put" in dir(prog)
+        x = rt.zeros((2, 4))
+        with pytest.raises(acs.UsageError, match=r"such as np.array\(\[…\], 'f'\)"):
+            prog.put((2,), None, x, (1, 2, 3, 4))
+        prog.put((2,), None, x, np.array([1, 2, 3, 4], "f"))
+        assert x.get().tolist() == [[2, 4, 6, 8]] * 2
+        with pytest.raises(acs.UsageError, match="values are on the device"):
+            rt.array(x)

@@ -7,6 +7,7 @@ an error.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,8 @@ _CODES = {
     "size_t": "Q", "ptrdiff_t": "q", "intptr_t": "q", "uintptr_t": "Q",
     "half": "e", "float": "f", "double": "d",
 }  # fmt: skip
+
+_VECTOR = re.compile(rf"({'|'.join(_CODES)})(?:2|3|4|8|16)")
 
 NOT_PLAIN = (
     TypeError, ValueError, OverflowError, LookupError, AttributeError, struct.error, Warning,
@@ -72,8 +75,10 @@ def to_bytes(parameter: Parameter, value: Any) -> bytes:
         try:
             data = bytes(memoryview(value))
         except TypeError:
+            vector = _VECTOR.fullmatch(_plain(parameter.type_name))
+            like = f", such as np.array([…], '{_CODES[vector[1]]}')" if vector else ""
             raise TypeError(
-                "pass a NumPy scalar, array or bytes of exactly its size, since its layout "
+                f"pass a NumPy scalar, array or bytes of exactly its size{like}, since its layout "
                 "cannot be told from a Python object"
             ) from None
     if parameter.size_bytes and len(data) != parameter.size_bytes:

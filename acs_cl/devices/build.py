@@ -15,6 +15,11 @@ from . import contexts
 from .facts import may_include
 
 
+def words_of(options: Sequence[str]) -> list[str]:
+    """Options one by one; who writes them as one text has them cut at blanks."""
+    return options.split() if isinstance(options, str) else list(options)
+
+
 def driver_options(context: cl.Context, options: Sequence[str]) -> tuple[str, ...]:
     """The options as the driver gets them, cut at blanks. PyOpenCL adds the folder of its own
     headers, what it defines for a platform, and PYOPENCL_BUILD_OPTIONS."""
@@ -94,6 +99,8 @@ def _build_log(program: _cl._Program, device: cl.Device) -> str:
 
 def read_source(source: str | Path) -> str:
     """Source text as it is; a path (a `Path`, or a string of one line that ends in .cl) is read."""
+    if not isinstance(source, (str, Path)):
+        raise UsageError(f"build takes OpenCL C as text, or a path; got {type(source).__name__}")
     if isinstance(source, Path) or ("\n" not in source and source.endswith(".cl")):
         try:
             return Path(source).read_text(encoding="utf-8")

@@ -19,6 +19,11 @@ from pyopencl import _cl
 from .. import devices
 from ..errors import UsageError
 
+FORKED = (
+    "the process that this one was forked from had used OpenCL, and a driver's threads do not come "
+    "along: calls would wait for ever; start the process with 'spawn' (multiprocessing), or fork "
+    "before the first runtime is made"
+)
 KEPT = 64
 """Programs of a shared context."""
 
@@ -56,6 +61,8 @@ _lock = threading.Lock()
 def context_for(device: devices.Spec, context: cl.Context | None) -> tuple[cl.Context, cl.Device]:
     """The context and device to use: the shared one of a device, or of a context given its only
     device or the one named."""
+    if _inherited:
+        raise UsageError(FORKED)
     if context is None:
         chosen = devices.choose(device)
         return shared_context(chosen), chosen
@@ -110,11 +117,17 @@ def shared_context(device: cl.Device, copy: int = 0) -> cl.Context:
 def _after_fork() -> None:
     """The driver's objects are the parent's: never used here, never let go of here."""
     global _shared, _lock
-    _inherited.append(_shared)
+    if _shared:
+        _inherited.append(_shared)
     _shared, _lock = {}, threading.Lock()
 
 
-_inherited: list[dict[tuple[int, int], Shared]] = []
+def inherit(objects: object) -> None:
+    """Keep what a forked process has of the driver's, and refuse to use the driver there."""
+    _inherited.append(objects)
+
+
+_inherited: list[object] = []
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

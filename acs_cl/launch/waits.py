@@ -24,7 +24,7 @@ from .registry import promised
 TICK_S = 0.01
 """How long a wait for something that is not on the device yet goes without looking."""
 
-FORKED = "of another process: it cannot be used after a fork; make a new one here"
+FORKED = "of another process: it cannot be used after a fork"
 
 
 def refuse_on_host_task(what: str) -> None:

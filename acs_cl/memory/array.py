@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -155,6 +155,12 @@ class Array(core.native.View):
     def __repr__(self) -> str:
         state = "" if self.base is not None else ", freed"
         return f"<acs_cl.Array {self.shape} {self.dtype}{state}>"
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise UsageError(
+            f"{self!r}: its values are on the device, and NumPy would take it for a sequence of "
+            "arrays; get() waits for them and copies them to the host"
+        )
 
     def __getitem__(self, index: object) -> Array:
         """Make a view: integers, slices, `...`, `None`, as in NumPy. Out of bounds is an error."""
