@@ -96,7 +96,7 @@ def _of_slice(item: slice, length: int) -> str:
 
 
 def _of_position(item: object, length: int, axis: int) -> str:
-    if not isinstance(item, SupportsIndex) or getattr(item, "ndim", 0):
+    if not isinstance(item, SupportsIndex) or getattr(item, "ndim", 0) > 0:
         return f"index {item!r}: views take integers, slices, '...' and None; no masks or lists"
     position = as_integer(item)
     if not -length <= position < length:
