@@ -88,6 +88,22 @@ def test_the_fastest_cut_of_a_pair_stays_and_auto_takes_it_up(
     assert cuts_of(record(made)[0]) == "0 0 0"  # off, unless it is asked for
 
 
+def test_what_was_found_before_ctrl_c_is_kept(
+    made: tuple[acs.Runtime, acs.Program], says: Says
+) -> None:
+    def speed(cuts: str) -> float:
+        if cuts == "4 4 4":
+            raise KeyboardInterrupt
+        return {"2 2 2": 1.5}.get(cuts, 1.0)
+
+    says(speed)
+    graph, _ = record(made)
+    with pytest.raises(KeyboardInterrupt):
+        graph.tune()
+    again, _ = record(made, bands="auto")
+    assert "2" in cuts_of(again)
+
+
 def test_nothing_that_is_not_clearly_faster_stays(
     made: tuple[acs.Runtime, acs.Program], says: Says
 ) -> None:
@@ -176,6 +192,7 @@ def test_the_graphs_of_a_program_are_tuned_from_outside(
     assert cli.main(["tune", "--backend", "device", str(program), "3"]) == 3
     said = capfd.readouterr().err
     assert 'acs-cl tune: for launches with bands="auto"\n' in said
+    assert "[  0%] add in bands: Row(rows=1)\n" in said
     assert said.count("times as fast as without bands\nadd: ") == 1  # once, not the loop
     program.write_text("")
     assert cli.main(["tune", str(program)]) == 0

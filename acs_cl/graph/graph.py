@@ -36,6 +36,7 @@ from ..access.arguments import describe
 from ..access.cuts import AUTO
 from ..errors import UsageError
 from ..handle import Handle
+from ..host.progress import Progress
 from ..kernel import Kernel
 from ..launch.commands import KernelCommand
 from ..launch.joint import numbers_of
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 Key = int | tuple[int, int]
 """What a segment is known by: its place among the pieces, or the calls in the loop."""
 
+TUNING_S = 60.0
 MOST_REASONS = 4
 """Reasons for cuts that `explain` lists."""
 
@@ -528,13 +530,16 @@ class Graph:
                 self._compile()
             return found
 
-    def tune(self, within_s: float = 60.0) -> Tuning:
+    def tune(self, within_s: float = TUNING_S) -> Tuning:
         """Find out by trying how its launches are best cut into bands, and cut them so from the
         next replay on. It takes up to about `within_s` seconds; arrays get back what they had.
 
         What was found is kept on disk, for launches with `bands="auto"`. A launch that is not
         clearly faster in bands stays whole.
         """
+        return self._tune(within_s, lambda text, share: None)
+
+    def _tune(self, within_s: float, tell: Callable[[str, float], None]) -> Tuning:
         from .tuning import tuned, with_bands
 
         self._check("tune")
@@ -549,7 +554,9 @@ class Graph:
                 if len(places) == 1 and isinstance(self._calls[number].function, Kernel)
             }
             arrays = [array for call in self._calls for array in call.arrays()]
-            found, cuts = tuned(self.engine, self._calls, single, self._again, arrays, within_s)
+            found, cuts = tuned(
+                self.engine, self._calls, single, self._again, arrays, within_s, tell
+            )
             default = self.engine.options.bands
             changed = {
                 number: with_bands(self._calls[number], said)
@@ -567,7 +574,11 @@ class Graph:
         self._tunes = False
         path = self.engine.options.tune_file
         if path and not self._loops and not may_be_poisoned(self.engine, self._access):
-            note(self.tune(), path)
+            say = Progress()
+            try:
+                note(self._tune(TUNING_S, say), path)
+            finally:
+                say.end()
 
     def _again(self, calls: Sequence[Call]) -> Graph:
         """A graph of other calls."""

@@ -116,9 +116,12 @@ def tuned(
     record: Callable[[Sequence[Call]], Replayed],
     arrays: Sequence[Array],
     within_s: float,
+    tell: Callable[[str, float], None],
 ) -> tuple[Tuning, dict[int, str]]:
     """Try cuts of all pairs, as far as time allows; what was found, and the cut of each call.
-    `launches`: those of calls that are one launch of a kernel; `record`: gives a graph of calls."""
+    `launches`: those of calls that are one launch of a kernel; `record`: gives a graph of calls;
+    `tell`: is told what is tried, and which share of the whole is behind. Ctrl-C ends the trying:
+    what was found until then is kept."""
     kinds = {
         number: Kind(file, launch[0].name)
         for number, launch in launches.items()
@@ -128,20 +131,27 @@ def tuned(
     kept = saved(list(launches.values()), arrays)
     cuts: dict[Kind, str] = dict.fromkeys(kinds.values(), OFF)
     gain, tried = Gain(1.0, 1.0), []
+    interrupted: KeyboardInterrupt | None = None
     try:
         whole = best = record(cut(calls, kinds, cuts))
-        for pair in pairs(launches, kinds):
-            gains: dict[str, Gain] = {}
-            chosen = ""
-            for candidate in map(str, TRIED):
-                if perf_counter() - start > within_s:
-                    break
-                trial = {**cuts, **dict.fromkeys(pair, candidate)}
-                other = record(cut(calls, kinds, trial))
-                gains[candidate] = found = compared(best, other)
-                if found.is_clear:
-                    best, cuts, chosen = other, trial, candidate
-            tried.append(Tried((pair[0].name, pair[1].name), gains, chosen))
+        both = pairs(launches, kinds)
+        try:
+            for place, pair in enumerate(both):
+                names = pair[0].name, pair[1].name
+                gains: dict[str, Gain] = {}
+                tried.append(Tried(names, gains, ""))
+                for turn, candidate in enumerate(map(str, TRIED)):
+                    if perf_counter() - start > within_s:
+                        break
+                    share = (place + turn / len(TRIED)) / len(both)
+                    tell(f"{' and '.join(dict.fromkeys(names))} in bands: {candidate}", share)
+                    trial = {**cuts, **dict.fromkeys(pair, candidate)}
+                    other = record(cut(calls, kinds, trial))
+                    gains[candidate] = now = compared(best, other)
+                    if now.is_clear:
+                        best, cuts, tried[-1] = other, trial, tried[-1]._replace(kept=candidate)
+        except KeyboardInterrupt as stop:
+            interrupted = stop
         if best is not whole:
             gain = compared(whole, best)
         if not gain.is_clear:
@@ -155,6 +165,8 @@ def tuned(
     for kind, said in cuts.items():
         files.replace(_KIND, kind.file, json.dumps({"format": FORMAT, "bands": said}))
     files.trim(_KIND, MOST_KEPT)
+    if interrupted is not None:
+        raise interrupted
     by_name = {kind.name: said for kind, said in cuts.items()}
     return Tuning(tuple(tried), by_name, gain), {n: cuts[kind] for n, kind in kinds.items()}
 
