@@ -27,6 +27,11 @@ from acs_cl.opencl_c.kernel_files import kernel_source
 
 SOURCE = Path(__file__).resolve().parent / "spawn.cu"
 FLAGS = ("-rdc=true", "-lcudadevrt")
+FEW, MANY = 1 << 11, 1 << 19
+"""Launches that may be pending: what CUDA has by itself, and room for any program here. With more
+room each launch takes longer."""
+RUNS = (FEW, (0, 64)), (MANY, (64, 1))
+"""Room, and items of a child at least; 0: the flat program."""
 _FUNCTION = re.compile(r"^(?:inline )?(?=(?:void|bool|int|uint) \w+\()", re.MULTILINE)
 _KERNEL = re.compile(r"^kernel void (\w+)\(", re.MULTILINE)
 
@@ -61,7 +66,7 @@ class Peer:
         """Microseconds of a launch `spawning` a child from each work-item, and `nothing`: samples,
         by how many work-items there are."""
         found = {}
-        for line in self._program.run("children", runs, launches, *parents).splitlines():
+        for line in self._program.run(FEW, "children", runs, launches, *parents).splitlines():
             row = json.loads(line)
             if row["wrong"]:
                 raise cuda_graphs.PeerError(f"CUDA left {row['wrong']} words wrong")
@@ -69,12 +74,20 @@ class Peer:
         return found
 
     def uneven(self, name: str, size: int, runs: int) -> dict[str, list[float] | int]:
-        """Microseconds of a program, samples by way; for a way that failed how many words it left
-        wrong."""
+        """Microseconds of a program, samples by way, in the room that suits it; for a way that
+        failed how many words it left wrong."""
         path = self._folder / "program"
         path.write_bytes(recorded(name, size, self._names))
-        rows = map(json.loads, self._program.run("program", runs, path).splitlines())
-        return {row["way"]: row["wrong"] or row["us"] for row in rows}
+        found: dict[str, list[float] | int] = {}
+        for room, leasts in RUNS:
+            for line in self._program.run(room, "program", runs, path, *leasts).splitlines():
+                row = json.loads(line)
+                before = found.get(row["way"])
+                if not isinstance(before, list) or (
+                    not row["wrong"] and min(row["us"]) < min(before)
+                ):
+                    found[row["way"]] = row["wrong"] or row["us"]
+        return found
 
 
 def in_cuda(text: str) -> str:

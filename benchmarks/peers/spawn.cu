@@ -1,5 +1,6 @@
 // Work that creates work in CUDA C++: kernels that launch kernels (dynamic parallelism).
-// In: "children runs launches parents..." or "program runs file". KERNELS names a file that holds the
+// In: how many launches may be pending, and "children runs launches parents..." or "program runs file
+// least...": with children of so many items at least, 0: none. KERNELS names a file that holds the
 // kernels, written in OpenCL C, and a line ENTRY(name) for each. Out: lines of JSON with microseconds,
 // a sample for each run. "wrong" counts words that differ; a way that took too long has fewer samples.
 #include <chrono>
@@ -14,8 +15,8 @@
     fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e)); exit(1); } } while (0)
 
 typedef uint32_t Word;
-const Word ITEMS = 256, BLOCK = 128, PENDING = 1u << 19;
-const double LONGEST_US = 1.5e6;
+const Word ITEMS = 256, BLOCK = 128;
+const double LONGEST_US = 0.5e6;
 
 namespace device {
 typedef unsigned char uchar;
@@ -62,7 +63,7 @@ static void set_least(Word least) { CHECK(cudaMemcpyToSymbol(device::least, &lea
 template <typename F> static std::vector<double> timed(int runs, double per, F run) {
     std::vector<double> samples;
     double spent = 0;
-    for (int at = -1; at < runs && spent < LONGEST_US; ++at) {  // the first one is thrown away
+    for (int at = -1; at < runs && (at < 1 || spent < LONGEST_US); ++at) {  // the first is thrown away
         CHECK(cudaDeviceSynchronize());
         const double start = now_us();
         run();
@@ -123,7 +124,7 @@ struct File {
 
 struct Launch { const void *function; Word grid, block; std::vector<void *> arguments; };
 
-static void program(int runs, const char *path) {
+static void program(int runs, const char *path, const std::vector<Word> &leasts) {
     File file(path);
     std::vector<void *> arrays(file.take());
     std::vector<std::pair<const Word *, Word>> contents;
@@ -147,8 +148,8 @@ static void program(int runs, const char *path) {
     }
     const Word results = file.take();
     const size_t where = file.at;
-    for (Word least : {0xFFFFFFFFu, 64u, 1u}) {
-        set_least(least);
+    for (Word least : leasts) {
+        set_least(least ? least : 0xFFFFFFFFu);
         for (size_t i = 0; i < arrays.size(); ++i)
             CHECK(cudaMemcpy(arrays[i], contents[i].first, contents[i].second * sizeof(Word), cudaMemcpyHostToDevice));
         const std::vector<double> samples = timed(runs, 1, [&] {
@@ -164,7 +165,7 @@ static void program(int runs, const char *path) {
             CHECK(cudaMemcpy(found.data(), arrays[array], n * sizeof(Word), cudaMemcpyDeviceToHost));
             for (Word k = 0; k < n; ++k) wrong += found[k] != wanted[k];
         }
-        const std::string way = least == 0xFFFFFFFFu ? "flat" : "children of " + std::to_string(least);
+        const std::string way = least == 0u ? "flat" : "children of " + std::to_string(least);
         printf("{\"way\": \"%s\", \"wrong\": %zu, \"us\": [", way.c_str(), wrong);
         print(samples);
         printf("]}\n");
@@ -173,14 +174,16 @@ static void program(int runs, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    const std::string what = argc > 3 ? argv[1] : "";
-    const int runs = argc > 3 ? atoi(argv[2]) : 0;
+    const std::string what = argc > 5 ? argv[2] : "";
+    const int runs = argc > 5 ? atoi(argv[3]) : 0;
     if (runs < 1 || (what != "children" && what != "program")) {
-        fprintf(stderr, "usage: %s children runs launches parents... | program runs file\n", argv[0]);
+        fprintf(stderr, "usage: %s pending children runs launches parents... | pending program runs file least...\n", argv[0]);
         return 2;
     }
-    CHECK(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, PENDING));
-    if (what == "program") program(runs, argv[3]);
-    else for (int n = 4; n < argc; ++n) children(runs, atoi(argv[3]), (Word)atoi(argv[n]));
+    CHECK(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, atoi(argv[1])));
+    std::vector<Word> numbers;
+    for (int n = 5; n < argc; ++n) numbers.push_back((Word)atoi(argv[n]));
+    if (what == "program") program(runs, argv[4], numbers);
+    else for (Word parents : numbers) children(runs, atoi(argv[4]), parents);
     return 0;
 }
