@@ -53,7 +53,8 @@ from acs_cl import devices
 for device in devices.devices():
     devices.repair(device)
 import pytest
-where, *options = sys.argv[1:]
+where, before, *options = sys.argv[1:]
+exec(before)
 class Notes:
     def __init__(self):
         self.file = open(where, "a")
@@ -285,7 +286,8 @@ def run_file(
                 "--no-trace",
                 f"--out={report}",
             ]
-        command += [str(runner), str(where), "-q", "-p", "no:cacheprovider", "--tb=no"]
+        command += [str(runner), str(where), client.before]
+        command += ["-q", "-p", "no:cacheprovider", "--tb=no"]
         command += [f"--rootdir={folder(client)}"]
         command += [
             *with_options(client),
