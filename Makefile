@@ -62,9 +62,11 @@ $(STAMP): pyproject.toml $(wildcard $(CORE)/* $(CORE)/*/*)
 
 # Large products of parameters are sampled by the day (tests/sampling.py), unless EVERY=1.
 EVERY ?=
+# Meanwhile Intel's runtime is fetched, for tests/test_drivers.py. Where it cannot be, that is said.
 test: $(STAMP)
+	PYTHONPATH=tests $(RUN) -m drivers.install Intel & \
 	ACS_CL_EVERY=$(EVERY) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder \
-	    -m "not alone" $(ARGS)
+	    -m "not alone" $(ARGS); code=$$?; wait; exit $$code
 	$(PYTEST) -m alone $$(grep -l "mark[.]alone" tests/test_*.py) $(ARGS) || test $$? -eq 5
 
 # No driver is found while these run, so that none of them comes to need one.
@@ -74,8 +76,7 @@ check: $(STAMP)
 	OCL_ICD_VENDORS=$(CURDIR)/build/none $(PYTEST) -n $(JOBS) --dist loadfile \
 	    -m "not alone" -k "not example_that_runs" $(wildcard $(PURE:%=tests/test_%.py)) $(ARGS)
 
-# Other drivers, in build/drivers: tests/drivers/install.py. `make test` runs a few tests on Intel's
-# runtime where it is there.
+# Other drivers, in build/drivers: tests/drivers/install.py.
 DRIVERS := PYTHONPATH=tests $(RUN) -m drivers
 
 # By name, for instance ARGS="Intel Rusticl"; `make drivers ARGS='"at hand"'` is the device of the

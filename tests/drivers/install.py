@@ -8,13 +8,14 @@ place only; that takes root. What was fetched before is used as it is.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -46,15 +47,34 @@ def pocl() -> Environment:
 def intel() -> Environment:
     """Intel's CPU runtime. The files by which its wheel registers hold a path that is nowhere."""
     _needs_linux()
-    if not INTEL.exists():
-        requirements = extra("drivers")
-        print(f"fetching {', '.join(requirements)}", flush=True)
-        _run([
-            sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet",
-            "--prefix", str(INTEL.parents[1]), "--ignore-installed", "--no-warn-script-location",
-            *requirements,
-        ])  # fmt: skip
+    with _alone():
+        if not INTEL.exists():
+            _fetch_intel(INTEL.parents[1])
     return _environment("Intel", _vendors("intel", INTEL))
+
+
+def _fetch_intel(place: Path) -> None:
+    """All of it, or nothing. Where there is no network, that is told soon."""
+    requirements, new = extra("drivers"), place.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    print(f"fetching {', '.join(requirements)}", flush=True)
+    _run([
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet",
+        "--retries", "1", "--timeout", "20", "--prefix", str(new), "--ignore-installed",
+        "--no-compile", "--no-warn-script-location", *requirements,
+    ])  # fmt: skip
+    new.replace(place)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time fetches; others wait for it."""
+    import fcntl  # not on every system
+
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with (PLACE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def oclgrind() -> Environment:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -102,11 +103,22 @@ bool is_told(void *event, const SharedNotice &notice) {
     return true;
 }
 
-bool is_on_cpu(void *event) {
-    void *queue = nullptr;
-    const bool is_known = !driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr);
-    return !is_known || !queue || !is_of_own_processor(queue);
-}
+// What waits for an event has to know of its device.
+struct Device {
+    bool is_cpu = true;
+    bool tells = false;  // its driver runs all commands whether somebody waits or not
+
+    explicit Device(void *event) {
+        void *queue = nullptr, *device = nullptr;
+        char version[256] = "";
+        if (driver.event_info(event, EVENT_QUEUE, sizeof(queue), &queue, nullptr) || !queue) return;
+        is_cpu = !is_of_own_processor(queue);
+        if (!is_cpu || driver.queue_info(queue, QUEUE_DEVICE, sizeof(device), &device, nullptr) ||
+            driver.device_info(device, DEVICE_VERSION, sizeof(version) - 1, version, nullptr))
+            return;
+        tells = std::strstr(version, "PoCL");
+    }
+};
 
 // Whether the event ends while it is asked for so many seconds.
 bool ends_within(double seconds, void *event) {
@@ -155,11 +167,11 @@ Wait wait_for_event(void *event, double seconds) {
     bool is_over = true, is_noticed = false;
     SharedNotice notice;
     if (PyThread_get_thread_ident() == signals::main_thread) {
-        const bool on_cpu = is_on_cpu(event);
-        is_over = ends_within(on_cpu ? 0 : ASKED_S, event);
+        const Device device(event);
+        is_over = ends_within(device.is_cpu ? 0 : ASKED_S, event);
         if (!is_over) {
             notice = std::make_shared<Notice>();
-            is_noticed = on_cpu && is_told(event, notice);
+            is_noticed = device.tells && is_told(event, notice);
         }
     } else {
         driver.wait_for_events(1, &event);

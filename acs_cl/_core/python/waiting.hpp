@@ -1,9 +1,10 @@
 // Waits for the device that a signal can end.
 //
 // A driver's wait cannot be left, and Python runs handlers in its main thread only. So the main one waits
-// for somebody to tell it, in slices between which signals are handled. On a CPU that is the driver, by a
-// callback: its thread that has run the command calls it. A callback of a GPU's driver comes late, so there a
-// thread of ours waits in the driver. Any other thread waits in the driver itself.
+// for somebody to tell it, in slices between which signals are handled. With PoCL that is the driver, by a
+// callback: its thread that has run the command calls it. Elsewhere a thread of ours waits in the driver: a
+// callback of a GPU's driver comes late, and in Intel's for CPUs the thread that waits is one of those that run
+// commands. Any other thread waits in the driver itself.
 //
 // To hand an event over to a thread and back costs some microseconds, which a short wait would feel. So
 // an event of a GPU is asked for its status a while first. On a CPU that would take the processor from the
