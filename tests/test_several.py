@@ -313,6 +313,20 @@ def test_a_queue_of_pyopencl_and_a_runtime_of_several_devices_are_one_program(
     assert w.get()[99] == sum(range(3, 9))
 
 
+def test_arrays_that_the_first_device_has_no_room_for_are_made_where_they_are_needed(
+    two: acs.Runtime,
+) -> None:
+    engine, prog = engine_of(two), two.build(ADD)
+    engine.store.most_at_home = 0, 0
+    queue = acs.Queue(two.context, runtime=two)
+    with pytest.raises(cl.MemoryError, match="no 1,000 bytes left on the first"):
+        queue.allocator(1000)
+    x, y = two.array(np.ones(100), "f4"), two.zeros(100)
+    for _ in range(5):
+        prog.add((90,), None, x[10:], y[10:], 2)
+    assert y.get().tolist() == [0] * 10 + [10] * 90
+
+
 def test_graphs_replay_on_all_devices(two: acs.Runtime) -> None:
     prog = two.build(ADD)
     x, y, z = (two.array(np.full(64, k), "f4") for k in (1, 2, 3))

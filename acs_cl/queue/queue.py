@@ -279,12 +279,15 @@ class Queue(cl.CommandQueue):
             return cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, nbytes)
         try:
             base = engine.new_base(nbytes)
+            memory = base.place(0, nbytes).memory.mem
+            if memory.nbytes < nbytes:
+                raise OutOfMemory(f"no {nbytes:,} bytes left on the first of several devices")
         except OutOfMemory as error:
             record = _cl._ErrorRecord(
                 msg=str(error), code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=""
             )
             raise cl.MemoryError(record) from None
-        slab = Slab(base.place(0, nbytes).memory.mem)
+        slab = Slab(memory)
         slab.acs_base = base
         span = interval(base.number, 0, nbytes)
         slab.acs_span = core.native.new_memory(span, engine.store.reserved)

@@ -96,7 +96,7 @@ class Everywhere(Store):
         self.stores = stores
         self.is_svm = stores[0].is_svm
         self.largest = min(one.largest for one in stores)
-        self._most_at_home = self.largest // 8, int(device.global_mem_size) // 2
+        self.most_at_home = self.largest // 8, int(device.global_mem_size) // 2
         """Bytes of one block, and of all, that the first device has before a launch needs them."""
         for one in stores:
             self.reserved.include(one.reserved)
@@ -110,7 +110,7 @@ class Everywhere(Store):
                 f"an array of {nbytes:,} bytes: one of these devices allows at most "
                 f"{self.largest:,} in one"
             )
-        first, (most, most_of_all) = self.stores[0], self._most_at_home
+        first, (most, most_of_all) = self.stores[0], self.most_at_home
         home = None
         if self.is_svm and nbytes <= most and first.in_use_bytes + nbytes <= most_of_all:
             home = first.allocate(nbytes, is_live)
