@@ -67,6 +67,7 @@ __attribute__((noinline)) bool acs_is_whole(const __global uint *region) {
 #define ACS_F_PLAIN 0x400u     /* one dimension from zero, no decisions, arguments in the record, tiles in a row */
 #define ACS_F_SPAWNS 0x800u    /* it may have children: left[t] counts their tiles too, in all its bits */
 #define ACS_F_BAND 0x1000u     /* its tiles are a part of the launch, or none of it */
+#define ACS_F_ALIKE 0x2000u    /* fused with an heir that differs in its arguments and its own heir alone */
 
 #define acs_tiles_of(word) ((word) & 0xFFFFu)
 #define acs_first_tile_of(word) ((word) >> 16)

@@ -18,7 +18,8 @@
               entry has come just now: run it. On success leave.
    finish     the last finisher of t (left[t]) counts down its successors. It keeps one task that
               became ready, its heir first, and publishes the others. A task whose one heir has no
-              other upstream, with one tile each, hands over without any atomic (fused).
+              other upstream, with one tile each, hands over without any atomic (fused). Where the host
+              marked that the heir is a like task, what was worked out for the first is kept.
    gang       where a task of several tiles has an heir of several tiles that waits for it alone, the
               finisher that found r tiles left (its rank) reserves tile r - 1 of the heir and looks at
               left[t] until no tile is left. It may wait for a tile that nobody runs yet, and so never
@@ -124,6 +125,9 @@
 #endif
 
 #define ACS_FORESEE (ACS_GROUP >= ACS_RECORD_WORDS && !ACS_STEADY)
+
+/* Whether a group goes through a chain of tasks that are alike without a look at all of each. */
+#define ACS_CHAINS (ACS_FORESEE || ACS_GROUP == 1)
 
 typedef struct {
     uint record[2][ACS_RECORD_WORDS] __attribute__((aligned(16)));
@@ -657,6 +661,18 @@ ACS_COLD void acs_settle(__global uint *region, uint which, __global uint *pool,
 #define ACS_POOL
 #endif
 
+/* Whether the heir of a task, if it has one, is a task behind it. */
+inline bool acs_has_heir(const acs_epoch *e, const acs_record *r, uint task) {
+    const uint heir = acs_task_of(r->heir);
+    return (r->heir == 0u) | ((heir > task) & (heir < e->tasks));
+}
+
+/* Whether a group hands a task over to itself, in this turn. `flag`: what says so, or 0. */
+inline bool acs_is_fused(const acs_bounds *until, const acs_record *r, uint flag, uint turn) {
+    return !ACS_STEADY & ((r->body & flag) != 0u) & (r->heir != 0u) & (turn + 1u < until->turns) &
+           (until->slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS);
+}
+
 __kernel ACS_GROUP_ATTRIBUTE
 void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ulong slice_ns, uint mode ACS_POOL) {
     __local acs_shared shared __attribute__((aligned(16)));
@@ -754,9 +770,9 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
 #endif
         acs_record record = acs_read(words);
         ACS_BLOB const uchar *blob = (ACS_BLOB const uchar *)(words + ACS_R_INLINE);
-        const uint heir = record.heir;
+        uint heir = record.heir;
         bool sane = known & acs_has_tile(&record, tile) & ((record.body & 0xFFu) < ACS_BODIES) &
-                    ((heir == 0u) | ((acs_task_of(heir) > task) & (acs_task_of(heir) < e.tasks)));
+                    acs_has_heir(&e, &record, task);
         if (record.args | record.n_successors)
             sane = sane && acs_is_sane(region, &record);
 #if ACS_SPAWNS
@@ -769,11 +785,10 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
         const bool spawns = false;
 #endif
         const uint company = record.body & ACS_F_BAND ? until.company : 0u;
-        const bool fused = !ACS_STEADY & sane & ((record.body & ACS_F_FUSED) != 0u) & (heir != 0u) & (company == 0u) &
-                           (slice_ns == 0 || (turn & ACS_CHECK_TURNS) != ACS_CHECK_TURNS) &
-                           (turn + 1u < turns);
+        const uint fuses = sane & (company == 0u) ? ACS_F_FUSED : 0u;
+        bool fused = acs_is_fused(&until, &record, fuses, turn);
 #if ACS_FORESEE
-        const bool foresee = sane & (heir != 0u) & (lane < ACS_RECORD_WORDS);
+        bool foresee = sane & (heir != 0u) & (lane < ACS_RECORD_WORDS);
         uint ahead = 0;        /* the heir's record comes while this task runs */
         if (foresee)
             ahead = stored[lane + (acs_task_of(heir) - task) * ACS_RECORD_WORDS];
@@ -814,6 +829,11 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             work.entries = stored + ACS_UNIT;
             work.n_entries = n_entries;
             uint body = record.body & 0xFFu;
+#endif
+#if ACS_CHAINS
+            for (;;) {
+#endif
+#if ACS_SPAWNS
             const uint child_body = body * ACS_T_WORDS;
             uint began = spawns & is_child ? acs_ticks() : 0u;
             for (;;) {
@@ -847,6 +867,42 @@ void acs_scheduler(__global uint *region, uint which, uint turns, uint polls, ul
             }
 #else
             acs_run(record.body & 0xFFu, &work, context, lane, blob, arena);
+#endif
+#if ACS_CHAINS
+            /* what was worked out holds for the heir, too, where it differs in its arguments alone */
+            if (!(fused & ((record.body & ACS_F_ALIKE) != 0u)))
+                break;
+            const uint next = acs_task_of(heir);
+#if ACS_GROUP == 1
+            const __global uint *next_words = stored + (next - task) * ACS_RECORD_WORDS;
+#else
+            const __local uint *next_words = shared.record[buffer ^ 1u];
+            if (foresee)
+                shared.record[buffer ^ 1u][lane] = ahead;
+#endif
+            acs_group_barrier();
+            const acs_record other = acs_read(next_words);
+            if (!acs_is_like(&other, &record) | !acs_has_heir(&e, &other, next))
+                break;   /* damaged: a turn of its own tells */
+            if (ACS_WATCHED && lane == 0) {
+                acs_store(acs_left(&e, task), 0u);
+                acs_store(acs_left(&e, next), ACS_STARTED);
+            }
+            ++finished;
+            ++turn;
+            buffer ^= 1u;
+            stored += (next - task) * ACS_RECORD_WORDS;
+            task = next;
+            blob = (ACS_BLOB const uchar *)(next_words + ACS_R_INLINE);
+            record = other;
+            heir = record.heir;
+            fused = acs_is_fused(&until, &record, fuses, turn);
+#if ACS_FORESEE
+            foresee = (heir != 0u) & (lane < ACS_RECORD_WORDS);
+            if (foresee)
+                ahead = stored[lane + (acs_task_of(heir) - task) * ACS_RECORD_WORDS];
+#endif
+            }
 #endif
         }
         buffer ^= 1u;

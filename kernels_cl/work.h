@@ -205,6 +205,16 @@ inline bool acs_has_tile(const acs_record *r, uint tile) {
     return (tile < r->tiles) & fits;
 }
 
+/* Whether a task differs from one of one tile in its arguments, all of them in the record, and its heir
+   at most. */
+inline bool acs_is_like(const acs_record *r, const acs_record *other) {
+    const uint body = 0xFFu | ACS_F_PLAIN | ACS_F_SPAWNS | ACS_F_BAND;
+    return ((r->body & ACS_F_PLAIN) != 0u) &
+           ((((r->body ^ other->body) & body) | (r->tiles ^ other->tiles) | (r->first_tile ^ other->first_tile) |
+             (r->items ^ other->items) | (r->tile_items ^ other->tile_items) |
+             (r->local_items ^ other->local_items) | r->args | r->n_successors) == 0u);
+}
+
 /* Whether the places that a record names are inside the region. */
 inline bool acs_is_sane(const __global uint *region, const acs_record *r) {
     const uint words = r->body >> 16, all = region[ACS_H_WORDS], edges = region[ACS_H_N_SUCCESSORS];

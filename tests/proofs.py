@@ -525,6 +525,15 @@ def a_fused_task_has_other_successors(parts: Parts, rng: random.Random) -> bool:
     return bool(tasks)
 
 
+@plants("hand-over", wide=0.0, window=0, levels=False)
+def a_task_is_marked_as_like_an_heir_of_another_function(parts: Parts, rng: random.Random) -> bool:
+    pairs = [(t, h) for t, h in parts.heirs() if parts.record(t)[0] & np.uint32(proof.F_FUSED)]
+    pairs = [(t, h) for t, h in pairs if (parts.record(t)[0] ^ parts.record(h)[0]) & 0xFF]
+    if pairs:
+        parts.record(rng.choice(pairs)[0])[0] |= np.uint32(proof.F_ALIKE)
+    return bool(pairs)
+
+
 @plants("hand-over", wide=0.5, window=0, levels=False)
 def finishers_wait_for_an_heir_of_one_tile(parts: Parts, rng: random.Random) -> bool:
     tasks = [t for t, h in parts.heirs() if parts.record(t)[4] > 1 and parts.record(h)[4] == 1]

@@ -118,6 +118,11 @@ class Model:
             for task, heir in self.heirs.items()
             if nodes[task].tiles == nodes[heir].tiles == 1 and not self.successors[task]
         }
+        self.alike = {
+            task
+            for task in self.fused
+            if (self.heirs[task] - task) % 5 == 0 and not self.successors[self.heirs[task]]
+        }
         self.gang = {
             task
             for task, heir in self.heirs.items()
@@ -202,6 +207,7 @@ def test_words_say_what_the_slow_model_says(seed: int, options: tuple[str, int, 
         assert body & 0xFF == task % 5
         assert body >> 16 == 2
         assert bool(body & 0x100) == (task in model.fused)
+        assert bool(body & 0x2000) == (task in model.alike)
         assert bool(body & 0x200) == (task in model.gang)
         assert body & 0x400
         assert (tiles, items, tile_items, args, shape, local) == (

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import core
 from .orders import Order, Tasks, first_in, priorities
@@ -37,6 +38,7 @@ GANG = 0x200
 PLAIN = 0x400
 SPAWNS = 0x800
 BAND = 0x1000
+ALIKE = 0x2000
 
 MOST_TASKS = (1 << TASK_BITS) - 2
 MOST_TILES = 1 << (32 - TASK_BITS)
@@ -63,6 +65,8 @@ LEARNED_UNITS = 64
 # where things are in a record
 BODY, HEIR, SUCCESSORS, N_SUCCESSORS, TILES, ITEMS, TILE_ITEMS, ARGS, SHAPE, LOCAL = range(10)
 WHEN, UPTO, SPREAD = 10, 14, 15
+KIND = [BODY, TILES, ITEMS, TILE_ITEMS, LOCAL]
+"""All that is told of a task without decisions or a shape, but for arguments and who waits."""
 
 # where things are in a block, by word, and how much of its beginning the host reads back
 TAIL, UNFINISHED, ROUND, FAULT, STATUS_WORDS = 32, 64, 65, 128, 160
@@ -403,7 +407,8 @@ def _choose_heirs(upstream: Words, downstream: Words, counts: Words) -> tuple[Wo
 
 def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
     """Write the heirs down, and mark what is handed over without the queue: a task of one tile
-    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs."""
+    whose one-tile heir is all that waits for it, and tasks of several tiles with such heirs. Of the
+    former, mark those whose heir is a like task."""
     having = np.flatnonzero(heirs)
     theirs = references[heirs[having].astype(np.int64) - 1]
     records[having, HEIR] = theirs
@@ -411,9 +416,20 @@ def _mark(records: Words, heirs: Words, references: Words, gang: bool) -> None:
     alone = tiles_of(records)[having] == 1
     spawns = (bodies[having] & np.uint32(SPAWNS)) > 0
     fused = having[alone & single & ~spawns & (records[having, N_SUCCESSORS] == 0)]
+    bodies[fused[_are_alike(records, fused, heirs)]] |= np.uint32(ALIKE)
     bodies[fused] |= np.uint32(FUSED)
     if gang and not alone.all():
         bodies[having[~alone & ~single & ~spawns]] |= np.uint32(GANG)
+
+
+def _are_alike(records: Words, tasks: Words, heirs: Words) -> NDArray[np.bool_]:
+    """Whether tasks and their heirs differ in their arguments at most, which are in the records,
+    and in what waits for them; nothing else than an heir waits for the heirs."""
+    theirs = records[heirs[tasks].astype(np.int64) - 1]
+    differ = (records[tasks] ^ theirs)[:, KIND].any(axis=1)
+    plain = theirs[:, BODY] & np.uint32(PLAIN) > 0
+    alike: NDArray[np.bool_] = ~differ & plain & (theirs[:, N_SUCCESSORS] == 0)
+    return alike
 
 
 def _entries(tasks: Words, tiles: Words) -> Words:

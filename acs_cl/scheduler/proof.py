@@ -39,7 +39,7 @@ HEADER_WORDS, RECORD_WORDS = 32, 32
 H_CHECK = 15
 B_TAIL, B_UNFINISHED, B_STATE = 32, 64, 192
 TASK_BITS, TASK_MASK = 20, 0xFFFFF
-F_FUSED, F_GANG, F_PLAIN, F_BAND = 0x100, 0x200, 0x400, 0x1000
+F_FUSED, F_GANG, F_PLAIN, F_BAND, F_ALIKE = 0x100, 0x200, 0x400, 0x1000, 0x2000
 S_WORDS = 10
 INLINE_WORDS = 16
 MOST_TILES = 4096
@@ -417,6 +417,14 @@ def _hand_over(epoch: _Epoch) -> Iterator[Fault]:
     fused, gang = (body & F_FUSED) != 0, (body & F_GANG) != 0
     bad = fused & ((heir == 0) | (tiles != 1) | ~single | (others != 0))
     yield from _each(bad, "hand-over", "it is fused with an heir, and more has to be done")
+    theirs = records[np.clip((heir & TASK_MASK) - 1, 0, epoch.tasks - 1)]
+    marks = F_FUSED | F_ALIKE | F_GANG
+    differ = ((records ^ theirs)[:, [4, 5, 6, 9]] != 0).any(axis=1)
+    differ |= (
+        ((body ^ theirs[:, 0]) & ~marks != 0) | (theirs[:, 0] & F_PLAIN == 0) | (theirs[:, 3] != 0)
+    )
+    bad = ((body & F_ALIKE) != 0) & (~fused | differ)
+    yield from _each(bad, "hand-over", "it is marked as like its heir, and is not")
     bad = gang & ((heir == 0) | (tiles == 1) | single)
     yield from _each(bad, "hand-over", "its finishers shall wait for an heir of several tiles")
     if epoch.window:

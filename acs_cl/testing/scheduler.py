@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec
 
 import pyopencl as cl
 
@@ -18,6 +18,7 @@ from ..graph import tuning
 from ..graph.tuning import Gain, Replayed
 from ..runtime import Runtime
 from ..scheduler import backend as scheduler_backend
+from ..scheduler import layout
 from ..scheduler import policy as choice
 from ..scheduler.builds import Scheduler as BuiltScheduler
 from ..scheduler.builds import Schedulers
@@ -25,6 +26,8 @@ from ..scheduler.compiling import launch_arguments
 from ..scheduler.sender import COMPANY_AT, Sender
 from ..scheduler.status import Landings
 from .changing import changed
+
+P = ParamSpec("P")
 
 NEVER_S = 1e9
 """Longer than any test."""
@@ -47,6 +50,23 @@ def open_epochs(seconds: float = NEVER_S) -> Iterator[None]:
 def compared_by(gain: Callable[[Replayed, Replayed], Gain]) -> Iterator[None]:
     """Have tuning take what a function says of two graphs, and measure nothing."""
     with changed(tuning, "compared", gain):
+        yield
+
+
+@contextmanager
+def marked(mark: Callable[[layout.Image], None], seen: list[layout.Image]) -> Iterator[None]:
+    """Have a function change the words of each segment that is made meanwhile; they are noted."""
+
+    def noting(image: Callable[P, layout.Image]) -> Callable[P, layout.Image]:
+        def made(*args: P.args, **options: P.kwargs) -> layout.Image:
+            found = image(*args, **options)
+            mark(found)
+            seen.append(found)
+            return found
+
+        return made
+
+    with changed(layout.Recorder, "image", noting(layout.Recorder.image)):
         yield
 
 

@@ -20,9 +20,10 @@ namespace acs_cl {
 
 constexpr std::size_t RECORD_BYTES = 128, HEAD_BYTES = 64, INLINE_BYTES = RECORD_BYTES - HEAD_BYTES;
 constexpr std::uint32_t RECORD_WORDS = RECORD_BYTES / 4, HEIR = 1, SUCCESSORS = 2, N_SUCCESSORS = 3,
-                        TILES = 4, ARGS = 7, SHAPE = 8, WHEN = 10, HEADER_WORDS = 32;
+                        TILES = 4, ITEMS = 5, TILE_ITEMS = 6, ARGS = 7, SHAPE = 8, LOCAL = 9,
+                        WHEN = 10, HEADER_WORDS = 32;
 constexpr std::uint32_t FUSED = 0x100, GANG = 0x200, PLAIN = 0x400,
-                        SPAWNS = 0x800;  // in the first word
+                        SPAWNS = 0x800, ALIKE = 0x2000;  // in the first word
 constexpr std::uint32_t TASK_BITS = 20, MOST_TILES = 1u << (32 - TASK_BITS);
 
 using RecordWords = std::array<std::uint32_t, RECORD_WORDS>;
@@ -180,11 +181,21 @@ private:
             own[HEIR] = reference(heirs[task] - 1);
             if (own[0] & SPAWNS) continue;  // its last tile may be a child's
             if (alone && single && !own[N_SUCCESSORS]) {
-                own[0] |= FUSED;
+                bool is_alike = is_like(own + (heirs[task] - 1 - task) * RECORD_WORDS, own);
+                own[0] |= FUSED | (is_alike ? ALIKE : 0);
             } else if (gang && !alone && !single) {
                 own[0] |= GANG;
             }
         }
+    }
+
+    // Whether a task without marks differs from another in its arguments at most, which are in its
+    // record, and in its heir, and nothing else waits for it.
+    static bool is_like(const std::uint32_t *task, const std::uint32_t *other) {
+        if (!(task[0] & PLAIN) || task[N_SUCCESSORS]) return false;
+        for (std::uint32_t word : {0u, TILES, ITEMS, TILE_ITEMS, LOCAL})
+            if (task[word] != other[word]) return false;
+        return true;
     }
 
     // Tasks fall into chains: each is put behind the widest of its upstream that has no other task
