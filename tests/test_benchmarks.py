@@ -29,7 +29,7 @@ KEYS = {
     "native": {"core", "rows"},
     "reductions": {"launches", "rows", "baseline", "gain", "epochs_of_all_runs"},
     "builds": {"delays", "first_result"},
-    "bands": {"rows", "chains"},
+    "bands": {"rows", "products", "chains"},
     "first_second": {"rows", "tenth_s"},
 }
 EXTRA = {"overlap": ["--kernel-us", "30"], "memory": ["--launches", "4000"]}

@@ -1,12 +1,13 @@
 """Recorded launches in bands, beside whole launches and one queue.
 
 In: a device. Out: for two dependent kernels of one and a half waves, and for longer rows of them,
-milliseconds of a replay with bands, without, and of the same launches on one queue in order. For
-chains of small kernels of several groups, microseconds a link, with bands and without; beside them
-CUDA Graphs, where there is a compiler for them.
+milliseconds of a replay with bands, without, and of the same launches on one queue in order. The
+same for two products as in GPT-3, with what tuning finds. For chains of small kernels of several
+groups, microseconds a link, with bands and without; beside them CUDA Graphs, where there is a
+compiler for them.
 
-The kernel of the waves computes so long that what lies between two launches is little. Results are
-compared with NumPy's.
+The kernel of the waves computes so long that what lies between two launches is little, in a way
+that no compiler folds. Results are compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from acs_cl.benchmarks.suite.settings import Settings
 from acs_cl.benchmarks.suite.statistics import quantile, ratios, spread, spreads
 from acs_cl.benchmarks.suite.timing import interleave, no_collection
 from acs_cl.benchmarks.suite.tiny import typed_kernel
+from acs_cl.benchmarks.workloads import dense
+from acs_cl.benchmarks.workloads.bare import InOrder
 from acs_cl.benchmarks.workloads.graphs import GROUP
 from acs_cl.benchmarks.workloads.shapes import Chains
 
@@ -34,7 +37,7 @@ kernel void work(global const uint *x, global uint *y, uint n)
 {
     int i = get_global_id(0);
     uint v = x[i];
-    for (uint k = 0; k < n; k++) v = v * 1664525u + k;
+    for (uint k = 0; k < n; k++) v = v * v + k;
     y[i] = v;
 }
 kernel void tick(global uint *x, uint a) { size_t i = get_global_id(0); x[i] = x[i] * 3u + a; }
@@ -47,9 +50,19 @@ CHAINS = (16, 64)
 """Groups of a link."""
 LINKS = {False: 1024, True: 32}  # by "is quick"
 ROUNDS = {False: 25, True: 3}
+SEED = 1
 TURNS = {True: 10_000, False: 60_000}  # by "is a CPU"
 
+ROWS = {False: (512, 1024, 2048, 3072), True: (256,)}
+"""Of the two products."""
+WIDTHS = {True: (1024, 512), False: (12288, 6144)}  # by "is a CPU"
+TUNED_S = 5.0
+SHOWN = 8
+"""Rows of a product that are compared with NumPy's, at both ends."""
+
 LEAST_PAIR = 1.30
+LEAST_TUNED, LEAST_BEST, LEAST_MEAN = 0.98, 1.25, 1.10
+LEAST_SHARE = {True: 0.60, False: 0.40}  # by "is a CPU"
 MOST_LINK_US = {16: 0.45, 64: 0.55}
 
 
@@ -64,9 +77,10 @@ def measure(settings: Settings) -> dict[str, Any]:
             name: _wave(settings, runtime, program, steps, at_once) for name, steps in STEPS.items()
         }
         chains = {str(groups): _chain(settings, runtime, program, groups) for groups in CHAINS}
+    products = {str(rows): _products(settings, rows) for rows in ROWS[settings.quick]}
     for groups, row in () if settings.on_cpu else _beside_cuda(LINKS[settings.quick]).items():
         chains[groups]["cuda_us"] = row
-    return {"rows": rows, "chains": chains}
+    return {"rows": rows, "products": products, "chains": chains}
 
 
 def _wave(
@@ -75,7 +89,7 @@ def _wave(
     turns = TURNS[settings.on_cpu]
     groups = max(2, round(WAVES * at_once))
     size, local = (groups * ITEMS,), (ITEMS,)
-    first = np.arange(*size, dtype=np.uint32)
+    first = np.resize(np.arange(ITEMS, dtype=np.uint32), size)
     sides: dict[str, Callable[[], float]] = {}
     lasts = {}
     for name, bands in (("whole", "off"), ("bands", min(groups, 1024))):
@@ -89,12 +103,12 @@ def _wave(
     with no_collection():
         samples = interleave(sides, 1 + ROUNDS[settings.quick])
     samples = {name: times[1:] for name, times in samples.items()}  # the first one uploads
-    factor, term = 1, 0
+    expected = first[:ITEMS].copy()
     for turn in [*range(turns)] * steps:
-        factor, term = factor * 1664525 & 0xFFFFFFFF, (term * 1664525 + turn) & 0xFFFFFFFF
-    expected = first * np.uint32(factor) + np.uint32(term)
+        expected *= expected
+        expected += np.uint32(turn)
     for name, array in lasts.items():
-        if not (array.get() == expected).all():
+        if not (array.get().reshape(-1, ITEMS) == expected).all():
             raise RuntimeError(f"{name}: the scheduler computed something else than NumPy")
     return {
         "groups": groups,
@@ -134,6 +148,72 @@ def _queued(context: Any, first: Any, steps: int, turns: int) -> Callable[[], fl
         return (perf_counter() - start) * 1e3
 
     return sample
+
+
+def _products(settings: Settings, rows: int) -> dict[str, Any]:
+    """Two products of some rows: on a queue, whole, by rows of groups, and as tuning says."""
+    size = dense.Layer(rows, *WIDTHS[settings.on_cpu])
+    sides: dict[str, Callable[[], float]] = {}
+    plain = InOrder(settings.device)
+    bare = dense.Mlp(plain, size, SEED)
+
+    def queued() -> float:
+        start = perf_counter()
+        bare.step()
+        plain.finish()
+        return (perf_counter() - start) * 1e3
+
+    sides["queue"] = queued
+    with acs.Runtime(settings.device, backend="device") as runtime:
+        made = dense.Mlp(runtime, size, SEED)
+        runtime.prebuild(made.program.product)
+        for name, bands in (("whole", "off"), ("rows", acs.Row(1)), ("tuned", "auto")):
+            with runtime.record() as graph:
+                handle = made.step(bands=bands)
+            if name == "tuned":
+                graph.tune(TUNED_S)
+                told = str(runtime.explain(handle))
+            sides[name] = _replayed(graph)
+        with no_collection():
+            samples = interleave(sides, 1 + ROUNDS[settings.quick] // 3)
+        _compare(made)
+    samples = {name: times[1:] for name, times in samples.items()}
+    best = [min(both) for both in zip(samples["queue"], samples["whole"], strict=True)]
+    flops = 4 * rows * size.width * size.inner
+    peak = _peak(settings, made)
+    return {
+        "rows": rows,
+        "groups": [one.size[0] // one.local[0] * one.size[1] for one in made.launches],
+        "bands": [line for line in told.splitlines() if "bands" in line][:1],
+        "ms": spreads(samples, 4),
+        "over_best": spread(ratios(best, samples["tuned"])),
+        "rows_over_best": spread(ratios(best, samples["rows"])),
+        "gflops": {n: round(flops / quantile(t, 0.5) / 1e6, 1) for n, t in samples.items()},
+        "peak_gflops": round(peak, 1),
+    }
+
+
+def _compare(made: dense.Dense) -> None:
+    """Hold the first and the last rows of two products against NumPy's."""
+    x, up, down, out = (made.arrays[name].get() for name in ("x", "up", "down", "out"))
+    for some in (slice(0, SHOWN), slice(-SHOWN, None)):
+        if not np.allclose(out[some], dense.gelu(x[some] @ up) @ down, rtol=1e-2, atol=1e-2):
+            raise RuntimeError("products: the scheduler computed something else than NumPy")
+
+
+def _peak(settings: Settings, made: dense.Dense) -> float:
+    """GFLOP/s that products are held against: NVIDIA's units by their clock; elsewhere NumPy's."""
+    device = settings.device
+    if not settings.on_cpu:
+        units, mhz = device.max_compute_units, device.max_clock_frequency
+        return float(2 * 128 * units * mhz / 1e3)
+    a, b = (made.random.random((1024, 1024), np.float32) for _ in range(2))
+    times = []
+    for _ in range(1 + ROUNDS[settings.quick]):
+        start = perf_counter()
+        a @ b
+        times.append(perf_counter() - start)
+    return float(2 * 1024**3 / quantile(times[1:], 0.5) / 1e9)
 
 
 def _chain(settings: Settings, runtime: acs.Runtime, program: Any, groups: int) -> dict[str, Any]:
@@ -180,14 +260,29 @@ def _beside_cuda(links: int) -> dict[str, dict[str, float]]:
 def bars(result: Mapping[str, Any], machine: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Hold what was measured against what it has to reach."""
     found = []
+    on_cpu = machine["kind"] == "CPU"
     for name, row in result["rows"].items():
-        least = LEAST_PAIR if name == "pair" and machine["kind"] == "CPU" else None
+        least = LEAST_PAIR if name == "pair" and on_cpu else None
         what = f"{name} of {row['groups']} groups, {row['at_once']} at a time: bands over"
         for side in ("whole", "queue"):
             over = row[f"over_{side}"]
             found.append(target(f"{what} {side}", over["median"], "at least", least, "x", over))
+    overs = [row["over_best"] for row in result["products"].values()]
+    medians = [over["median"] for over in overs]
+    for row in result["products"].values():
+        what = f"two products of {row['rows']} rows"
+        over, share = row["over_best"], max(row["gflops"].values()) / row["peak_gflops"]
+        text = f"{what}: tuned over queue or whole"
+        found.append(target(text, over["median"], "at least", LEAST_TUNED, "x", over))
+        found.append(
+            target(f"{what}: share of the peak", share, "at least", LEAST_SHARE[on_cpu], "")
+        )
+    what = "pairs of products, tuned over queue or whole"
+    mean = float(np.exp(np.mean(np.log(medians))))
+    for which, value, bar in (("best", max(medians), LEAST_BEST), ("mean", mean, LEAST_MEAN)):
+        found.append(target(f"{what}: {which}", value, "at least", None if on_cpu else bar, "x"))
     for row in result["chains"].values():
-        most = None if machine["kind"] == "CPU" else MOST_LINK_US[row["groups"]]
+        most = None if on_cpu else MOST_LINK_US[row["groups"]]
         for side, limit in (("bands", most), ("whole", None)):
             us, what = row["us"][side], f"a link of {row['groups']} groups, {side}"
             found.append(target(what, us["median"], "at most", limit, "us", us))
