@@ -196,6 +196,30 @@ def test_what_cannot_be_cut_says_why(
         acs.Runtime(device, bands=0)
 
 
+@pytest.mark.parametrize(("bands", "is_cut"), [("auto", False), (6, True), (acs.Row(1024), True)])
+def test_what_fills_a_gpu_is_cut_only_where_somebody_asked(
+    device: cl.Device, bands: Any, is_cut: bool
+) -> None:
+    """A lane gives it all registers and groups that suit it. On a CPU bands gain beside lanes."""
+    with acs.Runtime(device) as rt:
+        scheduler = Scheduler(rt)
+        if scheduler.policy is None:
+            pytest.skip("auto uses the scheduler for all that it can")
+        prog = rt.build(SWEEP)
+        rt.prebuild(prog.sweep)
+        groups = rt.stats()["scheduler"]["schedulers"][0]["resident_groups"]
+        n = groups * 4096
+        x, y = rt.zeros(n, "f4"), rt.zeros(n, "f4")
+        for on_cpu in (True, False):
+            scheduler.policy.on_cpu = on_cpu
+            with rt.record() as graph:
+                for _ in range(24):
+                    prog.sweep((n,), None, x, y, n, bands=bands)
+                    handle = prog.sweep((n,), None, y, x, n, bands=bands)
+            graph.replay().wait()
+            assert bool(bands_of(rt.explain(handle))) == (on_cpu or is_cut)
+
+
 def test_bands_in_a_loop_on_the_device(
     device: cl.Device, sweeps: tuple[acs.Runtime, acs.Program]
 ) -> None:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import pyopencl as cl
 
 from .. import core
+from ..access.cuts import AUTO
 from ..backends.queues import open_queues
 from ..devices.driver import CommandQueue, Origin, OwnKernel, status
 from ..errors import DeviceError
@@ -739,10 +740,15 @@ class Device(Backend):
             settings.gang and self._sender.polls > 0, 1 if choice is None else FEW,
         )  # fmt: skip
 
-        def refusal(command: Command, tiles: int, groups: int) -> str | None:
+        def refusal(command: Command, task: Task, groups: int) -> str | None:
             if choice is None:
                 return None
-            return choice.refusal(self._table.number, _key(command), tiles, groups)
+            plain, _ = parts_of(command)
+            cut = plain.cut if type(plain) is KernelCommand else None
+            asked = cut is not None and cut.bands != AUTO
+            if task.cuts.bands and (choice.on_cpu or asked):
+                return None  # on a CPU they gain more than lanes
+            return choice.refusal(self._table.number, _key(command), task.tiles, groups)
 
         return Cutter(self.queues[0].context, self._schedulers, self._store.owns, how, refusal)
 

@@ -48,7 +48,7 @@ class Cutter:
         schedulers: Schedulers,
         owns: Callable[[int], bool],
         settings: Settings,
-        refusal: Callable[[Command, int, int], str | None],
+        refusal: Callable[[Command, Task, int], str | None],
     ) -> None:
         self._context = context
         self._schedulers = schedulers
@@ -185,9 +185,8 @@ class Cutter:
                 self._schedulers.wait()
                 scheduler, body = self._schedulers.find(*found)
                 tasks[scheduler] = self.task(command, body)
-            reason = self._refusal(command, tasks[scheduler].tiles, scheduler.limits.groups)
-            is_cut = bool(tasks[scheduler].cuts.bands)  # which somebody asked for
-            if reason is not None and not is_wide_fine and not is_cut:
+            reason = self._refusal(command, tasks[scheduler], scheduler.limits.groups)
+            if reason is not None and not is_wide_fine:
                 raise Unfit(reason)
         return tasks
 
