@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 from . import core, waiting
 from .errors import StalledError
 from .launch.engine import Engine
-from .records import Launch
+from .launch.watchdog import under_way
 
 GRACE_S = 2.0
 """How long what is under way may take to end after Ctrl-C."""
@@ -46,9 +46,6 @@ well, or if it has to be ended by force; else it has its own."""
 
 GIVEN_UP = KeyboardInterrupt, StalledError
 """Who leaves by one of these waits no longer."""
-
-NAMED = 8
-"""Launches that are named on stderr."""
 
 Own: TypeAlias = Literal["none", "failed", "any"]
 """Which statuses of the program's own it has in place of ours."""
@@ -112,18 +109,10 @@ def _close_soon(engine: Engine) -> None:
 def _say(what: str, engine: Engine) -> None:
     """What is under way, on stderr."""
     with engine.lock:
-        launches = engine.table.later(0)
-    named = [_named(launch) for launch in launches[:NAMED]]
-    if len(launches) > NAMED:
-        named.append(f"{len(launches) - NAMED} more")
+        launches = under_way(engine)
     why = "interrupted" if engine.watchdog is None else "given up"
-    text = f"acs_cl: {why}; {what} {', '.join(named) or 'nothing known'} ({engine!r})"
+    text = f"acs_cl: {why}; {what} {launches} ({engine!r})"
     print(text, file=sys.stderr, flush=True)
-
-
-def _named(launch: Launch) -> str:
-    site = getattr(launch.command, "site", "")
-    return f"launch {launch.number} ({launch.command.name}{f', {site}' if site else ''})"
 
 
 def _at_exit(again: bool = False) -> None:

@@ -20,6 +20,7 @@ from .books import Books
 from .ends import give_up_gated, pump, retire
 from .gates import Patience, all_held
 from .registry import promised
+from .watchdog import under_way
 
 TICK_S = 0.01
 """How long a wait for something that is not on the device yet goes without looking."""
@@ -67,17 +68,31 @@ def _wait(books: Books, number: int) -> None:
 
 def _wait_for(books: Books, event: cl.Event, seconds: float = -1) -> None:
     """Without the lock, until an event has ended, or for so many seconds."""
-    if books.watchdog is None:
-        books.lock.wait(event.int_ptr, seconds)
-    else:
-        books.watchdog.wait(books, event, seconds)
+    try:
+        if books.watchdog is None:
+            books.lock.wait(event.int_ptr, seconds)
+        else:
+            books.watchdog.wait(books, event, seconds)
+    except KeyboardInterrupt as error:
+        _tell(books, error)
+        raise
 
 
 def _tick(books: Books, began: float) -> None:
     """Without the lock for a moment, in a wait since `began` for what the device does not have."""
     if books.watchdog is not None:
         books.watchdog.bark(began)
-    books.lock.wait(0, TICK_S)
+    try:
+        books.lock.wait(0, TICK_S)
+    except KeyboardInterrupt as error:
+        _tell(books, error)
+        raise
+
+
+def _tell(books: Books, error: KeyboardInterrupt) -> None:
+    """Add to the traceback of Ctrl-C what was under way. Python 3.10 has no such notes."""
+    if hasattr(error, "add_note"):
+        error.add_note(f"acs_cl: interrupted while waiting for {under_way(books)} ({books!r})")
 
 
 def is_done(books: Books, number: int) -> bool:

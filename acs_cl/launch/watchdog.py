@@ -147,6 +147,15 @@ def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
+def under_way(books: Books) -> str:
+    """Name the oldest launches in flight, and say how many more there are. Called under the lock."""
+    launches = books.table.later(0)
+    names = [named(launch) for launch in launches[:NAMED]]
+    if len(launches) > NAMED:
+        names.append(f"{len(launches) - NAMED} more")
+    return ", ".join(names) or "nothing known"
+
+
 def named(launch: Launch) -> str:
     """A launch, for people."""
     site = getattr(launch.command, "site", "")
