@@ -148,7 +148,7 @@ def report(books: Books, seconds: float, inside: tuple[str, ...]) -> str:
 
 
 def under_way(books: Books) -> str:
-    """Name the oldest launches in flight, and say how many more there are. Called under the lock."""
+    """Name the oldest launches in flight, and how many more there are. Called under the lock."""
     launches = books.table.later(0)
     names = [named(launch) for launch in launches[:NAMED]]
     if len(launches) > NAMED:
