@@ -1,14 +1,12 @@
-"""Passing: commands that go to the driver's own queue as they are, and what kernels were given.
+"""What stands for PyOpenCL's functions and setters: the core's, and what kernels were given.
 
-In: a command on a queue with an open section, and calls that set a kernel's arguments. Out: the
-driver's event, and the arguments once somebody asks. Both happen at every command of a program that
-has nothing to overlap, so the core does the plain cases itself (`_core/queue/commands.cpp`); what
-is here is used where a call is not plain.
+In: functions of PyOpenCL's, and calls that set a kernel's arguments. Out: what they are replaced
+by, and the arguments once somebody asks. Both happen at every command of a program, so the core
+does the plain cases itself (`_core/queue/commands.cpp`). It alone lets commands bypass the runtime;
+what is not plain is tracked, and ends the bypass.
 
-Invariants:
-- While a command passes, its section does not end: `Passing.lock` is held, or in the core the GIL.
-- What is noted of a kernel is what it was given: tuples are kept and read later only where nothing
-  in them can change.
+Invariant: what is noted of a kernel is what it was given. Tuples are kept and read later only where
+nothing in them can change.
 """
 
 from __future__ import annotations
@@ -23,11 +21,8 @@ import pyopencl as cl
 from pyopencl import _cl
 
 from .. import core
-from ..devices.driver import status, wait_for_event
-from .calls import Given, Original, Parameters, call_of
+from .calls import Original, Parameters, call_of
 from .events import QueueEvent, native_error
-
-LATE = object()
 
 MULTI, BYTES, PACKED = range(3)
 """PyOpenCL's setters that take a tuple: objects, bytes, and numbers to be packed."""
@@ -56,9 +51,6 @@ JOINS = {
 }  # fmt: skip
 """What the core launches where it does not pass, by its own numbers."""
 
-_unfinished: list[cl.Event] = []
-"""Events of transfers that were not waited for to the end, which keep the program's memory."""
-
 _generation = 0
 """Counts how often noting began: arguments that a kernel remembers from before may not be its
 arguments now."""
@@ -81,44 +73,6 @@ def begin_noting() -> None:
 
 
 # ---- the way past --------------------------------------------------------------------------------
-
-
-def passed(
-    section: core.native.Passing,
-    original: Original,
-    _: Parameters,
-    args: tuple[object, ...],
-    keywords: Given,
-) -> Any:
-    """A command goes to the driver's own queue as it is; `LATE` if it may not any more."""
-    with section.lock:
-        if not section.passing:
-            return LATE
-        event = original(*args, **keywords)
-        section.count(event)
-    return event
-
-
-def unblocked(
-    section: core.native.Passing,
-    original: Original,
-    parameters: Parameters,
-    args: tuple[object, ...],
-    keywords: Given,
-) -> Any:
-    """The same of a command that may block, which it does outside of the lock."""
-    given = {**dict(zip(parameters, args, strict=False)), **keywords}
-    blocks, given["is_blocking"] = given.get("is_blocking", True), False
-    event = passed(section, original, parameters, (), given)
-    if blocks and event is not LATE:
-        try:
-            wait_for_event(event)
-        except BaseException:
-            _unfinished[:] = [one for one in _unfinished if status(one) > 0]
-            _unfinished.append(event)
-            raise
-        event.wait()  # which says what failed
-    return event
 
 
 def command(original: Original, otherwise: Original, parameters: Parameters) -> Original:

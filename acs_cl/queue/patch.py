@@ -31,15 +31,12 @@ from pyopencl import _cl
 from .. import core
 from ..devices import built
 from ..devices.driver import Events
-from .bypass import LATE, SETTERS, begin_noting, command, passed, setter, unblocked
+from .bypass import SETTERS, begin_noting, command, setter
 from .calls import COMMANDS, Original, Parameters
 from .events import QueueEvent, native_events
 
 _LAUNCHES = {"enqueue_map_buffer", "enqueue_map_image"}
 """What never goes to the driver's own queue as it is: its end would not be seen."""
-
-_DRIVERS = {cl.Event, cl.NannyEvent}
-"""Events that wait lists may have there. Of user events nobody knows when they come."""
 
 seen_elsewhere: Counter[str] = Counter()
 """Commands on queues that are not ours, while there were some."""
@@ -164,30 +161,9 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
     """What a function of PyOpenCL's that takes a queue is replaced by."""
     position = parameters.index("queue") if parameters else 0
     waits = parameters.index("wait_for") if parameters and "wait_for" in parameters else -1
-    passes = None
-    if parameters is not None and name not in _LAUNCHES:
-        passes = unblocked if "is_blocking" in parameters else passed
 
     def otherwise(*args: Any, **keywords: Any) -> object:
         queue = args[position] if len(args) > position else keywords.get("queue")
-        section = getattr(queue, "section", None)
-        if section is not None and section.passing and parameters and passes is not None:
-            wait_for = args[waits] if 0 <= waits < len(args) else keywords.get("wait_for")
-            if wait_for and not _DRIVERS.issuperset(map(type, wait_for)):
-                # what is before on this queue is before anyway
-                wait_for = [
-                    event
-                    for event in wait_for
-                    if type(event) is not QueueEvent or event.acs_queue is not queue
-                ]
-                if waits < len(args):
-                    args = (*args[:waits], wait_for, *args[waits + 1 :])
-                else:
-                    keywords["wait_for"] = wait_for
-            if not wait_for or _DRIVERS.issuperset(map(type, wait_for)):
-                done = passes(section, original, parameters, args, keywords)
-                if done is not LATE:
-                    return done
         found = ours(queue)
         if found is not None:
             given = dict(zip(parameters, args, strict=False)) if parameters else None
@@ -200,7 +176,7 @@ def _command(name: str, original: Original, parameters: Parameters | None) -> Or
             args = (*args[:waits], native_events(args[waits]), *args[waits + 1 :])
         return original(*args, **keywords)
 
-    if passes is None or parameters is None:
+    if parameters is None or name in _LAUNCHES:
         return _named(otherwise, original, name)
     return _named(command(original, otherwise, parameters), original, name)
 

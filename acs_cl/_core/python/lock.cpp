@@ -57,6 +57,12 @@ bool take(Lock *self, long depth) {
     return false;
 }
 
+}  // namespace
+
+bool Lock::take() { return acs_cl::take(this, 1); }
+
+namespace {
+
 PyObject *acquire(Lock *self, PyObject *) {
     if (!take(self, 1)) return nullptr;
     Py_RETURN_TRUE;

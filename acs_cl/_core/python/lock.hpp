@@ -38,6 +38,9 @@ struct Lock {
         return has_taken(1, quietly);
     }
 
+    // Waits for whoever has it. False with an error, and nothing taken.
+    bool take();
+
     void give_back() {
         if (--depth) return;
         PyThread_release_lock(lock);

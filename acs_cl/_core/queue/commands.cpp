@@ -201,6 +201,15 @@ bool waited(Passing *way) {
 
 namespace {
 
+// Takes the lock of a way, while it is open. False: it is not, or there is an error.
+bool take_open(Passing *way) {
+    auto *lock = reinterpret_cast<Lock *>(way->lock);
+    if (way_of(way->queue) != way || !lock->take()) return false;
+    if (way_of(way->queue) == way) return true;
+    lock->give_back();
+    return false;
+}
+
 // What PyOpenCL gives for a blocking command. Null with an error: also when a signal's handler raised.
 // The driver's own blocking call is quickest, but no signal ends it. So it is made when nothing is in
 // flight, if need be after a wait for that. On a CPU a wait costs more than it saves. `wait_for`: events of
@@ -211,13 +220,12 @@ PyObject *pass_blocking(Command *self, Passing *way, Arguments &args, Py_ssize_t
                        (!wait_for || have_come(wait_for));
     if (PyErr_Occurred()) return nullptr;
     if (!stays && !args.change(blocks_at, self->blocks_name, Py_False)) return nullptr;
-    auto *lock = reinterpret_cast<Lock *>(way->lock);
-    if (way_of(way->queue) != way || !lock->try_take()) return nullptr;  // others came meanwhile
+    if (!take_open(way)) return nullptr;  // others came meanwhile
     PyObject *event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                           args.keywords);
     if (event) way->count(event, nullptr);
     way->is_idle = event && stays;
-    lock->give_back();
+    reinterpret_cast<Lock *>(way->lock)->give_back();
     if (event && !stays && !wait_here(event)) Py_CLEAR(event);
     if (event && self->joins == READ && !waited(way)) Py_CLEAR(event);
     return event;
@@ -237,18 +245,18 @@ bool pass(Command *self, Passing *way, Arguments &args, PyObject *&event) {
     if (self->blocks_at >= 0) {
         at = args.find(self->blocks_at, self->blocks_name);
         PyObject *given = at < 0 ? Py_True : args.args[at];
-        if (given != Py_True && given != Py_False) return false;
-        if (given == Py_True) {
+        const int blocks = PyObject_IsTrue(given);
+        if (blocks < 0) return event = nullptr, true;
+        if (blocks) {
             event = pass_blocking(self, way, args, at, wait_for);
             return event || PyErr_Occurred();
         }
     }
-    auto *lock = reinterpret_cast<Lock *>(way->lock);
-    if (!lock->try_take()) return false;
+    if (!take_open(way)) return PyErr_Occurred();
     event = PyObject_Vectorcall(self->original, args.args, std::size_t(args.positional),
                                 args.keywords);
     if (event) way->count(event, nullptr);
-    lock->give_back();
+    reinterpret_cast<Lock *>(way->lock)->give_back();
     return true;
 }
 
